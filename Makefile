@@ -1,0 +1,40 @@
+# Every target works alone on a fresh clone: it makes the virtual environment it needs first.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: setup demo test test-slow lint format bench clean
+
+setup: $(STAMP)
+
+# The constraint file keeps pip on torch's CPU build; a plain install would pull several GB of CUDA packages.
+$(STAMP): pyproject.toml constraints/cpu.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints/cpu.txt torch
+	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/keel demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(BIN)/python benchmarks/bench_data.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

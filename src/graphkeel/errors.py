@@ -1,0 +1,46 @@
+"""One error tree: every message says what is wrong, what was got, and how to fix it."""
+
+from __future__ import annotations
+
+
+class KeelError(Exception):
+    """Base of every error graphkeel raises on purpose; the command line turns it into exit code 2.
+
+    Args:
+        what: what is wrong, in one sentence without a full stop.
+        got: the offending value or fact, shown as "(got …)".
+        fix: what to do about it, shown as a sentence of its own.
+    """
+
+    def __init__(self, what: str, *, got: object | None = None, fix: str | None = None) -> None:
+        self.what, self.got, self.fix = what, got, fix
+        message = what if got is None else f"{what} (got {got})"
+        super().__init__(f"{message}." if fix is None else f"{message}. {fix}")
+
+
+class DataError(KeelError):
+    """A graph, a mask, a feature matrix or a dataset file that cannot be used."""
+
+
+class ModelError(KeelError):
+    """A model that does not fit its data, or that cannot be frozen safely."""
+
+
+class ConfigError(KeelError):
+    """An option or a combination of options that makes no sense."""
+
+
+class ProblemError(KeelError):
+    """A verification problem whose arrays do not fit together."""
+
+
+class CertificateError(KeelError):
+    """A certificate that cannot be read; one that is read but wrong is *rejected*, not an error."""
+
+
+class MissingDependencyError(KeelError):
+    """An optional package is needed for what was asked."""
+
+
+class EngineDisagreementError(KeelError):
+    """Two verification engines gave contradicting, confirmed verdicts: one of them has a bug."""

@@ -1,0 +1,196 @@
+"""The verification problem as plain arrays: a closed loop F, a Lyapunov function V, a box, a hole.
+
+Everything here is solver-neutral. The claim is always about **real arithmetic**: float weights are taken as the
+rational numbers they are. Where a layer is itself the rounded result of an exact computation (the collapse of
+f's last layer with the head), `weight_error` and `bias_error` bound the distance to the exact value, entry by
+entry, and every engine has to cover all weights within those bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.errors import ProblemError
+
+Array = NDArray[np.float64]
+
+NORMS = ("inf", "2")
+
+
+def _frozen(values: object, name: str, ndim: int) -> Array:
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.ndim != ndim:
+        raise ProblemError(f"{name} must have {ndim} dimension(s)", got=f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ProblemError(f"{name} must be finite", got=f"{int((~np.isfinite(array)).sum())} NaN or infinite entries")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """x -> weight @ x + bias, with entrywise bounds on how far the stored numbers are from the exact ones."""
+
+    weight: Array  # (out, in)
+    bias: Array  # (out,)
+    weight_error: Array | None = None  # (out, in), >= 0; None means exact
+    bias_error: Array | None = None  # (out,), >= 0; None means exact
+
+    def __post_init__(self) -> None:
+        weight = _frozen(self.weight, "a layer's weight", 2)
+        bias = _frozen(self.bias, "a layer's bias", 1)
+        if bias.shape[0] != weight.shape[0]:
+            raise ProblemError(
+                "a layer's bias must have one entry per output", got=f"weight {weight.shape}, bias {bias.shape}"
+            )
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "bias", bias)
+        for name, like in (("weight_error", weight), ("bias_error", bias)):
+            self._freeze_error(name, like)
+
+    def _freeze_error(self, name: str, like: Array) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        error = _frozen(value, f"a layer's {name}", like.ndim)
+        if error.shape != like.shape or (error < 0).any():
+            raise ProblemError(f"a layer's {name} must be non-negative and of its array's shape", got=error.shape)
+        object.__setattr__(self, name, error if error.any() else None)
+
+    @property
+    def n_in(self) -> int:
+        return int(self.weight.shape[1])
+
+    @property
+    def n_out(self) -> int:
+        return int(self.weight.shape[0])
+
+    @property
+    def exact(self) -> bool:
+        return self.weight_error is None and self.bias_error is None
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Affine layers with a ReLU between each two of them (none after the last)."""
+
+    layers: tuple[Affine, ...]
+
+    def __post_init__(self) -> None:
+        layers = tuple(self.layers)
+        if not layers:
+            raise ProblemError("a network needs at least one layer", got="none")
+        for i, (a, b) in enumerate(zip(layers, layers[1:], strict=False)):
+            if a.n_out != b.n_in:
+                raise ProblemError(
+                    f"layer {i} and layer {i + 1} of a network do not fit together",
+                    got=f"{a.n_out} outputs into {b.n_in} inputs",
+                )
+        object.__setattr__(self, "layers", layers)
+
+    @classmethod
+    def of(cls, *pairs: tuple[object, object]) -> Network:
+        """Build from (weight, bias) pairs."""
+        return cls(tuple(Affine(w, b) for w, b in pairs))  # type: ignore[arg-type]
+
+    @property
+    def n_in(self) -> int:
+        return self.layers[0].n_in
+
+    @property
+    def n_out(self) -> int:
+        return self.layers[-1].n_out
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return tuple(layer.n_out for layer in self.layers[:-1])
+
+    def __call__(self, points: Array) -> Array:
+        """Float64 value at points of shape (..., n_in); for search and replay, never for a proof."""
+        value = np.asarray(points, dtype=np.float64)
+        for i, layer in enumerate(self.layers):
+            value = value @ layer.weight.T + layer.bias
+            if i + 1 < len(self.layers):
+                value = np.maximum(value, 0.0)
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Is V a Lyapunov function of y⁺ = F(y) on the box [lower, upper] without a hole around the equilibrium?
+
+    For all y in the box with ‖y − equilibrium‖ ≥ hole_radius (in `hole_norm`):
+
+    * positivity: V(y) ≥ c·‖y − equilibrium‖∞; with `positivity == 0` strictly V(y) > 0;
+    * decrease: V(F(y)) ≤ ρ·V(y); with `rho == 1` strictly V(F(y)) < V(y), the paper's condition;
+
+    and for all y in the box, hole included:
+
+    * invariance: lower ≤ F(y) ≤ upper.
+
+    The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the equilibrium only.
+    """
+
+    closed_loop: Network  # F: R^n -> R^n
+    lyapunov: Network  # V: R^n -> R
+    lower: Array
+    upper: Array
+    equilibrium: Array
+    hole_radius: float = 0.0
+    hole_norm: str = "inf"
+    rho: float = 1.0
+    positivity: float = 0.0
+    name: str = field(default="problem")
+
+    def __post_init__(self) -> None:
+        for name in ("lower", "upper", "equilibrium"):
+            object.__setattr__(self, name, _frozen(getattr(self, name), name, 1))
+        n = self.n
+        if self.closed_loop.n_in != n or self.closed_loop.n_out != n:
+            raise ProblemError(
+                f"F must map R^{n} to R^{n}, as the box has {n} dimensions",
+                got=f"R^{self.closed_loop.n_in} to R^{self.closed_loop.n_out}",
+            )
+        if self.lyapunov.n_in != n or self.lyapunov.n_out != 1:
+            raise ProblemError(
+                f"V must map R^{n} to R", got=f"R^{self.lyapunov.n_in} to R^{self.lyapunov.n_out}"
+            )
+        if self.upper.shape != (n,) or self.equilibrium.shape != (n,):
+            raise ProblemError(
+                "lower, upper and equilibrium must have the same length",
+                got=(n, self.upper.shape[0], self.equilibrium.shape[0]),
+            )
+        if (self.lower >= self.upper).any():
+            axis = int(np.argmax(self.lower >= self.upper))
+            raise ProblemError(
+                f"the box is empty along axis {axis}", got=f"[{self.lower[axis]}, {self.upper[axis]}]"
+            )
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        if self.hole_norm not in NORMS:
+            raise ProblemError(f"hole_norm must be one of {NORMS}", got=repr(self.hole_norm))
+        if not (np.isfinite(self.hole_radius) and self.hole_radius >= 0):
+            raise ProblemError("hole_radius must be finite and not negative", got=self.hole_radius)
+        if not 0 < self.rho <= 1:
+            raise ProblemError("rho must lie in (0, 1]", got=self.rho)
+        if not (np.isfinite(self.positivity) and self.positivity >= 0):
+            raise ProblemError("positivity must be finite and not negative", got=self.positivity)
+
+    @property
+    def n(self) -> int:
+        return int(self.lower.shape[0])
+
+    def in_hole(self, points: Array) -> NDArray[np.bool_]:
+        """Which points lie strictly inside the hole (float test; proofs use exact arithmetic)."""
+        offset = np.abs(np.asarray(points) - self.equilibrium)
+        if self.hole_norm == "inf":
+            return np.asarray(offset.max(axis=-1) < self.hole_radius)
+        return np.asarray((offset**2).sum(axis=-1) < self.hole_radius**2)
+
+
+CONDITIONS: Sequence[str] = ("positivity", "decrease", "invariance")

@@ -1,0 +1,96 @@
+"""What an engine answers: a verdict that is a sentence, never a bare bool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from graphkeel.verify.problem import Array, Problem
+
+
+class Verdict(Enum):
+    """`proved` and `refuted` are final; `unknown` always comes with its reason."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+    @property
+    def sentence(self) -> str:
+        return {
+            Verdict.PROVED: "The condition holds for every state of the domain, over real arithmetic.",
+            Verdict.REFUTED: "A state of the domain violates the condition; it was replayed and confirmed.",
+            Verdict.UNKNOWN: "Neither a proof nor a confirmed counterexample was found.",
+        }[self]
+
+    @property
+    def exit_code(self) -> int:
+        return {Verdict.PROVED: 0, Verdict.REFUTED: 1, Verdict.UNKNOWN: 3}[self]
+
+    @staticmethod
+    def all_of(verdicts: list[Verdict]) -> Verdict:
+        """The verdict on a conjunction: one refutation refutes it, one gap leaves it unknown."""
+        for worst in (Verdict.REFUTED, Verdict.UNKNOWN):
+            if worst in verdicts:
+                return worst
+        return Verdict.PROVED
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Where an engine has to stop and answer `unknown`."""
+
+    seconds: float = 60.0
+    nodes: int = 50_000_000
+    threads: int = 0  # 0: every core
+
+
+@dataclass(frozen=True)
+class ConditionReport:
+    """One condition's answer."""
+
+    condition: str  # one of problem.CONDITIONS
+    verdict: Verdict
+    engine: str
+    reason: str = ""  # why unknown; how proved
+    counterexample: Array | None = None  # a state y, confirmed in exact arithmetic
+    seconds: float = 0.0
+    nodes: int = 0
+    proof: dict[str, Any] | None = None  # what the independent checker needs; see docs/proof-format.md
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """All the conditions that were asked for."""
+
+    conditions: tuple[ConditionReport, ...]
+    seconds: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.all_of([c.verdict for c in self.conditions])
+
+    @property
+    def counterexample(self) -> Array | None:
+        return next((c.counterexample for c in self.conditions if c.counterexample is not None), None)
+
+    @property
+    def nodes(self) -> int:
+        return sum(c.nodes for c in self.conditions)
+
+    def __getitem__(self, condition: str) -> ConditionReport:
+        return next(c for c in self.conditions if c.condition == condition)
+
+
+class Verifier(Protocol):
+    """One engine. `supports` is asked before any work and returns the reason against, or None."""
+
+    name: str
+
+    def supports(self, problem: Problem) -> str | None: ...
+
+    def solve(
+        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = ...
+    ) -> VerifyReport: ...
