@@ -1,0 +1,302 @@
+"""A verification problem as a file: `.json` for reading by eye, `.npz` for size (docs/problem-format.md).
+
+Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated, pickles are
+refused, and whatever is wrong becomes one `ProblemError` that says where.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphkeel.errors import ProblemError
+from graphkeel.verify.problem import Affine, Array, Network, Problem
+
+FORMAT = "graphkeel-problem"
+VERSION = 1
+MAX_BYTES = 64 * 2**20  # of a file, and of what an .npz unpacks to
+MAX_LAYERS = 32
+
+_NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
+_VECTORS = ("lower", "upper", "equilibrium")
+_NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
+_PARTS = ("weight", "bias", "weight_error", "bias_error")
+_TOP_LEVEL = {"format", "version", "name", "hole_norm", *_NETWORKS, *_VECTORS, *_NUMBERS}
+
+
+def read_problem(path: str | Path) -> Problem:
+    """Read a `.json` or `.npz` problem file."""
+    path = Path(path)
+    _check_size(path)
+    if path.suffix == ".npz":
+        return _problem(_read_npz(path), path.stem)
+    if path.suffix == ".json":
+        return _problem(_read_json(path), path.stem)
+    raise ProblemError("a problem file ends in .json or .npz", got=path.name)
+
+
+def write_problem(problem: Problem, path: str | Path, *, readable: bool = False) -> None:
+    """Write a `.json` or `.npz` problem file; both keep every bit, `readable` JSON has plain nested lists."""
+    path = Path(path)
+    if path.suffix == ".npz":
+        np.savez_compressed(path, **_flat(problem))
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(to_dict(problem, readable=readable), indent=1) + "\n", encoding="utf-8")
+    else:
+        raise ProblemError("a problem file ends in .json or .npz", got=path.name)
+
+
+def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
+    """The JSON object of a problem."""
+
+    def encode(array: Array) -> Any:
+        return array.tolist() if readable else encode_array(array)
+
+    def layers(network: Network) -> list[dict[str, Any]]:
+        return [
+            {part: encode(getattr(layer, part)) for part in _PARTS if getattr(layer, part) is not None}
+            for layer in network.layers
+        ]
+
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": problem.name,
+        **{key: layers(getattr(problem, attribute)) for key, attribute in _NETWORKS.items()},
+        **{key: encode(getattr(problem, key)) for key in _VECTORS},
+        **{key: float(getattr(problem, key)) for key in _NUMBERS},
+        "hole_norm": problem.hole_norm,
+    }
+
+
+def from_dict(content: Any, *, name: str = "problem") -> Problem:
+    """A problem from its JSON object."""
+    if not isinstance(content, dict):
+        raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
+    return _problem(content, name)
+
+
+def encode_array(array: Array) -> dict[str, Any]:
+    """Little-endian float64 in base64: exact and about half the size of decimal digits."""
+    return {
+        "dtype": "<f8",
+        "shape": list(array.shape),
+        "base64": base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii"),
+    }
+
+
+def _check_size(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ProblemError("the problem file cannot be read", got=f"{path}: {error.strerror}") from error
+    if size > MAX_BYTES:
+        raise ProblemError(f"a problem file may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB")
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(
+            path.read_bytes().decode("utf-8"),
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_refuse_duplicates,
+        )
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ProblemError(f"{path.name} is not a JSON file", got=_first_line(error)) from error
+    if not isinstance(content, dict):
+        raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
+    return content
+
+
+def _refuse_constant(word: str) -> float:
+    raise ProblemError("a problem holds finite numbers only", got=word)
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ProblemError(
+            "a key stands twice in one JSON object", got=next(k for k in keys if keys.count(k) > 1)
+        )
+    return content
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+# ---- NPZ -------------------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(info.file_size for info in archive.infolist())
+        if unpacked > MAX_BYTES:
+            raise ProblemError(f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB")
+        with np.load(path, allow_pickle=False) as arrays:
+            flat = {key: arrays[key] for key in arrays.files}
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        MemoryError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+    ) as error:
+        raise ProblemError(f"{path.name} is not a readable .npz file", got=_first_line(error)) from error
+    return _nested(flat)
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn F_weight_0, F_bias_0, … into lists of layers; scalars become Python numbers and strings."""
+    content: dict[str, Any] = {}
+    layers: dict[str, dict[int, dict[str, Any]]] = {key: {} for key in _NETWORKS}
+    for key, value in flat.items():
+        network, _, rest = key.partition("_")
+        part, _, number = rest.rpartition("_")
+        if network in _NETWORKS and part in _PARTS and number.isdecimal() and int(number) < MAX_LAYERS:
+            layers[network].setdefault(int(number), {})[part] = value
+        elif key in _TOP_LEVEL and key not in _NETWORKS:
+            content[key] = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+        else:
+            raise ProblemError("an .npz problem has an unknown array", got=key)
+    for key, numbered in layers.items():
+        if sorted(numbered) != list(range(len(numbered))):
+            raise ProblemError(f"the layers of {key} must be numbered 0, 1, …", got=sorted(numbered))
+        content[key] = [numbered[i] for i in range(len(numbered))]
+    return content
+
+
+def _flat(problem: Problem) -> dict[str, Any]:
+    flat: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": problem.name}
+    for key, attribute in _NETWORKS.items():
+        for i, layer in enumerate(getattr(problem, attribute).layers):
+            for part in _PARTS:
+                if getattr(layer, part) is not None:
+                    flat[f"{key}_{part}_{i}"] = getattr(layer, part)
+    for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
+        flat[key] = getattr(problem, key)
+    return flat
+
+
+# ---- from the nested content to the problem --------------------------------------------------------------
+
+
+def _problem(content: Mapping[str, Any], name: str) -> Problem:
+    _check_header(content)
+    return Problem(
+        closed_loop=_network(content, "F"),
+        lyapunov=_network(content, "V"),
+        **{key: _array(_needed(content, key), key) for key in _VECTORS},
+        **{key: _number(content.get(key, default), key) for key, default in _NUMBERS.items()},
+        hole_norm=str(content.get("hole_norm", "inf")),
+        name=str(content.get("name", name))[:200],
+    )
+
+
+def _check_header(content: Mapping[str, Any]) -> None:
+    if content.get("format", FORMAT) != FORMAT:
+        raise ProblemError(f"the file's format must be {FORMAT!r}", got=repr(content["format"]))
+    version = content.get("version", VERSION)
+    if isinstance(version, bool) or version != VERSION:
+        raise ProblemError(f"this program reads version {VERSION} of the problem format", got=repr(version))
+    unknown = sorted(set(content) - _TOP_LEVEL)
+    if unknown:
+        # A misspelt optional key ("hole-radius") would otherwise silently decide another problem.
+        raise ProblemError("a problem has unknown keys", got=", ".join(unknown)[:200])
+
+
+def _needed(content: Mapping[str, Any], key: str) -> Any:
+    if key not in content:
+        raise ProblemError(f"a problem needs the key {key!r}", got=f"only {', '.join(sorted(content))[:200]}")
+    return content[key]
+
+
+def _network(content: Mapping[str, Any], key: str) -> Network:
+    layers = _needed(content, key)
+    if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
+        raise ProblemError(f"{key} must be a list of at most {MAX_LAYERS} layers", got=type(layers).__name__)
+    return Network(tuple(_layer(layer, f"{key}[{i}]") for i, layer in enumerate(layers)))
+
+
+def _layer(layer: Any, where: str) -> Affine:
+    if not isinstance(layer, dict) or not {"weight", "bias"} <= set(layer) <= set(_PARTS):
+        got = sorted(map(str, layer)) if isinstance(layer, dict) else type(layer).__name__
+        raise ProblemError(
+            f"{where} needs weight and bias, and may have weight_error and bias_error", got=got
+        )
+    return Affine(**{part: _array(value, f"{where}.{part}") for part, value in layer.items()})
+
+
+def _number(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ProblemError(f"{where} must be a number", got=repr(value)[:100])
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ProblemError(f"{where} must be a finite float64", got=repr(value)[:100])
+    return number
+
+
+def _array(value: Any, where: str) -> Array:
+    """An array from an ndarray (.npz), nested lists, or base64; never from strings or objects."""
+    if isinstance(value, dict):
+        return _decoded(value, where)
+    if isinstance(value, list):
+        value = _listed(value, where)
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
+        got = value.dtype if isinstance(value, np.ndarray) else type(value).__name__
+        raise ProblemError(f"{where} must be an array of numbers", got=got)
+    result = value.astype(np.float64)
+    exact = value.dtype.kind == "f" and value.dtype.itemsize <= 8
+    if not exact and not (result.astype(value.dtype) == value).all():
+        raise ProblemError(f"{where} holds numbers that are no float64", got=value.dtype)
+    return result
+
+
+def _listed(value: list[Any], where: str) -> Array:
+    rows = value if value and all(isinstance(row, list) for row in value) else [value]
+    numbers = [[_number(entry, where) for entry in row] for row in rows]
+    if any(len(row) != len(numbers[0]) for row in numbers):
+        raise ProblemError(
+            f"the rows of {where} must have one length", got=sorted({len(row) for row in numbers})
+        )
+    array = np.array(numbers, dtype=np.float64)
+    return array if rows is value else array[0]
+
+
+def _decoded(value: dict[str, Any], where: str) -> Array:
+    shape = value.get("shape")
+    if (
+        set(value) != {"dtype", "shape", "base64"}
+        or value["dtype"] != "<f8"
+        or not isinstance(value["base64"], str)
+    ):
+        raise ProblemError(
+            f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5]
+        )
+    if not isinstance(shape, list) or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
+        raise ProblemError(f"{where} needs a shape of whole numbers", got=repr(shape)[:100])
+    try:
+        raw = base64.b64decode(value["base64"], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProblemError(f"{where} is not base64", got=_first_line(error)) from error
+    if len(raw) != 8 * math.prod(shape):
+        raise ProblemError(f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes")
+    return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
