@@ -1,0 +1,77 @@
+"""What every controller sees and gives: a plant y = C(x), a target Y, and the feature x it settles on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+Layers = tuple[tuple[Tensor, Tensor], ...]  # (weight, bias) in float64, a ReLU between each two
+
+
+class Plant(Protocol):
+    """The head C: R^d -> R^n. `layers` is empty when C has no exact ReLU form; it can still be called."""
+
+    @property
+    def layers(self) -> Layers: ...
+
+    @property
+    def n_in(self) -> int: ...
+
+    @property
+    def n_out(self) -> int: ...
+
+    def __call__(self, x: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class Regulation:
+    """What a controller reached for one target.
+
+    Attributes:
+        anchor: h*, the feature as it will be shipped (float32).
+        residual: ‖C(h*) − Y‖₂, measured at the shipped float32 feature.
+        steps: plant evaluations that steered (a closed form takes none but the last).
+        trajectory: the states y passed through, shape (steps + 1, n).
+    """
+
+    controller: str
+    anchor: Tensor
+    residual: float
+    steps: int
+    trajectory: Tensor
+
+
+class Controller(Protocol):
+    """Steers the plant to a target; stateless between calls."""
+
+    name: str
+
+    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation: ...
+
+
+def origin(plant: Plant, start: Tensor | None) -> Tensor:
+    return torch.zeros(plant.n_in, dtype=torch.float64) if start is None else start.detach().double().clone()
+
+
+def settle(name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]) -> Regulation:
+    """Round the feature to what is shipped, and measure it there."""
+    anchor = x.detach().float()
+    with torch.no_grad():
+        residual = float(torch.linalg.vector_norm(plant(anchor.double()) - target.double()))
+    states = torch.stack([state.detach() for state in trajectory])
+    return Regulation(name, anchor, residual, len(trajectory) - 1, states)
+
+
+def jacobian(plant: Plant, x: Tensor) -> Tensor:
+    """dC/dx at one feature, shape (n, d); exact for a layered plant, else by autograd."""
+    if not plant.layers:
+        with torch.enable_grad():
+            return torch.autograd.functional.jacobian(plant, x.detach().double()).double()
+    value, slope = x.double(), plant.layers[0][0]
+    for i, (weight, bias) in enumerate(plant.layers):
+        slope = weight if i == 0 else weight @ ((value > 0).double().unsqueeze(1) * slope)
+        value = weight @ (value if i == 0 else value.relu()) + bias
+    return slope

@@ -1,0 +1,158 @@
+"""The neural controller f, a two-layer ReLU network, for every class of a task at once.
+
+Three forms (A: inner weights, a: their bias, B: outer weights, h: offset; Y: the class's equilibrium):
+
+* `paper`:       f(y) = B·relu(A·y + a) + h, everything free, as published;
+* `anchored`:    f(y) = h + B·(relu(A(y−Y) + a) − relu(a)) with C(h) = Y, so f(Y) = h by construction;
+* `homogeneous`: the same with a = 0.
+
+In the last two forms B = C₁⁺·G, where C₁ is the head's first weight matrix: the model cannot see what B
+adds in C₁'s null space, so training moves G alone and its cost does not depend on the feature dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from graphkeel.control.base import Plant, Regulation, settle
+from graphkeel.control.deadbeat import solve_anchor
+from graphkeel.errors import ConfigError
+
+FORMS = ("anchored", "homogeneous", "paper")
+
+
+@dataclass(frozen=True)
+class NeuralWeights:
+    """One class's controller as it is shipped and verified (float32, exact to the bit)."""
+
+    form: str
+    equilibrium: Tensor  # Y, float64 (n,)
+    inner: Tensor  # A (hidden, n)
+    bias: Tensor  # a (hidden,)
+    outer: Tensor  # B (d, hidden)
+    offset: Tensor  # h (d,)
+
+    @property
+    def centred(self) -> bool:
+        return self.form != "paper"
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """f(y) in y's precision, for states of shape (..., n)."""
+        kind = y.dtype
+        inner, bias, outer, offset = (t.to(kind) for t in (self.inner, self.bias, self.outer, self.offset))
+        if not self.centred:
+            return (y @ inner.T + bias).relu() @ outer.T + offset
+        lifted = ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
+        return offset + lifted @ outer.T
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {
+            "equilibrium": self.equilibrium,
+            "inner": self.inner,
+            "bias": self.bias,
+            "outer": self.outer,
+            "offset": self.offset,
+        }
+
+
+class NeuralController:
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y))."""
+
+    name = "neural"
+
+    def __init__(self, weights: NeuralWeights, steps: int = 50, tolerance: float = 1e-9) -> None:
+        self.weights, self.steps, self.tolerance = weights, steps, tolerance
+
+    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        target = target.double()
+        if not torch.equal(target, self.weights.equilibrium):
+            raise ConfigError(
+                "a neural controller holds the equilibrium it was trained for", got=target.tolist()
+            )
+        x = torch.zeros(plant.n_in, dtype=torch.float64) if start is None else start.double()
+        with torch.no_grad():
+            trajectory = [plant(x)]
+            while len(trajectory) <= self.steps and float((trajectory[-1] - target).norm()) > self.tolerance:
+                trajectory.append(plant(self.weights(trajectory[-1])))
+            return settle(self.name, plant, target, self.weights(target), trajectory)
+
+
+class ControllerBatch(nn.Module):
+    """The controllers of all classes as one tensor program: every parameter has the class as its first axis.
+
+    Args:
+        plant: the head, with layers.
+        targets: equilibria Y, shape (classes, n).
+        width: half-widths of the domain, shape (classes, n); the unit of length each axis is trained in.
+    """
+
+    def __init__(
+        self,
+        plant: Plant,
+        targets: Tensor,
+        width: Tensor,
+        *,
+        form: str,
+        hidden: int,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        if form not in FORMS:
+            raise ConfigError(f"form must be one of {FORMS}", got=repr(form))
+        self.form = form
+        self.targets, self.unit = targets.double(), width.double()
+        self.first, self.first_bias = plant.layers[0]
+        classes, n = targets.shape
+        out = plant.n_in if form == "paper" else int(self.first.shape[0])
+        self.inner = uniform_start((classes, hidden, n), n, generator)
+        self.bias = uniform_start((classes, hidden), n, generator)
+        self.outer = uniform_start((classes, out, hidden), hidden, generator)
+        self.offset = uniform_start((classes, plant.n_in), hidden, generator)
+        if form != "paper":
+            self._anchor(plant)
+
+    def _anchor(self, plant: Plant) -> None:
+        """Put f(Y) on the closed-form solution, and scale the two layers to the domain's units."""
+        anchors = [solve_anchor(plant, target) for target in self.targets]
+        self.offset = nn.Parameter(torch.stack(anchors).float().double(), requires_grad=False)
+        self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
+        self.seen = (
+            self.first @ self.lift
+        )  # the part of G that C₁ lets through (p, p): the identity at full rank
+        with torch.no_grad():
+            self.inner.div_(self.unit.unsqueeze(1))
+            self.outer.mul_(self.unit.mean(dim=1).view(-1, 1, 1))
+            if self.form == "homogeneous":
+                self.bias.zero_().requires_grad_(False)
+
+    def outer_seen(self, active: Tensor) -> Tensor:
+        """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed."""
+        if self.form == "paper":
+            return torch.einsum("pd,kdh->kph", self.first, self.outer[active])
+        return torch.einsum("pq,kqh->kph", self.seen, self.outer[active])
+
+    def at_rest(self, active: Tensor) -> Tensor:
+        """C₁·h + c₁, shape (active, p)."""
+        return self.offset[active] @ self.first.T + self.first_bias
+
+    @torch.no_grad()
+    def shipped(self, index: int) -> NeuralWeights:
+        """One class's weights, rounded once to float32; these are what is verified, saved and used."""
+        outer = self.outer[index] if self.form == "paper" else self.lift @ self.outer[index]
+        return NeuralWeights(
+            self.form,
+            self.targets[index].clone(),
+            self.inner[index].float().clone(),
+            self.bias[index].float().clone(),
+            outer.float().contiguous().clone(),
+            self.offset[index].float().clone(),
+        )
+
+
+def uniform_start(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
+    """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours."""
+    bound = fan_in**-0.5
+    return nn.Parameter((torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound)

@@ -1,0 +1,47 @@
+"""PID in its incremental form, decoupled through the plant's (pseudo-)inverse or its gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphkeel.control.base import Plant, Regulation, jacobian, origin, settle
+
+
+@dataclass(frozen=True)
+class PID:
+    """x ← x + M·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
+
+    `decoupling="inverse"` takes M = J⁺, for which Ki = 1 alone is dead-beat on an affine plant;
+    `decoupling="gradient"` takes M = Jᵀ/‖J‖², a gradient step that is stable for Ki < 2.
+    """
+
+    kp: float = 0.2
+    ki: float = 0.5
+    kd: float = 0.0
+    decoupling: str = "inverse"
+    steps: int = 200
+    tolerance: float = 1e-9
+    name: str = "pid"
+
+    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        x, target = origin(plant, start), target.double()
+        trajectory = [plant(x)]
+        error = target - trajectory[0]
+        last, before = error, error
+        for _ in range(self.steps):
+            if float(error.norm()) <= self.tolerance:
+                break
+            pull = self.kp * (error - last) + self.ki * error + self.kd * (error - 2 * last + before)
+            x = x + self._spread(jacobian(plant, x)) @ pull
+            trajectory.append(plant(x))
+            before, last, error = last, error, target - trajectory[-1]
+        return settle(self.name, plant, target, x, trajectory)
+
+    def _spread(self, slope: Tensor) -> Tensor:
+        if self.decoupling == "inverse":
+            return torch.linalg.pinv(slope)
+        norm = float(torch.linalg.matrix_norm(slope, 2))
+        return slope.T / max(norm**2, 1e-300)
