@@ -65,6 +65,13 @@ def settle(name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[
     return Regulation(name, anchor, residual, len(trajectory) - 1, states)
 
 
+def evaluate(layers: Layers, x: Tensor) -> Tensor:
+    """A ReLU network's value at x of shape (..., d)."""
+    for i, (weight, bias) in enumerate(layers):
+        x = torch.nn.functional.linear(x if i == 0 else x.relu(), weight, bias)
+    return x
+
+
 def jacobian(plant: Plant, x: Tensor) -> Tensor:
     """dC/dx at one feature, shape (n, d); exact for a layered plant, else by autograd."""
     if not plant.layers:

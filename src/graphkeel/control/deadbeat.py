@@ -8,12 +8,14 @@ activation cell.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, settle
+from graphkeel.control.base import Layers, Plant, Regulation, evaluate, jacobian, origin, settle
 
-STEPS = 300
+STEPS = 100
 RESTARTS = 8
 GOOD = 1e-10  # relative residual at which a solution counts as reached in float64
 
@@ -24,32 +26,30 @@ class Deadbeat:
     name = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x = origin(plant, start)
-        first = plant(x)
+        first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
         return settle(self.name, plant, target, x, [first, plant(x)])
 
 
 def solve_anchor(plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution."""
-    target = target.double()
+    target, x = target.double(), origin(plant, start)
     if len(plant.layers) == 1:
-        return _least_norm(plant, target, origin(plant, start))
+        return _least_norm(plant, target, x)
     generator = torch.Generator().manual_seed(seed)
-    starts = [origin(plant, start)]
-    starts += [torch.randn(plant.n_in, generator=generator, dtype=torch.float64) * s for s in _scales()]
-    best, best_error = starts[0], float("inf")
-    for x in starts:
-        x, error = _levenberg(plant, target, x)
+    best, best_error = x, float("inf")
+    for scale in (0.0, *(0.1 * 2.0**k for k in range(RESTARTS))):
+        first = x + scale * torch.randn(plant.n_in, generator=generator, dtype=torch.float64)
+        found, error = _continued(plant, target, first)
         if error < best_error:
-            best, best_error = x, error
-        if error <= GOOD * (1.0 + float(target.norm())):
+            best, best_error = found, error
+        if error <= _goal(target):
             break
     return best
 
 
-def _scales() -> list[float]:
-    return [0.1 * 2.0**k for k in range(RESTARTS)]
+def _goal(target: Tensor) -> float:
+    return GOOD * (1.0 + float(target.norm()))
 
 
 def _least_norm(plant: Plant, target: Tensor, x: Tensor) -> Tensor:
@@ -60,12 +60,50 @@ def _least_norm(plant: Plant, target: Tensor, x: Tensor) -> Tensor:
     return x
 
 
+def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
+    """Follow the solution from the linear head to the real one, as LeakyReLU's slope goes from one to zero.
+
+    Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky ones never are.
+    """
+    for slope in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01) if plant.layers else ():
+        x, _ = _levenberg(_Leaky(plant, slope), target, x)
+    return _levenberg(plant, target, x)
+
+
+@dataclass(frozen=True)
+class _Leaky:
+    """The plant with LeakyReLU in ReLU's place, written with ReLU alone so that it is a plant itself."""
+
+    plant: Plant
+    slope: float
+
+    @property
+    def layers(self) -> Layers:
+        layers, last = list(self.plant.layers), len(self.plant.layers) - 1
+        doubled: list[tuple[Tensor, Tensor]] = []
+        for i, (weight, bias) in enumerate(layers):
+            weight = weight if i == 0 else torch.cat([weight, -self.slope * weight], dim=1)
+            signs = (weight, bias) if i == last else (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
+            doubled.append(signs)
+        return tuple(doubled)
+
+    @property
+    def n_in(self) -> int:
+        return self.plant.n_in
+
+    @property
+    def n_out(self) -> int:
+        return self.plant.n_out
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return evaluate(self.layers, x)
+
+
 def _levenberg(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
     """Damped Gauss–Newton steps of least norm; the damping grows when a step into another cell fails."""
     damping, error = 1e-3, target - plant(x).detach()
-    goal = GOOD * (1.0 + float(target.norm()))
     for _ in range(STEPS):
-        if float(error.norm()) <= goal or damping > 1e12:
+        if float(error.norm()) <= _goal(target) or damping > 1e9:
             break
         slope = jacobian(plant, x)
         gram = slope @ slope.T

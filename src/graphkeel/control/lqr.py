@@ -51,7 +51,5 @@ class LQR:
         return self.r * values.max() ** 2
 
     def _riccati(self, values: Tensor) -> Tensor:
-        squares = (values**2).clamp_min(
-            1e-12 * float(values.max()) ** 2
-        )  # a dead direction costs, not crashes
+        squares = (values**2).clamp_min(1e-12 * float(values.max()) ** 2)  # a dead direction costs, not crashes
         return (self.q + (self.q**2 + 4 * self.q * self._effort(values) / squares).sqrt()) / 2

@@ -69,9 +69,7 @@ class NeuralController:
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         target = target.double()
         if not torch.equal(target, self.weights.equilibrium):
-            raise ConfigError(
-                "a neural controller holds the equilibrium it was trained for", got=target.tolist()
-            )
+            raise ConfigError("a neural controller holds the equilibrium it was trained for", got=target.tolist())
         x = torch.zeros(plant.n_in, dtype=torch.float64) if start is None else start.double()
         with torch.no_grad():
             trajectory = [plant(x)]
@@ -107,32 +105,37 @@ class ControllerBatch(nn.Module):
         self.first, self.first_bias = plant.layers[0]
         classes, n = targets.shape
         out = plant.n_in if form == "paper" else int(self.first.shape[0])
-        self.inner = uniform_start((classes, hidden, n), n, generator)
+        self.raw_inner = uniform_start((classes, hidden, n), n, generator)
         self.bias = uniform_start((classes, hidden), n, generator)
-        self.outer = uniform_start((classes, out, hidden), hidden, generator)
+        self.raw_outer = uniform_start((classes, out, hidden), hidden, generator)
         self.offset = uniform_start((classes, plant.n_in), hidden, generator)
         if form != "paper":
             self._anchor(plant)
 
     def _anchor(self, plant: Plant) -> None:
-        """Put f(Y) on the closed-form solution, and scale the two layers to the domain's units."""
+        """Put f(Y) on the solution of C(h) = Y, rounded as it will be shipped, and prepare B = C₁⁺·G."""
         anchors = [solve_anchor(plant, target) for target in self.targets]
         self.offset = nn.Parameter(torch.stack(anchors).float().double(), requires_grad=False)
         self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
-        self.seen = (
-            self.first @ self.lift
-        )  # the part of G that C₁ lets through (p, p): the identity at full rank
-        with torch.no_grad():
-            self.inner.div_(self.unit.unsqueeze(1))
-            self.outer.mul_(self.unit.mean(dim=1).view(-1, 1, 1))
-            if self.form == "homogeneous":
-                self.bias.zero_().requires_grad_(False)
+        self.seen = self.first @ self.lift  # the part of G that C₁ lets through (p, p): the identity at full rank
+        if self.form == "homogeneous":
+            self.bias = nn.Parameter(torch.zeros_like(self.bias), requires_grad=False)
+
+    def inner(self, active: Tensor) -> Tensor:
+        """A, shape (active, hidden, n); trained in the domain's own units, so that one step size fits all axes."""
+        return self.raw_inner[active] if self.form == "paper" else self.raw_inner[active] / self.unit[active, None]
+
+    def outer(self, active: Tensor) -> Tensor:
+        """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden))."""
+        if self.form == "paper":
+            return self.raw_outer[active]
+        return self.raw_outer[active] * self.unit[active].mean(dim=1).view(-1, 1, 1)
 
     def outer_seen(self, active: Tensor) -> Tensor:
         """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed."""
         if self.form == "paper":
-            return torch.einsum("pd,kdh->kph", self.first, self.outer[active])
-        return torch.einsum("pq,kqh->kph", self.seen, self.outer[active])
+            return torch.einsum("pd,kdh->kph", self.first, self.outer(active))
+        return torch.einsum("pq,kqh->kph", self.seen, self.outer(active))
 
     def at_rest(self, active: Tensor) -> Tensor:
         """C₁·h + c₁, shape (active, p)."""
@@ -141,11 +144,13 @@ class ControllerBatch(nn.Module):
     @torch.no_grad()
     def shipped(self, index: int) -> NeuralWeights:
         """One class's weights, rounded once to float32; these are what is verified, saved and used."""
-        outer = self.outer[index] if self.form == "paper" else self.lift @ self.outer[index]
+        only = torch.tensor([index])
+        outer = self.outer(only)[0]
+        outer = outer if self.form == "paper" else self.lift @ outer
         return NeuralWeights(
             self.form,
             self.targets[index].clone(),
-            self.inner[index].float().clone(),
+            self.inner(only)[0].float().clone(),
             self.bias[index].float().clone(),
             outer.float().contiguous().clone(),
             self.offset[index].float().clone(),

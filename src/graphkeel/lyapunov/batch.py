@@ -1,0 +1,109 @@
+"""Controllers, Lyapunov functions and states of all classes: what is trained, and what is shipped of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphkeel.control.base import Plant
+from graphkeel.control.neural import ControllerBatch, NeuralWeights
+from graphkeel.errors import ConfigError
+from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
+from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.domain import domain_of
+from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
+from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
+from graphkeel.lyapunov.replay import violates
+from graphkeel.lyapunov.states import StateSet
+from graphkeel.verify.problem import Problem
+
+SATISFIED = 1e-12  # a sum of hinges this small has nothing left to teach
+
+
+class LoopBatch:
+    """One tensor program for all classes. Index k below is a position in `classes`, not a label."""
+
+    def __init__(self, plant: Plant, logits: Tensor, classes: Sequence[int], config: ResolvedConfig) -> None:
+        _check(plant, classes)
+        self.plant, self.classes, self.config = plant, list(classes), config
+        self.generator = torch.Generator().manual_seed(config.seed)
+        targets = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes]
+        logits = logits.detach().double().cpu()
+        self.domains = [domain_of(logits.numpy(), target.numpy()) for target in targets]
+        unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
+        self.controller = ControllerBatch(
+            plant, targets, unit, form=config.form, hidden=config.hidden, generator=self.generator
+        )
+        self.function = make_lyapunov(config, unit, self.generator)
+        loop = ClosedLoopBatch(plant, self.controller)
+        self.context = LossContext(loop, self.function, *self._box(config.centred), config)
+        self.states = StateSet(logits, *self._box(False), targets, config.samples, config.epsilon)
+        self.states.fill(self.generator)
+
+    def _box(self, centred: bool) -> tuple[Tensor, Tensor]:
+        boxes = [domain.box(centred=centred) for domain in self.domains]
+        return tuple(torch.from_numpy(np.stack([box[side] for box in boxes])) for side in (0, 1))  # type: ignore[return-value]
+
+    def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
+        """Adam on the given classes until the hinges are satisfied, the steps are used up, or time is."""
+        chosen = torch.tensor(active)
+        weights = [p for p in (*self.controller.parameters(), *self.function.parameters()) if p.requires_grad]
+        optimiser = torch.optim.Adam(weights, lr=self.config.learning_rate)
+        terms: dict[str, Tensor] = {}
+        steps = 0
+        while steps < self.config.steps and (steps == 0 or go_on()):
+            states = self.states.batch(chosen, self.config.batch, self.generator)
+            terms = lyapunov_loss(self.context, states, chosen)
+            loss = total(terms)
+            steps += 1
+            if float(loss.detach()) <= SATISFIED:
+                break
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return {name: term.detach() for name, term in terms.items()}, steps
+
+    def shipped(self, k: int) -> tuple[NeuralWeights, LyapunovWeights]:
+        """The weights of one class, bit for bit as they are verified and saved."""
+        return self.controller.shipped(k), self.function.shipped(k)
+
+    def problem(self, k: int) -> Problem:
+        control, function = self.shipped(k)
+        name = f"class {self.classes[k]}, {self.config.form}"
+        return collapse(self.plant.layers, control, function, self.domains[k], self.config, name)
+
+    def learn(self, k: int, condition: str, counterexample: np.ndarray) -> bool:
+        """Add a counterexample to the states if the shipped model confirms it."""
+        state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
+        if self.config.centred:
+            state = state + self.controller.targets[k]
+        control, function = self.shipped(k)
+        real = violates(condition, state, self.plant, control, function, self.domains[k], self.config)
+        if real:
+            self.states.learn(k, state, self.generator)
+        return real
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that changes during training, for a resumable state."""
+        saved = {f"controller.{name}": value.clone() for name, value in self.controller.state_dict().items()}
+        saved |= {f"function.{name}": value.clone() for name, value in self.function.state_dict().items()}
+        saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
+        return {**saved, "generator": self.generator.get_state(), "pool": self.states.pool.clone()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        for name, module in (("controller.", self.controller), ("function.", self.function)):
+            own = {key.removeprefix(name): value for key, value in tensors.items() if key.startswith(name)}
+            module.load_state_dict(own)
+        self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
+        self.states.pool = tensors["pool"]
+        self.generator.set_state(tensors["generator"])
+
+
+def _check(plant: Plant, classes: Sequence[int]) -> None:
+    if not plant.layers:
+        raise ConfigError("training for a proof needs a head that is a ReLU network", got="no layers")
+    if not classes or not all(0 <= c < plant.n_out for c in classes) or len(set(classes)) < len(classes):
+        raise ConfigError(f"classes must be distinct and lie in 0 … {plant.n_out - 1}", got=list(classes))

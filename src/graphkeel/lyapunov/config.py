@@ -1,0 +1,113 @@
+"""What to train and what to prove, as one typed configuration; `None` means the form's own default."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from graphkeel.control.neural import FORMS
+from graphkeel.errors import ConfigError
+
+LOSSES = ("margin", "paper")
+GAUGES = ("l1", "general")
+
+# The paper states neither ε nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1, and V > 0.
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "anchored": {"loss": "margin", "epsilon": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02},
+    "homogeneous": {"loss": "margin", "epsilon": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02},
+    "paper": {"loss": "paper", "epsilon": 0.1, "rho": 1.0, "positivity": 0.0, "learning_rate": 1e-3},
+}
+
+
+@dataclass(frozen=True)
+class LyapunovConfig:
+    """Paper's symbols: m = strength, ε = epsilon, ρ = rho, c = positivity.
+
+    Attributes:
+        hidden: units of f, and of V in the paper's form. gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ|
+        (2n units); `general` has free positively spanning rows. lyapunov_hidden: units of a `general`
+        gauge; at least n + 1. contraction: the factor that training aims at, below ρ by a margin that
+        rounding and search can live on. rounds, steps: of Algorithm 1, and of Adam within a round.
+        falsify_rounds: so many first rounds ask for counterexamples only, not for a proof. seconds: the
+        whole training's budget; verify_seconds: of one class's proof in one round.
+    """
+
+    form: str = "anchored"
+    loss: str | None = None
+    hidden: int = 16
+    gauge: str = "l1"
+    lyapunov_hidden: int | None = None
+    strength: float = 1.0
+    epsilon: float | None = None
+    rho: float | None = None
+    positivity: float | None = None
+    learning_rate: float | None = None
+    contraction: float = 0.6
+    rounds: int = 40
+    steps: int = 500
+    batch: int = 512
+    samples: int = 2048
+    falsify_rounds: int = 2
+    seconds: float = 45.0
+    verify_seconds: float = 5.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("form", self.form, FORMS)
+        _one_of("gauge", self.gauge, GAUGES)
+        if self.loss is not None:
+            _one_of("loss", self.loss, LOSSES)
+        for name in (
+            "hidden",
+            "rounds",
+            "steps",
+            "batch",
+            "samples",
+            "seconds",
+            "verify_seconds",
+            "strength",
+        ):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} must be positive", got=getattr(self, name))
+        if self.rho is not None and not 0 < self.rho <= 1:
+            raise ConfigError("rho must lie in (0, 1]", got=self.rho)
+        if self.epsilon is not None and self.epsilon < 0:
+            raise ConfigError("epsilon must not be negative", got=self.epsilon)
+        if self.positivity is not None and self.positivity < 0:
+            raise ConfigError("positivity must not be negative", got=self.positivity)
+
+    @property
+    def centred(self) -> bool:
+        """Whether states are written as z = y − Y: the equilibrium is 0 and no first weight is rounded."""
+        return self.form != "paper"
+
+    def resolved(self) -> ResolvedConfig:
+        values = asdict(self)
+        for name, value in _DEFAULTS[self.form].items():
+            values[name] = value if values[name] is None else values[name]
+        return ResolvedConfig(**values)
+
+    def with_(self, **changes: Any) -> LyapunovConfig:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class ResolvedConfig(LyapunovConfig):
+    """The same with every default filled in; what training and the certificate use."""
+
+    loss: str = "margin"
+    epsilon: float = 1e-3
+    rho: float = 0.9
+    positivity: float = 0.1
+    learning_rate: float = 0.02
+
+    def resolved(self) -> ResolvedConfig:
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name} must be one of {known}", got=repr(value))

@@ -1,0 +1,138 @@
+"""Candidate Lyapunov functions V, for every class at once; each is a two-layer ReLU network.
+
+* `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y and positive elsewhere by construction, and the one for
+which
+  the contraction factor has a closed form.
+* `GeneralGauge`: V(y) = Σ vₖ·relu(uₖ·(y − Y)), v > 0, rows u₁…uₙ₊₁ positively spanning R^n, the rest free.
+* `FreeFunction`: the paper's V, where nothing holds by construction.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from graphkeel.control.neural import uniform_start
+from graphkeel.errors import ConfigError
+from graphkeel.lyapunov.config import ResolvedConfig
+
+
+@dataclass(frozen=True)
+class LyapunovWeights:
+    """One class's V as verified: outer·relu(inner·u + bias) + offset, with u = y − Y if centred, else y."""
+
+    centred: bool
+    inner: Tensor  # (units, n) float32
+    bias: Tensor  # (units,)
+    outer: Tensor  # (units,)
+    offset: Tensor  # ()
+
+    def __call__(self, u: Tensor) -> Tensor:
+        kind = u.dtype
+        return (u @ self.inner.to(kind).T + self.bias.to(kind)).relu() @ self.outer.to(kind) + self.offset.to(kind)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"inner": self.inner, "bias": self.bias, "outer": self.outer, "offset": self.offset}
+
+
+class LyapunovBatch(nn.Module, ABC):
+    """V of all classes as one tensor program."""
+
+    @abstractmethod
+    def forward(self, u: Tensor, active: Tensor) -> Tensor:
+        """V at u of shape (active, points, n)."""
+
+    @abstractmethod
+    def shipped(self, index: int) -> LyapunovWeights:
+        """One class's weights, rounded once to float32."""
+
+    def gains(self, active: Tensor) -> Tensor | None:
+        """r of an l1 gauge, shape (active, n); None where V has no such form."""
+        return None
+
+
+def make_lyapunov(config: ResolvedConfig, unit: Tensor, generator: torch.Generator) -> LyapunovBatch:
+    """V in the form the configuration asks for; `unit` (classes, n) is each axis's half-width."""
+    classes, n = unit.shape
+    if config.form == "paper":
+        return FreeFunction(classes, n, config.hidden, generator)
+    if config.gauge == "l1":
+        return L1Gauge(unit, config.positivity)
+    return GeneralGauge(unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator)
+
+
+class L1Gauge(LyapunovBatch):
+    def __init__(self, unit: Tensor, floor: float) -> None:
+        super().__init__()
+        self.floor = floor if floor > 0 else 0.1
+        relative = unit.amax(dim=1, keepdim=True) / unit  # ≥ 1: a narrow axis counts more
+        self.raw = nn.Parameter(torch.log(torch.expm1(relative.clamp(max=20.0))))
+
+    def gains(self, active: Tensor) -> Tensor:
+        return self.floor * (1.0 + softplus(self.raw[active]))  # above the floor even after rounding
+
+    def forward(self, u: Tensor, active: Tensor) -> Tensor:
+        return torch.einsum("kbn,kn->kb", u.abs(), self.gains(active))
+
+    @torch.no_grad()
+    def shipped(self, index: int) -> LyapunovWeights:
+        gains = self.gains(torch.tensor([index]))[0].float()
+        eye = torch.eye(len(gains))
+        inner = torch.cat([eye, -eye])
+        return LyapunovWeights(True, inner, torch.zeros(len(inner)), gains.repeat(2), torch.zeros(()))
+
+
+class GeneralGauge(LyapunovBatch):
+    def __init__(self, unit: Tensor, units: int, generator: torch.Generator) -> None:
+        super().__init__()
+        classes, n = unit.shape
+        if units < n + 1:
+            raise ConfigError(f"a gauge on R^{n} needs at least {n + 1} units", got=units)
+        scale = (unit.amax(dim=1, keepdim=True) / unit).unsqueeze(1)  # rows act on z in each axis's own unit
+        self.basis = nn.Parameter(torch.eye(n, dtype=torch.float64).repeat(classes, 1, 1) * scale)
+        self.mix = nn.Parameter(torch.zeros(classes, n, dtype=torch.float64))
+        free = uniform_start((classes, units - n - 1, n), n, generator)
+        with torch.no_grad():
+            # rows −eᵢ first: they make V symmetric at the start wherever there is room for them
+            for k in range(min(n, units - n - 1)):
+                free[:, k] = -self.basis[:, k]
+        self.free = free
+        self.raw = nn.Parameter(torch.zeros(classes, units, dtype=torch.float64))
+
+    def _rows(self, active: Tensor) -> Tensor:
+        basis = self.basis[active]
+        opposite = -torch.einsum("kn,knm->km", softplus(self.mix[active]), basis).unsqueeze(1)
+        return torch.cat([basis, opposite, self.free[active]], dim=1)
+
+    def forward(self, u: Tensor, active: Tensor) -> Tensor:
+        heights = torch.einsum("kbn,kun->kbu", u, self._rows(active)).relu()
+        return torch.einsum("kbu,ku->kb", heights, softplus(self.raw[active]) + 0.05)
+
+    @torch.no_grad()
+    def shipped(self, index: int) -> LyapunovWeights:
+        active = torch.tensor([index])
+        inner = self._rows(active)[0].float()
+        outer = (softplus(self.raw[active]) + 0.05)[0].float()
+        return LyapunovWeights(True, inner, torch.zeros(len(inner)), outer, torch.zeros(()))
+
+
+class FreeFunction(LyapunovBatch):
+    def __init__(self, classes: int, n: int, units: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.inner = uniform_start((classes, units, n), n, generator)
+        self.bias = uniform_start((classes, units), n, generator)
+        self.outer = uniform_start((classes, units), units, generator)
+        self.offset = uniform_start((classes,), units, generator)
+
+    def forward(self, u: Tensor, active: Tensor) -> Tensor:
+        heights = torch.einsum("kbn,kun->kbu", u, self.inner[active]) + self.bias[active].unsqueeze(1)
+        return torch.einsum("kbu,ku->kb", heights.relu(), self.outer[active]) + self.offset[active].unsqueeze(1)
+
+    @torch.no_grad()
+    def shipped(self, index: int) -> LyapunovWeights:
+        parts = (self.inner, self.bias, self.outer, self.offset)
+        return LyapunovWeights(False, *(part[index].float().clone() for part in parts))

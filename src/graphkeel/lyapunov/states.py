@@ -1,0 +1,67 @@
+"""The states that training looks at: logits of real nodes, samples of the domain, and counterexamples."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+JITTER = 0.02  # of the half-width: a counterexample's neighbourhood is wrong too, mostly
+NEIGHBOURS = 15
+KEPT = 2048  # newest counterexamples kept per class
+
+
+class StateSet:
+    """Per class: one fixed pool (classes, samples, n), and a growing list of counterexamples.
+
+    The pool is half real logits and half samples of the box: its inside, its corners, and rings around Y
+    down to the hole, since a uniform sample of a high-dimensional box has next to nothing near its middle.
+    """
+
+    def __init__(self, logits: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: int, hole: float) -> None:
+        self.low, self.high, self.targets = low, high, targets
+        self.logits, self.size, self.hole = logits.double(), size, hole
+        self.extra = [torch.empty(0, low.shape[1], dtype=torch.float64) for _ in range(len(low))]
+        self.pool = torch.empty(0)
+
+    def fill(self, generator: torch.Generator) -> None:
+        classes, n = self.low.shape
+        share = max(self.size // 6, 1)
+        picks = torch.randint(len(self.logits), (self.size // 2,), generator=generator)
+        real = self.logits[picks].unsqueeze(0).expand(classes, -1, -1)
+
+        def uniform(count: int) -> Tensor:
+            return torch.rand(classes, count, n, generator=generator, dtype=torch.float64)
+
+        width = (self.high - self.low).unsqueeze(1)
+        inside = self.low.unsqueeze(1) + uniform(share) * width
+        corners = self.low.unsqueeze(1) + uniform(share).round() * width
+        direction = uniform(share) * 2 - 1
+        direction = direction / direction.abs().amax(dim=2, keepdim=True)
+        reach = torch.rand(classes, share, 1, generator=generator, dtype=torch.float64)
+        radius = (max(self.hole, 1e-6) ** (1 - reach)) * (width.amax() / 4) ** reach
+        rings = self.targets.unsqueeze(1) + direction * radius
+        self.pool = torch.cat([real, inside, corners, self._clipped(rings)], dim=1)
+
+    def _clipped(self, states: Tensor) -> Tensor:
+        return torch.maximum(torch.minimum(states, self.high.unsqueeze(1)), self.low.unsqueeze(1))
+
+    def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
+        """States (active, points, n): a draw from the pool, and one from the counterexamples if there are any."""
+        picks = torch.randint(self.pool.shape[1], (size,), generator=generator)
+        drawn = self.pool[active][:, picks]
+        if not any(len(self.extra[k]) for k in active.tolist()):
+            return drawn
+        found = [self._draw_extra(k, size // 2, generator) for k in active.tolist()]
+        return torch.cat([drawn, torch.stack(found)], dim=1)
+
+    def _draw_extra(self, index: int, size: int, generator: torch.Generator) -> Tensor:
+        source = self.extra[index] if len(self.extra[index]) else self.pool[index]
+        return source[torch.randint(len(source), (size,), generator=generator)]
+
+    def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
+        """Add a counterexample y with its neighbourhood, clipped to the domain."""
+        low, high = self.low[index], self.high[index]
+        noise = torch.rand(NEIGHBOURS, len(state), generator=generator, dtype=torch.float64) * 2 - 1
+        around = state + noise * JITTER * (high - low) / 2
+        found = torch.cat([state.unsqueeze(0), torch.maximum(torch.minimum(around, high), low)])
+        self.extra[index] = torch.cat([self.extra[index], found])[-KEPT:]

@@ -1,0 +1,144 @@
+"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples, repeat.
+
+All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is asked
+about the weights as they will be shipped, rounded once to float32 and collapsed exactly. Ending without a
+proof is an outcome like any other: every class's report says which of the three it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+from graphkeel.control.base import Plant
+from graphkeel.lyapunov.batch import LoopBatch
+from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.verify.problem import Problem
+from graphkeel.verify.result import Verdict, VerifyReport
+
+OnRound = Callable[[RoundLog, TrainState], None]
+
+
+class Ask(Protocol):
+    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap proofs."""
+
+    def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
+
+
+def train(
+    plant: Plant,
+    logits: Tensor,
+    classes: Sequence[int] | None = None,
+    config: LyapunovConfig | None = None,
+    *,
+    ask: Ask,
+    on_round: OnRound | None = None,
+    resume: TrainState | None = None,
+) -> TrainResult:
+    """Train and prove a controller and a Lyapunov function for each class.
+
+    Args:
+        plant: the head C, with layers.
+        logits: of every node, shape (nodes, n); they span the domain and are the first states.
+        classes: labels, by default all of them.
+        ask: the verifier.
+        on_round: called after every round with its log and a resumable state.
+        resume: the state that an interrupted run handed to `on_round`; its classes are asked about anew.
+    """
+    settings = (config or LyapunovConfig()).resolved()
+    labels = list(range(plant.n_out)) if classes is None else list(classes)
+    batch = LoopBatch(plant, logits, labels, settings)
+    log = list(resume.log) if resume is not None else []
+    if resume is not None:
+        batch.restore(resume.tensors)
+    inquiry = _Inquiry(batch, ask, deadline=time.monotonic() + settings.seconds)
+    if resume is not None:
+        inquiry.all(range(len(labels)), complete=True)
+
+    while not (stopped := inquiry.stopped(len(log))):
+        active, started = inquiry.open(), time.monotonic()
+        losses, steps = batch.fit(active, inquiry.in_time)
+        fitted = time.monotonic()
+        found = inquiry.all(active, complete=len(log) >= settings.falsify_rounds)
+        log.append(
+            RoundLog(
+                round=len(log),
+                classes=[labels[k] for k in active],
+                losses={name: term.tolist() for name, term in losses.items()},
+                steps=steps,
+                verdicts=[inquiry.reports[k].verdict.value for k in active],
+                engines=[inquiry.engine(k) for k in active],
+                counterexamples=[found[k][0] for k in active],
+                not_reproduced=[found[k][1] for k in active],
+                fit_seconds=fitted - started,
+                verify_seconds=time.monotonic() - fitted,
+            )
+        )
+        if on_round is not None:
+            on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
+    return TrainResult(inquiry.outcomes(), tuple(log), settings, inquiry.elapsed(), stopped)
+
+
+class _Inquiry:
+    """Questions to the verifier, the newest answer for every class, and the clock."""
+
+    def __init__(self, batch: LoopBatch, ask: Ask, deadline: float) -> None:
+        self.batch, self.ask, self.deadline = batch, ask, deadline
+        self.reports: dict[int, VerifyReport] = {}
+        self.seconds = [0.0] * len(batch.classes)
+        self.started = time.monotonic()
+
+    def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
+        """Ask about each class; count the counterexamples learnt, and those the shipped model denies."""
+        return {k: self._one(k, complete) for k in active}
+
+    def _one(self, k: int, complete: bool) -> tuple[int, int]:
+        report = self._asked(k, complete)
+        if not complete and report.verdict is Verdict.UNKNOWN and report.counterexample is None:
+            report = self._asked(k, complete=True)  # the quick search came back empty-handed
+        self.reports[k] = report
+        found = [(c.condition, c.counterexample) for c in report.conditions if c.counterexample is not None]
+        confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
+        return confirmed, len(found) - confirmed
+
+    def _asked(self, k: int, complete: bool) -> VerifyReport:
+        started = time.monotonic()
+        left = max(self.deadline - started, 0.5)
+        seconds = min(self.batch.config.verify_seconds, left)
+        report = self.ask(self.batch.problem(k), seconds=seconds, complete=complete)
+        self.seconds[k] += time.monotonic() - started
+        return report
+
+    def open(self) -> list[int]:
+        proved = {k for k, report in self.reports.items() if report.verdict is Verdict.PROVED}
+        return [k for k in range(len(self.batch.classes)) if k not in proved]
+
+    def in_time(self) -> bool:
+        return time.monotonic() < self.deadline
+
+    def stopped(self, rounds: int) -> str:
+        """Why to stop, or an empty string; every class has been asked about before any stop."""
+        if len(self.reports) < len(self.batch.classes):
+            return ""
+        if not self.open():
+            return "proved"
+        if rounds >= self.batch.config.rounds:
+            return "rounds"
+        return "" if self.in_time() else "seconds"
+
+    def engine(self, k: int) -> str:
+        return "+".join(dict.fromkeys(c.engine for c in self.reports[k].conditions))
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def outcomes(self) -> tuple[ClassOutcome, ...]:
+        batch = self.batch
+        return tuple(
+            ClassOutcome(label, *batch.shipped(k), batch.domains[k], batch.problem(k), self.reports[k], self.seconds[k])
+            for k, label in enumerate(batch.classes)
+        )
