@@ -1,0 +1,69 @@
+"""A graph of the user's own as an `.npz` file.
+
+Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the label is unknown; optionally
+`train_mask`, `val_mask`, `test_mask` (N,) bool and `n_classes`. Without masks a biased split is drawn.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from graphkeel.data.raw import RawGraph
+from graphkeel.errors import DataError
+
+REQUIRED = ("x", "edge_index", "y")
+_MASKS = ("train_mask", "val_mask", "test_mask")
+_KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
+
+
+def load_npz(path: Path) -> RawGraph:
+    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s."""
+    arrays = _read_arrays(path)
+    missing = [key for key in REQUIRED if key not in arrays]
+    if missing:
+        raise DataError(
+            f"{path} misses the key(s) {', '.join(missing)}",
+            got=f"keys {', '.join(sorted(arrays)) or 'none'}",
+            fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, val_mask=…, test_mask=…).",
+        )
+    for key, kinds in _KINDS.items():
+        if arrays[key].dtype.kind not in kinds:
+            raise DataError(f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}")
+    y = arrays["y"].astype(np.int64).reshape(-1)
+    return RawGraph(
+        name=path.stem,
+        x=arrays["x"].astype(np.float32),
+        edge_index=arrays["edge_index"].astype(np.int64),
+        y=y,
+        n_classes=int(arrays["n_classes"]) if "n_classes" in arrays else int(y.max(initial=0)) + 1,
+        public_split=_split(path, arrays, y.shape[0]),
+    )
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise DataError("there is no such graph file", got=path, fix="Give the path of an .npz file.")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files if key in (*REQUIRED, *_MASKS, "n_classes")}
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path} cannot be read as an .npz file", got=str(error), fix="Pickled objects are refused."
+        ) from error
+
+
+def _split(path: Path, arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    if "train_mask" not in arrays:
+        return None
+    masks = [arrays.get(key, np.zeros(n_nodes, dtype=bool)) for key in _MASKS]
+    for key, mask in zip(_MASKS, masks, strict=True):
+        if mask.dtype != bool or mask.shape != (n_nodes,):
+            raise DataError(
+                f"{path}: {key} must be a boolean array with one entry per node",
+                got=f"dtype {mask.dtype}, shape {mask.shape}, {n_nodes} nodes",
+            )
+    train, val, test = (np.flatnonzero(mask) for mask in masks)
+    return train, val, test

@@ -1,0 +1,35 @@
+"""`RawGraph`: a dataset as its files give it, before a split is drawn or a feature is reduced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class RawGraph:
+    """x may be sparse; edge_index is (2, E) int64, both directions; y is -1 where unknown."""
+
+    name: str
+    x: NDArray[np.float32] | sparse.csr_matrix
+    edge_index: NDArray[np.int64]
+    y: NDArray[np.int64]
+    n_classes: int
+    self_links: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # left out of edge_index
+    public_split: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None  # train, val, test
+
+    @property
+    def n_nodes(self) -> int:
+        return int(self.y.shape[0])
+
+
+def undirected(rows: NDArray[np.int64], cols: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
+    """Both directions of each pair once, without self-loops, sorted by source then target."""
+    ones = np.ones(len(rows), dtype=np.int8)
+    adjacency = sparse.coo_matrix((ones, (rows, cols)), shape=(n_nodes, n_nodes)).tocsr()
+    adjacency = (adjacency + adjacency.T).tocoo()
+    keep = adjacency.row != adjacency.col
+    return np.stack([adjacency.row[keep], adjacency.col[keep]]).astype(np.int64)
