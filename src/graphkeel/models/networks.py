@@ -1,0 +1,88 @@
+"""The reference networks, on PyG layers: all take (x, edge_index) and return logits."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch_geometric.nn import APPNP as Propagation
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
+
+
+class SGC(nn.Module):
+    """Simple graph convolution: one linear layer after K propagation steps."""
+
+    def __init__(self, n_features: int, n_classes: int, *, k: int = 3) -> None:
+        super().__init__()
+        self.conv = SGConv(n_features, n_classes, K=k)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index)
+
+
+class _TwoConvolutions(nn.Module):
+    """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and GAT share."""
+
+    conv1: nn.Module
+    conv2: nn.Module
+    dropout: float
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = F.dropout(x, self.dropout, self.training)
+        x = self.conv1(x, edge_index).relu()
+        x = F.dropout(x, self.dropout, self.training)
+        return self.conv2(x, edge_index)
+
+
+class GCN(_TwoConvolutions):
+    """Kipf & Welling's two-layer graph convolutional network."""
+
+    def __init__(self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(n_features, hidden), GCNConv(hidden, n_classes)
+        self.dropout = dropout
+
+
+class GraphSAGE(_TwoConvolutions):
+    """Two GraphSAGE layers with the mean aggregator."""
+
+    def __init__(self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes)
+        self.dropout = dropout
+
+
+class GAT(_TwoConvolutions):
+    """Two graph attention layers. ReLU instead of the original ELU: its head is then a ReLU network, open to proof."""
+
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 8, heads: int = 8, dropout: float = 0.6
+    ) -> None:
+        super().__init__()
+        self.conv1 = GATConv(n_features, hidden, heads=heads, dropout=dropout)
+        self.conv2 = GATConv(hidden * heads, n_classes, heads=1, concat=False, dropout=dropout)
+        self.dropout = dropout
+
+
+class APPNP(nn.Module):
+    """Predict with an MLP, then propagate the predictions by personalised PageRank."""
+
+    def __init__(
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        hidden: int = 64,
+        k: int = 10,
+        alpha: float = 0.1,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.lin1, self.lin2 = nn.Linear(n_features, hidden), nn.Linear(hidden, n_classes)
+        self.propagation = Propagation(K=k, alpha=alpha)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = F.dropout(x, self.dropout, self.training)
+        x = self.lin1(x).relu()
+        x = F.dropout(x, self.dropout, self.training)
+        return self.propagation(self.lin2(x), edge_index)

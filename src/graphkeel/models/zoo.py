@@ -1,0 +1,80 @@
+"""Models by name, with the reference hyper-parameters, and their storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from graphkeel.data.task import GraphTask
+from graphkeel.errors import ConfigError, ModelError
+from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
+from graphkeel.models.training import TrainingConfig, train
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A network, its constructor's options and how it is trained."""
+
+    build: Callable[..., nn.Module]
+    training: TrainingConfig
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+RECIPES = {
+    # The paper's protocol: K = 3, and the SGC reference code's untuned lr, weight decay and epochs.
+    "sgc": Recipe(SGC, TrainingConfig(epochs=100, lr=0.2, weight_decay=5e-6), {"k": 3}),
+    "gcn": Recipe(GCN, TrainingConfig(epochs=200, patience=10)),
+    "sage": Recipe(GraphSAGE, TrainingConfig(epochs=200, patience=10)),
+    "gat": Recipe(GAT, TrainingConfig(epochs=500, lr=0.005, patience=100)),
+    "appnp": Recipe(APPNP, TrainingConfig(epochs=500, patience=100)),
+}
+MODELS = tuple(RECIPES)
+
+
+def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> nn.Module:
+    """An untrained network of the zoo."""
+    if name not in RECIPES:
+        raise ConfigError(f"the model must be one of {', '.join(MODELS)}", got=repr(name))
+    try:
+        return RECIPES[name].build(n_features, n_classes, **{**RECIPES[name].options, **options})
+    except TypeError as error:
+        raise ConfigError(f"model {name} does not take those options", got=str(error)) from error
+
+
+def train_model(
+    name: str, task: GraphTask, *, seed: int = 0, config: TrainingConfig | None = None, **options: Any
+) -> nn.Module:
+    """Build and train a network of the zoo on the task's training nodes; the global random state is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = build_model(name, task.n_features, task.n_classes, **options)
+        return train(model, task, config or RECIPES[name].training)
+
+
+def save_model(path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any) -> None:
+    """Weights as safetensors, what is needed to build the network again in its metadata."""
+    description = {"name": name, "n_features": n_features, "n_classes": n_classes, "options": options}
+    tensors = {key: value.detach().contiguous() for key, value in model.state_dict().items()}
+    save_file(tensors, path, metadata={"graphkeel": json.dumps(description)})
+
+
+def load_model(path: Path) -> nn.Module:
+    """The network stored by `save_model`, in eval mode."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            description = json.loads((file.metadata() or {})["graphkeel"])
+        model = build_model(
+            description["name"], description["n_features"], description["n_classes"], **description["options"]
+        )
+        model.load_state_dict(load_file(path))
+    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError, TypeError) as error:
+        raise ModelError(f"{path} is not a stored model", got=str(error), fix="Write it with save_model.") from error
+    return model.eval()
