@@ -198,12 +198,18 @@ def _flat(problem: Problem) -> dict[str, Any]:
 
 def _problem(content: Mapping[str, Any], name: str) -> Problem:
     _check_header(content)
+    lower, upper, equilibrium = (_array(_needed(content, key), key) for key in _VECTORS)
+    hole_radius, rho, positivity = (_number(content.get(key, default), key) for key, default in _NUMBERS.items())
     return Problem(
         closed_loop=_network(content, "F"),
         lyapunov=_network(content, "V"),
-        **{key: _array(_needed(content, key), key) for key in _VECTORS},
-        **{key: _number(content.get(key, default), key) for key, default in _NUMBERS.items()},
+        lower=lower,
+        upper=upper,
+        equilibrium=equilibrium,
+        hole_radius=hole_radius,
         hole_norm=str(content.get("hole_norm", "inf")),
+        rho=rho,
+        positivity=positivity,
         name=str(content.get("name", name))[:200],
     )
 

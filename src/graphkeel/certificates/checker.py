@@ -1,0 +1,227 @@
+"""The independent check: nothing in the file is believed that was not recomputed here.
+
+Imports the standard library and numpy only; shares no code with the engines that find proofs.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from graphkeel.certificates.branch_proof import check_branch, check_homogeneous
+from graphkeel.certificates.build import derived, domain, overall, representative
+from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, mismatch, value_at
+from graphkeel.certificates.conclusion import NOT_COVERED
+from graphkeel.certificates.contraction_proof import check_contraction
+from graphkeel.certificates.dyadic import Dyadic, Floats
+from graphkeel.certificates.encoding import canonical, decode_array, digest, read_text, sealed
+from graphkeel.certificates.geometry import outside_hole
+from graphkeel.certificates.schema import (
+    CONDITIONS,
+    FORMAT,
+    SEARCHED,
+    VERDICTS,
+    VERSION,
+    Loop,
+    Source,
+    items,
+    mapping,
+    number,
+    source_from_json,
+    text,
+)
+from graphkeel.certificates.trees import Refused
+from graphkeel.errors import CertificateError
+
+_TOP = {"format", "version", "provenance", "head", "classes", "not_covered", "hashes", "sha256"}
+_CLASS = {
+    "class",
+    "form",
+    "controller",
+    "lyapunov",
+    "anchor",
+    "problem",
+    "conditions",
+    "verdict",
+    "conclusion",
+    "hashes",
+}
+_ANSWER = {"verdict", "engine", "reason", "seconds", "nodes", "proof", "counterexample"}
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found; `reason` is a sentence in both cases."""
+
+    accepted: bool
+    reason: str
+    seconds: float
+    classes: tuple[dict[str, Any], ...] = field(default=())
+
+
+def check_certificate(path: str | Path) -> CheckResult:
+    """Check a certificate file. Unreadable files raise `CertificateError`; wrong ones are rejected with the reason."""
+    start = time.perf_counter()
+    content, raw = read_text(path)
+    try:
+        if content.get("format") != FORMAT:
+            raise CertificateError(f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80])
+        if raw != canonical(content):
+            raise Refused("the file is not in its canonical form, so it was changed after it was written")
+        classes = check_content(content)
+    except Refused as refusal:
+        return CheckResult(False, str(refusal), time.perf_counter() - start)
+    leaves = sum(entry["leaves"] for entry in classes)
+    reason = (
+        f"all {len(classes)} classes re-proved ({leaves} leaves)"
+        if len(classes) > 1
+        else f"re-proved ({leaves} leaves)"
+    )
+    return CheckResult(True, reason, time.perf_counter() - start, tuple(classes))
+
+
+def check_content(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Check the JSON object of a certificate; a summary per class, or Refused."""
+    if sealed(content)["sha256"] != content.get("sha256"):
+        raise Refused("the SHA-256 over the certificate does not match its content")
+    mapping(content, "the certificate", need=_TOP)
+    if content["version"] != VERSION:
+        raise CertificateError(f"this program checks version {VERSION} certificates", got=repr(content["version"])[:80])
+    mapping(content["hashes"], "hashes", need={"head", "data"})
+    if content["hashes"]["head"] != digest(content["head"]):
+        raise Refused("the SHA-256 of the head does not match the head")
+    if content["not_covered"] != list(NOT_COVERED):
+        raise Refused("the list of what the certificate does not cover was changed")
+    head = source_from_json(content["head"], "head")
+    classes = items(content["classes"], "classes", limit=100_000)
+    labels = [entry.get("class") if isinstance(entry, dict) else None for entry in classes]
+    if len(set(map(repr, labels))) != len(labels):
+        raise Refused("a class stands twice in the certificate")
+    return [_check_class(head, entry) for entry in classes]
+
+
+def _check_class(head: Source, entry: Any) -> dict[str, Any]:
+    where = f"class {entry.get('class') if isinstance(entry, dict) else '?'}"
+    try:
+        return _check_entry(head, entry, where)
+    except Refused as refusal:
+        raise Refused(f"{where}: {refusal}") from None
+
+
+def _check_entry(head: Source, entry: Any, where: str) -> dict[str, Any]:
+    mapping(entry, where, need=_CLASS)
+    if type(entry["class"]) is not int:
+        raise CertificateError(f"{where} must be a whole number", got=repr(entry["class"])[:80])
+    text(entry["form"], f"{where}.form")
+    _check_hashes(entry, where)
+    controller = source_from_json(entry["controller"], f"{where}.controller")
+    lyapunov = source_from_json(entry["lyapunov"], f"{where}.lyapunov")
+    anchor = decode_array(entry["anchor"], f"{where}.anchor", 1)
+    loop = Loop.from_json(entry["problem"], f"{where}.problem")
+    forward, gauge = exact_layers(composed(controller, head), "F"), exact_layers(lyapunov, "V")
+    for wrong in (mismatch(loop.closed_loop, forward, "F"), mismatch(loop.lyapunov, gauge, "V")):
+        if wrong is not None:
+            raise Refused(wrong)
+    conditions = mapping(entry["conditions"], f"{where}.conditions", need=set(CONDITIONS))
+    leaves = sum(_check_answer(loop, forward, gauge, name, conditions[name]) for name in SEARCHED)
+    _check_representative(head, controller, anchor, loop, conditions["representative"], where)
+    hole, conclusion = derived(head, controller, lyapunov, loop, conditions)
+    _same(conditions["hole"], hole, "the hole's entry")
+    _same(entry["conclusion"], conclusion, "the conclusion")
+    _same(entry["verdict"], overall(conditions), "the class's verdict")
+    return {
+        "class": entry["class"],
+        "verdict": entry["verdict"],
+        "leaves": leaves,
+        "conditions": {name: conditions[name]["verdict"] for name in CONDITIONS},
+        "sentence": conclusion["sentence"],
+    }
+
+
+def _check_hashes(entry: dict[str, Any], where: str) -> None:
+    hashes = mapping(entry["hashes"], f"{where}.hashes", need={"weights", "domain"})
+    if hashes["weights"] != digest({key: entry[key] for key in ("controller", "lyapunov")}):
+        raise Refused("the SHA-256 of the weights does not match the weights")
+    if not isinstance(entry["problem"], dict) or hashes["domain"] != digest(domain(entry["problem"])):
+        raise Refused("the SHA-256 of the domain does not match the domain")
+
+
+def _check_representative(head: Source, controller: Source, anchor: Floats, loop: Loop, entry: Any, where: str) -> None:
+    mapping(entry, f"{where}.representative", need={"verdict", "delta", "distance", "anchor_gap"})
+    delta = number(entry["delta"], f"{where}.representative.delta")
+    _same(entry, representative(head, controller, anchor, loop, delta), "the representative's entry")
+
+
+def _same(stored: Any, truth: Any, what: str) -> None:
+    if stored != truth or type(stored) is not type(truth):
+        raise Refused(f"{what} is not what follows from the weights and the proofs")
+
+
+def _check_answer(
+    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, entry: Any
+) -> int:
+    """Re-prove or replay one condition; the number of leaves it took."""
+    mapping(entry, condition, need=_ANSWER)
+    verdict = entry["verdict"]
+    if verdict not in VERDICTS:
+        raise CertificateError(f"{condition}: a verdict must be one of {VERDICTS}", got=repr(verdict)[:80])
+    if (entry["proof"] is not None) != (verdict == "proved") or (entry["counterexample"] is not None) != (
+        verdict == "refuted"
+    ):
+        raise Refused(f"{condition} is called {verdict} without what shows it")
+    for key in ("seconds", "nodes"):
+        number(entry[key], f"{condition}.{key}")
+    for key in ("engine", "reason"):
+        text(entry[key], f"{condition}.{key}")
+    if verdict == "proved":
+        return _check_proof(loop, condition, entry["proof"])
+    if verdict == "refuted":
+        point = decode_array(entry["counterexample"], f"{condition}.counterexample", 1)
+        _check_counterexample(loop, forward, gauge, condition, point)
+    return 0
+
+
+def _check_proof(loop: Loop, condition: str, proof: Any) -> int:
+    if not isinstance(proof, dict) or proof.get("version") != 1:
+        raise CertificateError(f"{condition}: a proof of version 1 is needed", got=repr(proof)[:80])
+    if proof.get("condition") != condition:
+        raise Refused(f"{condition}: its proof is one of {proof.get('condition')!r}")
+    kind = proof.get("kind")
+    if kind == "branch":
+        return check_branch(loop, condition, proof)
+    if kind == "homogeneous":
+        return check_homogeneous(loop, condition, proof)
+    if kind == "contraction":
+        check_contraction(loop, condition)
+        return 0
+    raise CertificateError(f"{condition}: unknown kind of proof", got=repr(kind)[:80])
+
+
+def _check_counterexample(
+    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, point: Floats
+) -> None:
+    """Replay a counterexample with the exact weights."""
+    if point.shape != (loop.n,) or (point < loop.lower).any() or (point > loop.upper).any():
+        raise Refused(f"{condition}: the counterexample lies outside the domain")
+    if condition != "invariance" and not outside_hole(loop, point):
+        raise Refused(f"{condition}: the counterexample lies inside the hole")
+    state = Dyadic.of(point)
+    if not _violates(loop, forward, gauge, condition, state):
+        raise Refused(f"{condition}: the counterexample satisfies the condition")
+
+
+def _violates(
+    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, state: Dyadic
+) -> bool:
+    if condition == "invariance":
+        image = value_at(forward, state)
+        return not ((Dyadic.of(loop.lower) <= image).all() and (image <= Dyadic.of(loop.upper)).all())
+    here = value_at(gauge, state).fraction()
+    if condition == "positivity":
+        offset = max(abs(state - Dyadic.of(loop.equilibrium)).fractions())
+        return here <= 0 if loop.positivity == 0 else here < Fraction(loop.positivity) * offset
+    after = value_at(gauge, value_at(forward, state)).fraction()
+    return after >= here if loop.rho == 1 else after > Fraction(loop.rho) * here

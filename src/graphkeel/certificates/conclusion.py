@@ -1,0 +1,158 @@
+"""From the proved conditions to the one sentence they give, and never to more than that."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from decimal import ROUND_UP, Context, Decimal
+from fractions import Fraction
+
+from graphkeel.certificates.dyadic import Dyadic, down, up
+from graphkeel.certificates.geometry import hole_reach
+from graphkeel.certificates.hole import ExactNetwork, Hole
+from graphkeel.certificates.schema import Loop
+
+NOT_COVERED = (
+    "Message passing on the real graph: the loop is that of a node whose whole receptive field carries one feature.",
+    "Test accuracy: a stable loop says where its trajectories go, not whether predictions get better.",
+    "Float rounding at run time: the claim is about real arithmetic over the shipped weights.",
+    "Switching: each class's controller is taken as chosen once, not chosen anew at every step.",
+)
+_LONGEST = 10**9  # steps; a longer bound is not worth stating
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """kind: asymptotic | practical | recurrent | nothing; region: everywhere | D | sublevel | none."""
+
+    kind: str
+    region: str
+    radius: float | None  # sup norm around Y within which the trajectories end
+    steps: int | None  # at most so many steps from any state of D into the hole
+    level: float | None  # of the sublevel set {V < level}, where that is the region
+    sentence: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str]) -> Conclusion:
+    """The strongest sentence that follows."""
+    steps = steps_into_hole(loop, lyapunov) if {"positivity", "decrease", "invariance"} <= proved else None
+    if hole.kind == "contraction":
+        return _attracted(hole, "everywhere", steps, None)
+    if not {"positivity", "decrease"} <= proved:
+        missing = " and ".join(c for c in ("positivity", "decrease") if c not in proved)
+        return _nothing(f"{missing} is not proved")
+    if "invariance" in proved:
+        return _on_domain(loop, hole, steps)
+    level = _sublevel(loop, hole)
+    if level is None:
+        return _nothing("invariance is not proved, so a trajectory may leave the domain that was checked")
+    return _attracted(hole, "sublevel", None, level)
+
+
+def _on_domain(loop: Loop, hole: Hole, steps: int | None) -> Conclusion:
+    if hole.kind in ("exact", "residual"):
+        return _attracted(hole, "D", steps, None)
+    radius, within = loop.hole_radius, _within(steps)
+    if radius == 0:
+        return _nothing("the decrease is proved, but not that Y is a fixed point")
+    name = "box" if loop.hole_norm == "inf" else "ball"
+    if hole.kind == "trapping":
+        text = (
+            f"Every trajectory that starts in D reaches the {name} of radius {_shown(radius)} around Y {within}"
+            f" and stays there: practical stability with radius {_shown(radius)}."
+            " Nothing is claimed about what it does inside."
+        )
+        return Conclusion("practical", "D", radius, steps, None, text)
+    text = (
+        f"Every trajectory that starts in D reaches the {name} of radius {_shown(radius)} around Y {within},"
+        " and returns to it whenever it leaves; that it stays there is not proved."
+    )
+    return Conclusion("recurrent", "D", None, steps, None, text)
+
+
+def _attracted(hole: Hole, region: str, steps: int | None, level: float | None) -> Conclusion:
+    where = {"everywhere": "anywhere in Rⁿ", "D": "in D", "sublevel": f"in the set V < {_shown_down(level)}"}[region]
+    radius = hole.radius or 0.0
+    entry = "" if steps is None else f" From any state of D the hole is reached {_within(steps)}."
+    if hole.fixed_point:
+        target = "Y" if radius == 0 else f"one fixed point, which lies within {_shown(radius)} of Y in the sup norm"
+        text = f"Every trajectory that starts {where} converges to {target}: asymptotic stability.{entry}"
+        return Conclusion("asymptotic", region, radius, steps, level, text)
+    text = (
+        f"Every trajectory that starts {where} converges to the box of radius {_shown(radius)} around Y:"
+        f" practical stability with that radius, which is what the last bits of F(Y) − Y leave open.{entry}"
+    )
+    return Conclusion("practical", region, radius, steps, level, text)
+
+
+def _nothing(reason: str) -> Conclusion:
+    return Conclusion("nothing", "none", None, None, None, f"Nothing follows about trajectories: {reason}.")
+
+
+def _within(steps: int | None) -> str:
+    if steps is None:
+        return "after finitely many steps"
+    return "within 1 step" if steps == 1 else f"within {steps} steps"
+
+
+def _sublevel(loop: Loop, hole: Hole) -> float | None:
+    """A level λ with {V < λ} inside D: V is homogeneous where the hole is closed, so V >= c‖y − Y‖∞ everywhere."""
+    if hole.kind not in ("exact", "residual") or loop.positivity == 0:
+        return None
+    ends = zip(loop.lower, loop.upper, loop.equilibrium, strict=True)
+    room = min(min(Fraction(y) - Fraction(lo), Fraction(hi) - Fraction(y)) for lo, hi, y in ends)
+    level = Fraction(loop.positivity) * room
+    # The residual must not push a trajectory out of the set.
+    if level <= 0 or Fraction(hole.radius or 0) >= room:
+        return None
+    return down(level)
+
+
+def steps_into_hole(loop: Loop, lyapunov: ExactNetwork) -> int | None:
+    """T with ρ^T·max V < c·r∞: a trajectory outside the hole for T steps would contradict positivity."""
+    floor = Fraction(loop.positivity) * hole_reach(loop)
+    if loop.rho == 1 or floor <= 0:
+        return None
+    top = largest_on_box(lyapunov, Dyadic.of(loop.lower), Dyadic.of(loop.upper))
+    steps = 1
+    while _power_up(loop.rho, steps) * top >= floor:
+        steps *= 2
+        if steps > _LONGEST:
+            return None
+    low, high = steps // 2, steps
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power_up(loop.rho, middle) * top < floor else (middle, high)
+    return high
+
+
+def _power_up(base: float, exponent: int) -> Fraction:
+    """base^exponent, rounded up after every product, so that numerators stay short."""
+    result, square = Fraction(1), Fraction(base)
+    while exponent:
+        if exponent & 1:
+            result = Fraction(up(result * square))
+        square = Fraction(up(square * square))
+        exponent >>= 1
+    return result
+
+
+def largest_on_box(network: ExactNetwork, low: Dyadic, high: Dyadic) -> Fraction:
+    """An upper bound of a scalar network on a box, by exact interval arithmetic."""
+    for k, (weight, bias) in enumerate(network):
+        plus, minus = weight.relu(), (-weight).relu()
+        low, high = plus @ low - minus @ high + bias, plus @ high - minus @ low + bias
+        if k + 1 < len(network):
+            low, high = low.relu(), high.relu()
+    return Fraction(int(high.mantissa.max())) * Fraction(2) ** high.exponent
+
+
+def _shown(value: float) -> str:
+    """Three digits, rounded up: a sentence must not promise more than the number."""
+    return f"{Context(prec=3, rounding=ROUND_UP).create_decimal(Decimal(value)):g}"
+
+
+def _shown_down(value: float | None) -> str:
+    return f"{Context(prec=3, rounding='ROUND_DOWN').create_decimal(Decimal(value or 0.0)):g}"

@@ -1,0 +1,106 @@
+"""The certificate's bytes: exact arrays, one canonical text, one hash, and a reader that trusts nothing."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.errors import CertificateError
+
+MAX_BYTES = 2**30
+_DTYPES = {"<f8": np.float64, "<f4": np.float32}
+
+
+def encode_array(values: Any) -> dict[str, Any]:
+    """A float array by its bits; float32 stays float32, whose numbers are float64 numbers as well."""
+    array = np.asarray(values)
+    dtype = "<f4" if array.dtype == np.float32 else "<f8"
+    if not np.isfinite(array).all():
+        raise CertificateError("a certificate holds finite numbers only", got="NaN or infinity")
+    raw = np.ascontiguousarray(array, dtype=dtype).tobytes()
+    return {"dtype": dtype, "shape": list(array.shape), "base64": base64.b64encode(raw).decode("ascii")}
+
+
+def decode_array(value: Any, where: str, ndim: int) -> NDArray[np.float64]:
+    """The float64 array of an encoded one."""
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "base64"} or value["dtype"] not in _DTYPES:
+        raise CertificateError(f"{where} is not an encoded array", got=repr(value)[:80])
+    shape = value["shape"]
+    if not isinstance(shape, list) or len(shape) != ndim or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
+        raise CertificateError(f"{where} must have {ndim} dimension(s)", got=repr(shape)[:80])
+    dtype = np.dtype(value["dtype"])
+    raw = decode_bytes(value["base64"], where)
+    if len(raw) != dtype.itemsize * math.prod(shape):
+        raise CertificateError(f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes")
+    array = np.frombuffer(raw, dtype=dtype).reshape(shape).astype(np.float64)
+    if not np.isfinite(array).all():
+        raise CertificateError(f"{where} must be finite", got="NaN or infinity")
+    return array
+
+
+def decode_bytes(text: Any, where: str) -> bytes:
+    """Strict base64: one text for one byte string."""
+    if not isinstance(text, str):
+        raise CertificateError(f"{where} is not base64 text", got=type(text).__name__)
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise CertificateError(f"{where} is not base64", got=str(error)) from error
+    if base64.b64encode(raw).decode("ascii") != text:
+        raise CertificateError(f"{where} is not canonical base64", got="stray bits at its end")
+    return raw
+
+
+def canonical(content: Any) -> bytes:
+    """The one text of a JSON value: sorted keys, one space of indent, ASCII, no NaN."""
+    text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+    return text.encode("ascii") + b"\n"
+
+
+def digest(content: Any) -> str:
+    """SHA-256 of the canonical text."""
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content with the hash over all of the rest."""
+    open_content = {key: value for key, value in content.items() if key != "sha256"}
+    return {**open_content, "sha256": digest(open_content)}
+
+
+def read_text(path: str | Path) -> tuple[dict[str, Any], bytes]:
+    """One JSON object and the bytes it came from; whatever cannot be read is a `CertificateError`."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise CertificateError(f"a certificate may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB")
+        raw = path.read_bytes()
+        content = json.loads(raw.decode("ascii"), parse_constant=_refuse, object_pairs_hook=_unique)
+    except OSError as error:
+        raise CertificateError("the certificate cannot be read", got=f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, ValueError, RecursionError, MemoryError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise CertificateError("the certificate is not a JSON file, or not a whole one", got=reason) from error
+    if not isinstance(content, dict):
+        raise CertificateError("a certificate is one JSON object", got=type(content).__name__)
+    return content, raw
+
+
+def _refuse(word: str) -> float:
+    raise CertificateError("a certificate holds finite numbers only", got=word)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise CertificateError("a key stands twice in one JSON object", got=f"{len(pairs)} keys")
+    return content

@@ -1,0 +1,138 @@
+"""A stored proof tree: its arrays, read with limits, and its leaves, level by level.
+
+The cover needs no check of its own: a cut inside the node's box gives two boxes whose union is the node, so the leaves
+of a complete tree cover its root.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.certificates.dyadic import Floats
+from graphkeel.certificates.encoding import decode_bytes
+from graphkeel.errors import CertificateError
+
+HOLE, DEFAULT, STORED = -1, -2, -3
+MAX_NODES = 2**27
+
+
+class Refused(Exception):
+    """A proof that was read and does not prove; the message is the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Leaf boxes of one kind."""
+
+    kind: int
+    lower: Floats
+    upper: Floats
+    slopes: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """One tree of boxes in preorder."""
+
+    lower: Floats
+    upper: Floats
+    axis: NDArray[np.int8]
+    cut: Floats
+    slopes: NDArray[np.uint8]
+
+    @staticmethod
+    def from_json(content: dict[str, Any], n: int, width: int, where: str) -> Tree:
+        lower, upper = (_box_end(content.get(key), n, f"{where}.{key}") for key in ("lower", "upper"))
+        axis = _array(content.get("axis"), "<i1", 1, f"{where}.axis").astype(np.int8)
+        cut = _array(content.get("cut"), "<f8", 1, f"{where}.cut").astype(np.float64)
+        slopes = _array(content.get("slopes"), "|u1", 2, f"{where}.slopes")
+        if ((axis < STORED) | (axis >= n)).any():
+            raise Refused(f"{where} has an axis that does not exist")
+        if cut.shape[0] != int((axis >= 0).sum()) or slopes.shape[0] != int((axis == STORED).sum()):
+            raise Refused(f"{where}: the numbers of nodes, cuts and slopes do not fit together")
+        if slopes.shape[0] and slopes.shape[1] != width:
+            raise Refused(f"{where}: a leaf needs {width} slopes, got {slopes.shape[1]}")
+        return Tree(lower, upper, axis, cut, slopes)
+
+    def leaves(self, where: str) -> Iterator[Leaves]:
+        """All leaves in batches; refuses a tree that is no complete binary tree or has a cut outside its box."""
+        upper_child = self._upper_children(where)
+        cut_of = np.cumsum(self.axis >= 0) - 1
+        slopes_of = np.cumsum(self.axis == STORED) - 1
+        nodes, lower, upper = np.zeros(1, dtype=np.int64), self.lower[None], self.upper[None]
+        while nodes.size:
+            axes = self.axis[nodes]
+            for kind in (HOLE, DEFAULT, STORED):
+                chosen = axes == kind
+                if chosen.any():
+                    slopes = self.slopes[slopes_of[nodes[chosen]]] / 255.0 if kind == STORED else None
+                    yield Leaves(kind, lower[chosen], upper[chosen], slopes)
+            inner = axes >= 0
+            nodes, lower, upper, axes = nodes[inner], lower[inner], upper[inner], axes[inner].astype(np.int64)
+            cuts, rows = self.cut[cut_of[nodes]], np.arange(nodes.size)
+            if not ((lower[rows, axes] <= cuts) & (cuts <= upper[rows, axes])).all():
+                raise Refused(f"{where}: a cut lies outside its box, so the leaves do not cover the domain")
+            below, above = upper.copy(), lower.copy()
+            below[rows, axes], above[rows, axes] = cuts, cuts
+            nodes = np.concatenate([nodes + 1, upper_child[nodes]])
+            lower, upper = np.concatenate([lower, above]), np.concatenate([below, upper])
+
+    def _upper_children(self, where: str) -> NDArray[np.int64]:
+        """In preorder the node after a leaf is the upper child of the innermost node that still waits for one."""
+        count = self.axis.shape[0]
+        children = [0] * count
+        waiting: list[int] = []
+        for node, axis in enumerate(self.axis.tolist()):
+            if axis >= 0:
+                waiting.append(node)
+            elif waiting:
+                children[waiting.pop()] = node + 1
+            elif node + 1 != count:
+                raise Refused(f"{where}: the tree ends before its arrays do")
+        if waiting or not count or max(children) >= count:
+            raise Refused(f"{where}: the tree is not complete")
+        return np.array(children, dtype=np.int64)
+
+
+def _box_end(value: Any, n: int, where: str) -> Floats:
+    if not isinstance(value, list) or len(value) != n or not all(type(v) in (int, float) for v in value):
+        raise CertificateError(f"{where} must be a list of {n} numbers", got=repr(value)[:80])
+    array = np.array([float(v) if abs(v) < 1e300 else math.inf for v in value], dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise CertificateError(f"{where} must be finite", got=repr(value)[:80])
+    return array
+
+
+def _array(value: Any, dtype: str, ndim: int, where: str) -> NDArray[Any]:
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data"} or value["dtype"] != dtype:
+        raise CertificateError(f"{where} is not a packed array of {dtype}", got=repr(value)[:80])
+    shape = value["shape"]
+    if not isinstance(shape, list) or len(shape) != ndim or not all(type(k) is int and k >= 0 for k in shape):
+        raise CertificateError(f"{where} must have {ndim} dimension(s)", got=repr(shape)[:80])
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size > 8 * MAX_NODES:
+        raise CertificateError(f"{where} is too large", got=f"{size} bytes")
+    raw = _unpacked(decode_bytes(value["data"], where), size, where)
+    array = np.frombuffer(raw, dtype=dtype).reshape(shape)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise CertificateError(f"{where} must be finite", got="NaN or infinity")
+    return array
+
+
+def _unpacked(packed: bytes, size: int, where: str) -> bytes:
+    """Unpack at most the announced size, so that a small file cannot fill the memory."""
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(packed, size + 1)
+    except zlib.error as error:
+        raise CertificateError(f"{where} cannot be unpacked", got=str(error)) from error
+    if len(raw) != size or not unpacker.eof or unpacker.unused_data:
+        raise CertificateError(f"{where} has another size than its shape says", got=f"{len(raw)} bytes")
+    return raw

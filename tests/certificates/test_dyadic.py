@@ -1,0 +1,64 @@
+"""Exact arithmetic against Python's fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphkeel.certificates.dyadic import Dyadic, down, product, square_root_up, up
+
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@given(st.lists(numbers, min_size=1, max_size=6))
+def test_floats_are_taken_exactly(values: list[float]) -> None:
+    assert Dyadic.of(values).fractions() == [Fraction(v) for v in values]
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
+def test_operations_agree_with_fractions(pairs: list[tuple[float, float]]) -> None:
+    a, b = (Dyadic.of([pair[i] for pair in pairs]) for i in (0, 1))
+    exact = [(Fraction(x), Fraction(y)) for x, y in pairs]
+    assert (a + b).fractions() == [x + y for x, y in exact]
+    assert (a - b).fractions() == [x - y for x, y in exact]
+    assert (a @ b).fraction() == sum(x * y for x, y in exact)
+    assert a.relu().fractions() == [max(x, 0) for x, _ in exact]
+    assert a.maximum(b).fractions() == [max(pair) for pair in exact]
+    assert (a <= b).tolist() == [x <= y for x, y in exact]
+    assert (a < b).tolist() == [x < y for x, y in exact]
+    assert (a == b).tolist() == [x == y for x, y in exact]
+    assert a.where(np.array([x > 0 for x, _ in exact]), b).fractions() == [x if x > 0 else y for x, y in exact]
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), inner=st.integers(1, 60), spread=st.sampled_from([0, 5, 40, 150, 600]))
+def test_limb_products_are_exact(seed: int, inner: int, spread: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def matrix(*shape: int) -> np.ndarray:
+        return np.ldexp(rng.normal(size=shape), rng.integers(-spread, spread + 1, size=shape) // 2)
+
+    a, b = matrix(3, inner), matrix(inner, 2)
+    slow = Dyadic.of(a) @ Dyadic.of(b)
+    assert product(a, b).fractions() == slow.fractions()
+    assert product(a, b[:, 0]).fractions() == slow[:, 0].fractions()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_long_inner_dimension_stays_exact(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2, 5000)).astype(dtype).astype(float)
+    b = rng.normal(size=(5000, 1)).astype(dtype).astype(float)
+    expected = [sum(Fraction(x) * Fraction(y) for x, y in zip(row, b[:, 0], strict=True)) for row in a]
+    assert product(a, b).fractions() == expected
+
+
+@given(st.fractions(min_value=0, max_value=10**6))
+def test_rounding_goes_outwards(value: Fraction) -> None:
+    assert Fraction(down(value)) <= value <= Fraction(up(value))
+    assert Fraction(np.nextafter(up(value), -1.0)) < value or up(value) == 0
+    assert Fraction(square_root_up(value)) ** 2 >= value
