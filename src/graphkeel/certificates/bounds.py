@@ -166,7 +166,8 @@ def _magnitudes(branch: Branch, reach: Floats) -> list[Floats]:
     magnitudes = []
     for layer in branch.hidden:
         weight, bias = np.abs(layer.weight) + layer.weight_error, np.abs(layer.bias) + layer.bias_error
-        reach = (weight @ reach + bias) * (1 + 2.0**-20) + _TINY
+        with np.errstate(all="ignore"):  # an infinite magnitude refuses every leaf, which is the safe side
+            reach = (weight @ reach + bias) * (1 + 2.0**-20) + _TINY
         magnitudes.append(reach)
     return magnitudes
 
