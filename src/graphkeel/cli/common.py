@@ -67,5 +67,7 @@ def make_out_dir(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError("the output folder cannot be made", got=f"{path}: {error.strerror}", fix="Choose another --out.") from error
+        raise ConfigError(
+            "the output folder cannot be made", got=f"{path}: {error.strerror}", fix="Choose another --out."
+        ) from error
     return path

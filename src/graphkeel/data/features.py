@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,12 @@ from sklearn.decomposition import PCA
 from graphkeel.errors import DataError
 
 Dense = NDArray[np.float32]
-Features = Dense | sparse.csr_matrix
+Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
 
 
 def row_normalise(x: Features) -> Features:
     """Divide each row by its sum of absolute values; all-zero rows stay zero."""
-    totals = np.asarray(abs(x).sum(axis=1)).ravel()
+    totals: NDArray[np.float32] = np.asarray(abs(x).sum(axis=1)).ravel()
     scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0).astype(np.float32)
     if sparse.issparse(x):
         return sparse.diags(scale, dtype=np.float32) @ x

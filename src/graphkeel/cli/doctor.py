@@ -1,0 +1,102 @@
+"""Print versions, solvers, threads, the torch build, and where datasets are looked for and found."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+from graphkeel._optional import available
+from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json
+
+HELP = "what is installed here, and where datasets are found"
+
+_PACKAGES = ("graphkeel", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
+_OPTIONAL = {  # module: (package, extra, what it is for)
+    "highspy": ("highspy", "milp", "MILP engine"),
+    "z3": ("z3-solver", "smt", "SMT engine"),
+    "dreal": ("dreal", "", "the paper's kind of SMT engine"),
+    "onnx": ("onnx", "export", "ONNX export"),
+    "matplotlib": ("matplotlib", "report", "pictures"),
+    "jinja2": ("jinja2", "report", "reports"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    facts = collect()
+    if args.json:
+        emit_json({"command": "doctor", **facts})
+    else:
+        _show(facts)
+    return EXIT_DONE
+
+
+def collect() -> dict[str, Any]:
+    """Everything the command prints, as plain values."""
+    import torch
+
+    return {
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "optional": {
+            package: _version(package) if available(module) else None for module, (package, _, _) in _OPTIONAL.items()
+        },
+        "cores": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "torch_build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
+        "data": _data(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _data() -> dict[str, Any]:
+    from graphkeel.data import amazon, planetoid
+    from graphkeel.data.files import ENVIRONMENT_VARIABLE, data_root, find_raw, user_cache
+    from graphkeel.data.seeds import FOLDER
+
+    root = data_root()
+    files = {name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()}
+    files |= {name: (folder, [f"amazon_electronics_{name}.npz"]) for name, folder in amazon.FOLDERS.items()}
+    found = {name: find_raw(folder, names) for name, (folder, names) in files.items()}
+    return {
+        "variable": ENVIRONMENT_VARIABLE,
+        "root": None if root is None else str(root),
+        "cache": str(user_cache()),
+        "datasets": {"digits": "embedded", "sbm": "generated", **{k: v and str(v) for k, v in found.items()}},
+        "published_seeds": bool(root and (root / FOLDER).is_dir()),
+    }
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("what", "found", title="keel doctor", title_justify="left")
+    table.add_row("Python", facts["python"])
+    for name, version in facts["packages"].items():
+        table.add_row(name, version or "[red]missing[/]")
+    for package, extra, purpose in _OPTIONAL.values():
+        hint = f"not installed ({purpose}" + (f"; pip install 'graphkeel\\[{extra}]')" if extra else ")")
+        table.add_row(package, facts["optional"][package] or f"[dim]{hint}[/]")
+    table.add_row("torch build", facts["torch_build"])
+    table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
+    data = facts["data"]
+    table.add_row(data["variable"], data["root"] or "[dim]not set: downloads go to the cache[/]")
+    table.add_row("cache", data["cache"])
+    table.add_row(
+        "published seed lists", "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]"
+    )
+    for name, place in data["datasets"].items():
+        table.add_row(f"dataset {name}", place or "[dim]not here; would be downloaded[/]")
+    console().print(table)
