@@ -35,15 +35,11 @@ class NeuralWeights:
     outer: Tensor  # B (d, hidden)
     offset: Tensor  # h (d,)
 
-    @property
-    def centred(self) -> bool:
-        return self.form != "paper"
-
     def __call__(self, y: Tensor) -> Tensor:
         """f(y) in y's precision, for states of shape (..., n)."""
         kind = y.dtype
         inner, bias, outer, offset = (t.to(kind) for t in (self.inner, self.bias, self.outer, self.offset))
-        if not self.centred:
+        if self.form == "paper":
             return (y @ inner.T + bias).relu() @ outer.T + offset
         lifted = ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
         return offset + lifted @ outer.T

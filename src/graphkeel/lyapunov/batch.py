@@ -37,15 +37,13 @@ class LoopBatch:
         self.controller = ControllerBatch(
             plant, targets, unit, form=config.form, hidden=config.hidden, generator=self.generator
         )
-        self.function = make_lyapunov(config, unit, self.generator)
+        self.function = make_lyapunov(config, targets, unit, self.generator)
+        low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
+        high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         loop = ClosedLoopBatch(plant, self.controller)
-        self.context = LossContext(loop, self.function, *self._box(config.centred), config)
-        self.states = StateSet(logits, *self._box(False), targets, config.samples, config.epsilon)
+        self.context = LossContext(loop, self.function, targets, low, high, config)
+        self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
-
-    def _box(self, centred: bool) -> tuple[Tensor, Tensor]:
-        boxes = [domain.box(centred=centred) for domain in self.domains]
-        return tuple(torch.from_numpy(np.stack([box[side] for box in boxes])) for side in (0, 1))  # type: ignore[return-value]
 
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         """Adam on the given classes until the hinges are satisfied, the steps are used up, or time is."""
@@ -78,8 +76,6 @@ class LoopBatch:
     def learn(self, k: int, condition: str, counterexample: np.ndarray) -> bool:
         """Add a counterexample to the states if the shipped model confirms it."""
         state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
-        if self.config.centred:
-            state = state + self.controller.targets[k]
         control, function = self.shipped(k)
         real = violates(condition, state, self.plant, control, function, self.domains[k], self.config)
         if real:

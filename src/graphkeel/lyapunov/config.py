@@ -76,11 +76,6 @@ class LyapunovConfig:
         if self.positivity is not None and self.positivity < 0:
             raise ConfigError("positivity must not be negative", got=self.positivity)
 
-    @property
-    def centred(self) -> bool:
-        """Whether states are written as z = y − Y: the equilibrium is 0 and no first weight is rounded."""
-        return self.form != "paper"
-
     def resolved(self) -> ResolvedConfig:
         values = asdict(self)
         for name, value in _DEFAULTS[self.form].items():

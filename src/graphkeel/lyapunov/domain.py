@@ -12,12 +12,13 @@ from graphkeel.errors import DataError
 Array = NDArray[np.float64]
 
 ENLARGE = 0.1  # of the box's width, on each side of the logits
-MARGIN = 0.25  # of the box's width, at least, between Y and each face
+MARGIN = 0.25  # of the box's width, at least, between Y and each face: at a corner it would have no neighbourhood
+GRID = 64  # faces lie on multiples of 1/64, so that they read well and print without loss
 
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """D = Y + [lower, upper]; the offsets are exact, so D is the same set in y and in z = y − Y."""
+    """D = [lower, upper] around the equilibrium Y."""
 
     equilibrium: Array
     lower: Array
@@ -27,24 +28,17 @@ class Domain:
     def half_width(self) -> Array:
         return (self.upper - self.lower) / 2
 
-    def box(self, *, centred: bool) -> tuple[Array, Array, Array]:
-        """Lower face, upper face and equilibrium in z (centred) or in y."""
-        if centred:
-            return self.lower, self.upper, np.zeros_like(self.lower)
-        return self.equilibrium + self.lower, self.equilibrium + self.upper, self.equilibrium
-
 
 def domain_of(logits: Array, equilibrium: Array) -> Domain:
     """Build D for one class from the logits of all nodes, shape (nodes, n)."""
-    offsets = np.asarray(logits, dtype=np.float64) - equilibrium
-    if offsets.ndim != 2 or not len(offsets):
-        raise DataError("the domain needs the logits of at least one node", got=f"shape {offsets.shape}")
-    if not np.isfinite(offsets).all():
-        raise DataError("the domain needs finite logits", got=f"{int((~np.isfinite(offsets)).sum())} are not")
-    low, high = np.minimum(offsets.min(axis=0), 0.0), np.maximum(offsets.max(axis=0), 0.0)
-    low, high = np.minimum(low, -0.5), np.maximum(high, 0.5)  # a constant logit still spans a box
-    slack = ENLARGE * (high - low)
-    low, high = low - slack, high + slack
+    logits, equilibrium = np.asarray(logits, np.float64), np.asarray(equilibrium, np.float64)
+    if logits.ndim != 2 or not len(logits):
+        raise DataError("the domain needs the logits of at least one node", got=f"shape {logits.shape}")
+    if not np.isfinite(logits).all():
+        raise DataError("the domain needs finite logits", got=f"{int((~np.isfinite(logits)).sum())} are not")
+    low = np.minimum(logits.min(axis=0), equilibrium - 0.5)  # a constant logit still spans a box
+    high = np.maximum(logits.max(axis=0), equilibrium + 0.5)
+    low, high = low - ENLARGE * (high - low), high + ENLARGE * (high - low)
     margin = MARGIN * (high - low)
-    low, high = np.minimum(low, -margin), np.maximum(high, margin)
-    return Domain(np.asarray(equilibrium, np.float64), np.floor(low * 64) / 64, np.ceil(high * 64) / 64)
+    low, high = np.minimum(low, equilibrium - margin), np.maximum(high, equilibrium + margin)
+    return Domain(equilibrium, np.floor(low * GRID) / GRID, np.ceil(high * GRID) / GRID)

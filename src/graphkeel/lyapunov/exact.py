@@ -8,6 +8,7 @@ and a bound on the distance between the two.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -35,14 +36,19 @@ def exact_dot(left: Array, right: Array) -> tuple[float, float]:
     return value, round_up(abs(math.fsum(terms)))
 
 
-def sum_up(values: Array) -> float:
+def sum_up(values: Iterable[float]) -> float:
     """An upper bound on the exact sum of non-negative floats."""
-    return round_up(math.fsum(values.tolist()))
+    return round_up(math.fsum(values))
 
 
 def round_up(value: float) -> float:
     """The next float: covers the half unit by which a correctly rounded result may fall short."""
     return math.nextafter(value, math.inf) if value else 0.0
+
+
+def product_up(left: float, right: float) -> float:
+    """An upper bound on the exact product of two non-negative floats."""
+    return math.nextafter(left * right, math.inf) if left and right else 0.0
 
 
 def _product_error(left: Array, right: Array, product: Array) -> Array:

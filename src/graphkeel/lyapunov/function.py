@@ -23,28 +23,30 @@ from graphkeel.lyapunov.config import ResolvedConfig
 
 @dataclass(frozen=True)
 class LyapunovWeights:
-    """One class's V as verified: outer·relu(inner·u + bias) + offset, with u = y − Y if centred, else y."""
+    """One class's V as verified: V(y) = outer·relu(inner·(y − centre) + bias) + offset."""
 
-    centred: bool
+    centre: Tensor  # Y of a gauge, 0 in the paper's form; float64 (n,)
     inner: Tensor  # (units, n) float32
     bias: Tensor  # (units,)
     outer: Tensor  # (units,)
     offset: Tensor  # ()
 
-    def __call__(self, u: Tensor) -> Tensor:
-        kind = u.dtype
-        return (u @ self.inner.to(kind).T + self.bias.to(kind)).relu() @ self.outer.to(kind) + self.offset.to(kind)
+    def __call__(self, y: Tensor) -> Tensor:
+        kind = y.dtype
+        inner, bias, outer = (t.to(kind) for t in (self.inner, self.bias, self.outer))
+        return ((y - self.centre.to(kind)) @ inner.T + bias).relu() @ outer + self.offset.to(kind)
 
     def tensors(self) -> dict[str, Tensor]:
-        return {"inner": self.inner, "bias": self.bias, "outer": self.outer, "offset": self.offset}
+        names = ("centre", "inner", "bias", "outer", "offset")
+        return {name: getattr(self, name) for name in names}
 
 
 class LyapunovBatch(nn.Module, ABC):
     """V of all classes as one tensor program."""
 
     @abstractmethod
-    def forward(self, u: Tensor, active: Tensor) -> Tensor:
-        """V at u of shape (active, points, n)."""
+    def forward(self, y: Tensor, active: Tensor) -> Tensor:
+        """V at states y of shape (active, points, n)."""
 
     @abstractmethod
     def shipped(self, index: int) -> LyapunovWeights:
@@ -55,19 +57,24 @@ class LyapunovBatch(nn.Module, ABC):
         return None
 
 
-def make_lyapunov(config: ResolvedConfig, unit: Tensor, generator: torch.Generator) -> LyapunovBatch:
+def make_lyapunov(config: ResolvedConfig, targets: Tensor, unit: Tensor, generator: torch.Generator) -> LyapunovBatch:
     """V in the form the configuration asks for; `unit` (classes, n) is each axis's half-width."""
     classes, n = unit.shape
     if config.form == "paper":
         return FreeFunction(classes, n, config.hidden, generator)
     if config.gauge == "l1":
-        return L1Gauge(unit, config.positivity)
-    return GeneralGauge(unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator)
+        return L1Gauge(targets, unit, config.positivity)
+    return GeneralGauge(targets, unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator)
+
+
+def _gauge(centre: Tensor, inner: Tensor, outer: Tensor) -> LyapunovWeights:
+    return LyapunovWeights(centre.clone(), inner, torch.zeros(len(inner)), outer, torch.zeros(()))
 
 
 class L1Gauge(LyapunovBatch):
-    def __init__(self, unit: Tensor, floor: float) -> None:
+    def __init__(self, targets: Tensor, unit: Tensor, floor: float) -> None:
         super().__init__()
+        self.targets = targets
         self.floor = floor if floor > 0 else 0.1
         relative = unit.amax(dim=1, keepdim=True) / unit  # ≥ 1: a narrow axis counts more
         self.raw = nn.Parameter(torch.log(torch.expm1(relative.clamp(max=20.0))))
@@ -75,20 +82,21 @@ class L1Gauge(LyapunovBatch):
     def gains(self, active: Tensor) -> Tensor:
         return self.floor * (1.0 + softplus(self.raw[active]))  # above the floor even after rounding
 
-    def forward(self, u: Tensor, active: Tensor) -> Tensor:
-        return torch.einsum("kbn,kn->kb", u.abs(), self.gains(active))
+    def forward(self, y: Tensor, active: Tensor) -> Tensor:
+        offsets = (y - self.targets[active].unsqueeze(1)).abs()
+        return torch.einsum("kbn,kn->kb", offsets, self.gains(active))
 
     @torch.no_grad()
     def shipped(self, index: int) -> LyapunovWeights:
         gains = self.gains(torch.tensor([index]))[0].float()
         eye = torch.eye(len(gains))
-        inner = torch.cat([eye, -eye])
-        return LyapunovWeights(True, inner, torch.zeros(len(inner)), gains.repeat(2), torch.zeros(()))
+        return _gauge(self.targets[index], torch.cat([eye, -eye]), gains.repeat(2))
 
 
 class GeneralGauge(LyapunovBatch):
-    def __init__(self, unit: Tensor, units: int, generator: torch.Generator) -> None:
+    def __init__(self, targets: Tensor, unit: Tensor, units: int, generator: torch.Generator) -> None:
         super().__init__()
+        self.targets = targets
         classes, n = unit.shape
         if units < n + 1:
             raise ConfigError(f"a gauge on R^{n} needs at least {n + 1} units", got=units)
@@ -108,8 +116,9 @@ class GeneralGauge(LyapunovBatch):
         opposite = -torch.einsum("kn,knm->km", softplus(self.mix[active]), basis).unsqueeze(1)
         return torch.cat([basis, opposite, self.free[active]], dim=1)
 
-    def forward(self, u: Tensor, active: Tensor) -> Tensor:
-        heights = torch.einsum("kbn,kun->kbu", u, self._rows(active)).relu()
+    def forward(self, y: Tensor, active: Tensor) -> Tensor:
+        offsets = y - self.targets[active].unsqueeze(1)
+        heights = torch.einsum("kbn,kun->kbu", offsets, self._rows(active)).relu()
         return torch.einsum("kbu,ku->kb", heights, softplus(self.raw[active]) + 0.05)
 
     @torch.no_grad()
@@ -117,7 +126,7 @@ class GeneralGauge(LyapunovBatch):
         active = torch.tensor([index])
         inner = self._rows(active)[0].float()
         outer = (softplus(self.raw[active]) + 0.05)[0].float()
-        return LyapunovWeights(True, inner, torch.zeros(len(inner)), outer, torch.zeros(()))
+        return _gauge(self.targets[index], inner, outer)
 
 
 class FreeFunction(LyapunovBatch):
@@ -128,11 +137,12 @@ class FreeFunction(LyapunovBatch):
         self.outer = uniform_start((classes, units), units, generator)
         self.offset = uniform_start((classes,), units, generator)
 
-    def forward(self, u: Tensor, active: Tensor) -> Tensor:
-        heights = torch.einsum("kbn,kun->kbu", u, self.inner[active]) + self.bias[active].unsqueeze(1)
+    def forward(self, y: Tensor, active: Tensor) -> Tensor:
+        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active]) + self.bias[active].unsqueeze(1)
         return torch.einsum("kbu,ku->kb", heights.relu(), self.outer[active]) + self.offset[active].unsqueeze(1)
 
     @torch.no_grad()
     def shipped(self, index: int) -> LyapunovWeights:
         parts = (self.inner, self.bias, self.outer, self.offset)
-        return LyapunovWeights(False, *(part[index].float().clone() for part in parts))
+        zero = torch.zeros(self.inner.shape[2], dtype=torch.float64)
+        return LyapunovWeights(zero, *(part[index].float().clone() for part in parts))

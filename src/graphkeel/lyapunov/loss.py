@@ -30,10 +30,11 @@ ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D
 
 @dataclass(frozen=True)
 class LossContext:
-    """What stays the same through a round; the domains (classes, n) are in F's own coordinates."""
+    """What stays the same through a run; equilibria and domains have shape (classes, n)."""
 
     loop: ClosedLoopBatch
     function: LyapunovBatch
+    targets: Tensor
     low: Tensor
     high: Tensor
     config: ResolvedConfig
@@ -42,17 +43,16 @@ class LossContext:
 def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
     """All terms for states y of shape (active, points, n)."""
     layers = context.loop.layers(active)
-    u = context.loop.coordinates(states, active)
     if context.config.loss == "paper":
-        return _paper_loss(context, layers, u, active)
-    return _margin_loss(context, layers, u, active)
+        return _paper_loss(context, layers, states, active)
+    return _margin_loss(context, layers, states, active)
 
 
-def _paper_loss(context: LossContext, layers: BatchLayers, u: Tensor, active: Tensor) -> Terms:
+def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
     """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
-    value = context.function(u, active)
-    change = context.function(run_layers(layers, u), active) - value
-    at_rest = context.function(context.loop.origin(active).unsqueeze(1), active).squeeze(1)
+    value = context.function(y, active)
+    change = context.function(run_layers(layers, y), active) - value
+    at_rest = context.function(context.targets[active].unsqueeze(1), active).squeeze(1)
     return {
         "positivity": (-value).relu().mean(dim=1),
         "decrease": change.relu().mean(dim=1),
@@ -60,13 +60,13 @@ def _paper_loss(context: LossContext, layers: BatchLayers, u: Tensor, active: Te
     }
 
 
-def _margin_loss(context: LossContext, layers: BatchLayers, u: Tensor, active: Tensor) -> Terms:
-    config, origin = context.config, context.loop.origin(active)
-    distance = (u - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
-    value, following = context.function(u, active), run_layers(layers, u)
+def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+    config, origin = context.config, context.targets[active]
+    distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
+    value, following = context.function(y, active), run_layers(layers, y)
     aim = min(config.contraction, 0.95 * config.rho)
     excess = (context.function(following, active) - aim * value) / distance
-    outside = (distance >= config.epsilon / u.shape[2] ** 0.5).double()
+    outside = (distance >= config.epsilon / y.shape[2] ** 0.5).double()
     at_rest = run_layers(layers, origin.unsqueeze(1)).squeeze(1)
     terms = {
         "positivity": ((1.1 * config.positivity + 1e-3) - value / distance).relu().mean(dim=1),

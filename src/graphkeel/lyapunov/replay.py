@@ -25,15 +25,13 @@ def violates(
     config: ResolvedConfig,
 ) -> bool:
     """Whether state y breaks the condition, up to rounding, on the uncollapsed closed loop."""
-    target = control.equilibrium
     following = plant(control(state.double()))
-    shift = target if function.centred else torch.zeros_like(target)
-    value, after = float(function(state - shift)), float(function(following - shift))
-    distance = float((state - target).abs().max())
+    value, after = float(function(state)), float(function(following))
+    distance = float((state - control.equilibrium).abs().max())
     slack = TOLERANCE * (1.0 + abs(value) + abs(after) + distance)
     if condition == "positivity":
         return value - config.positivity * distance <= slack
     if condition == "decrease":
         return after - config.rho * value >= -slack
-    low, high = (torch.from_numpy(face) for face in domain.box(centred=False)[:2])
+    low, high = torch.from_numpy(domain.lower), torch.from_numpy(domain.upper)
     return bool(((following < low + slack) | (following > high - slack)).any())
