@@ -162,9 +162,8 @@ def forward_push(
     indptr: NDArray[np.int32], indices: NDArray[np.int32], seed: int, alpha: float, epsilon: float
 ) -> tuple[Ids, Array]:  # pragma: no cover - compiled
     """Approximate PPR of one seed (Andersen, Chung & Lang 2006); touches O(1/(α·ε)) edges, however large the graph."""
-    estimate: dict[int, float] = {}
-    residual: dict[int, float] = {}
-    residual[seed] = alpha
+    estimate = {seed: 0.0}
+    residual = {seed: alpha}
     queue = [seed]
     queued = {seed}
     head = 0

@@ -1,0 +1,122 @@
+"""`keel run` and `keel doctor` as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from graphkeel.cli.main import main
+from graphkeel.experiments.run import RunSpec, label_budget, run_seeds
+from graphkeel.experiments.store import read_json, write_json
+
+
+def run_json(capsys, *argv):
+    assert main([*argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_run_prints_one_stable_json_object(capsys):
+    found = run_json(capsys, "run", "--method", "none", "--seeds", "2", "--seed", "3")
+    assert found["command"] == "run"
+    assert (found["dataset"], found["method"], found["labels"]) == ("digits", "none", "train")
+    assert [row["seed"] for row in found["rows"]] == [3, 4]
+    assert all(row["base"] == row["accuracy"] and row["kept"] for row in found["rows"])
+    assert found["summary"]["gain_mean"] == 0
+    assert 60 < found["summary"]["base_mean"] < 95
+
+
+def test_run_shows_a_table_with_the_papers_figures(capsys, data_folder):
+    assert main(["run", "--dataset", "cora", "--method", "none", "--seeds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "64.36 ± 2.90" in out
+    assert "mean ± std" in out
+
+
+def test_untouched_rows_are_those_of_the_papers_protocol(capsys, data_folder):
+    """The protocol's known means over ten published splits, to a point."""
+    for dataset, expected in (("cora", 64.5), ("citeseer", 60.3)):
+        found = run_json(capsys, "run", "--dataset", dataset, "--method", "none", "--seeds", "10")
+        assert found["summary"]["base_mean"] == pytest.approx(expected, abs=1.0)
+
+
+def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
+    import graphkeel.experiments.run as module
+
+    computed = []
+    original = module.run_seed
+    monkeypatch.setattr(
+        module, "run_seed", lambda spec, seed, **kw: computed.append(seed) or original(spec, seed, **kw)
+    )
+    spec = RunSpec(method="none")
+    first = run_seeds(spec, range(2), out=tmp_path)
+    again = run_seeds(spec, range(3), out=tmp_path)
+    assert computed == [0, 1, 2]
+    assert again.rows[:2] == first.rows
+    (tmp_path / "rows" / "seed-0001.json").write_text('{"half": ')  # a torn file counts as missing
+    run_seeds(spec, range(3), out=tmp_path)
+    assert computed == [0, 1, 2, 1]
+
+
+def test_two_different_runs_do_not_share_a_folder(tmp_path, capsys):
+    arguments = ["run", "--method", "none", "--seeds", "1", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert main([*arguments, "--model", "gcn"]) == 2
+    assert "holds another run (got model: 'sgc' there, 'gcn' now)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "coar"], "Did you mean 'cora'?"),
+        (["--model", "mlp"], "the model must be one of"),
+        (["--labels", "all"], "labels must be one of"),
+        (["--split", "odd"], "split must be one of"),
+        (["--features", "odd"], "features must be one of"),
+        (["--out", "/dev/null/x"], "output folder cannot be made"),
+    ],
+)
+def test_bad_options_get_one_message_and_exit_code_2(capsys, arguments, message):
+    assert main(["run", "--method", "none", "--seeds", "1", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_label_budgets_never_overlap(make_task):
+    task = make_task()
+    for labels, sizes in (("train", (2, 2)), ("train+half-val", (3, 1)), ("train+val", (4, 0))):
+        labelled, validation = label_budget(task, labels, seed=0)
+        assert (len(labelled), len(validation)) == sizes
+        assert not set(labelled.tolist()) & set(validation.tolist())
+        assert not task.test_mask[labelled].any()
+        assert not task.test_mask[validation].any()
+
+
+def test_stored_json_is_whole_or_nothing(tmp_path):
+    path = tmp_path / "a" / "row.json"
+    write_json(path, {"value": 1.5, "text": "ä"})
+    assert read_json(path) == {"value": 1.5, "text": "ä"}
+    path.write_text(path.read_text().replace("1.5", "2.5"))
+    assert read_json(path) is None
+    assert read_json(tmp_path / "none.json") is None
+    assert [p.name for p in path.parent.iterdir()] == ["row.json"]
+
+
+def test_doctor_tells_where_datasets_are(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("GRAPHKEEL_DATA", str(tmp_path))
+    found = run_json(capsys, "doctor")
+    assert found["data"]["root"] == str(tmp_path)
+    assert found["data"]["datasets"]["digits"] == "embedded"
+    assert found["data"]["datasets"]["cora"] is None
+    assert found["packages"]["torch"]
+    assert main(["doctor"]) == 0
+    assert "keel doctor" in capsys.readouterr().out
+
+
+def test_help_teaches(capsys):
+    for arguments in (["--help"], ["run", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0
+    assert "keel run --dataset cora --method none" in capsys.readouterr().out
