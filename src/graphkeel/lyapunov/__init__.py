@@ -1,0 +1,29 @@
+"""Controllers with Lyapunov functions: the loss, Algorithm 1, and the exact question put to the verifier."""
+
+from __future__ import annotations
+
+from graphkeel.lyapunov.ask import ask_portfolio
+from graphkeel.lyapunov.certify import anchor_of, certificate_of, class_proof
+from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
+from graphkeel.lyapunov.domain import Domain, shared_domains
+from graphkeel.lyapunov.function import LyapunovWeights
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.train import Ask, train
+
+__all__ = [
+    "Ask",
+    "ClassOutcome",
+    "Domain",
+    "LyapunovConfig",
+    "LyapunovWeights",
+    "ResolvedConfig",
+    "RoundLog",
+    "TrainResult",
+    "TrainState",
+    "anchor_of",
+    "ask_portfolio",
+    "certificate_of",
+    "class_proof",
+    "shared_domains",
+    "train",
+]

@@ -13,7 +13,7 @@ from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
-from graphkeel.lyapunov.domain import domain_of
+from graphkeel.lyapunov.domain import shared_domains
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.replay import violates
@@ -32,7 +32,7 @@ class LoopBatch:
         self.generator = torch.Generator().manual_seed(config.seed)
         targets = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes]
         logits = logits.detach().double().cpu()
-        self.domains = [domain_of(logits.numpy(), target.numpy()) for target in targets]
+        self.domains = shared_domains(logits.numpy(), targets.numpy())
         unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
         self.controller = ControllerBatch(
             plant, targets, unit, form=config.form, hidden=config.hidden, generator=self.generator

@@ -11,17 +11,15 @@ from graphkeel.errors import ConfigError
 LOSSES = ("margin", "paper")
 GAUGES = ("l1", "general")
 
-# The paper states neither ε nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1, and V > 0.
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    "anchored": {"loss": "margin", "epsilon": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02},
-    "homogeneous": {"loss": "margin", "epsilon": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02},
-    "paper": {"loss": "paper", "epsilon": 0.1, "rho": 1.0, "positivity": 0.0, "learning_rate": 1e-3},
-}
+# The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1, and V > 0.
+_OURS = {"loss": "margin", "epsilon": 1e-3, "delta": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02}
+_PAPERS = {"loss": "paper", "epsilon": 0.1, "delta": 0.1, "rho": 1.0, "positivity": 0.0, "learning_rate": 1e-3}
+_DEFAULTS: dict[str, dict[str, Any]] = {"anchored": _OURS, "homogeneous": _OURS, "paper": _PAPERS}
 
 
 @dataclass(frozen=True)
 class LyapunovConfig:
-    """Paper's symbols: m = strength, ε = epsilon, ρ = rho, c = positivity.
+    """Symbols: m = strength, ε = epsilon, ρ = rho, c = positivity, δ = delta (the representative's tolerance).
 
     Attributes:
         hidden: units of f, and of V in the paper's form. gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ|
@@ -41,6 +39,7 @@ class LyapunovConfig:
     epsilon: float | None = None
     rho: float | None = None
     positivity: float | None = None
+    delta: float | None = None
     learning_rate: float | None = None
     contraction: float = 0.6
     rounds: int = 40
@@ -94,6 +93,7 @@ class ResolvedConfig(LyapunovConfig):
     epsilon: float = 1e-3
     rho: float = 0.9
     positivity: float = 0.1
+    delta: float = 1e-3
     learning_rate: float = 0.02
 
     def resolved(self) -> ResolvedConfig:

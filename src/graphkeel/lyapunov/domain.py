@@ -29,16 +29,23 @@ class Domain:
         return (self.upper - self.lower) / 2
 
 
-def domain_of(logits: Array, equilibrium: Array) -> Domain:
-    """Build D for one class from the logits of all nodes, shape (nodes, n)."""
-    logits, equilibrium = np.asarray(logits, np.float64), np.asarray(equilibrium, np.float64)
+def shared_domains(logits: Array, equilibria: Array) -> list[Domain]:
+    """One box for every class, so that a state of D is a state of each class's loop.
+
+    Args:
+        logits: of all nodes, shape (nodes, n).
+        equilibria: Y of each class, shape (classes, n).
+    """
+    logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
         raise DataError("the domain needs the logits of at least one node", got=f"shape {logits.shape}")
     if not np.isfinite(logits).all():
         raise DataError("the domain needs finite logits", got=f"{int((~np.isfinite(logits)).sum())} are not")
-    low = np.minimum(logits.min(axis=0), equilibrium - 0.5)  # a constant logit still spans a box
-    high = np.maximum(logits.max(axis=0), equilibrium + 0.5)
+    first, last = equilibria.min(axis=0), equilibria.max(axis=0)
+    low = np.minimum(logits.min(axis=0), first - 0.5)  # a constant logit still spans a box
+    high = np.maximum(logits.max(axis=0), last + 0.5)
     low, high = low - ENLARGE * (high - low), high + ENLARGE * (high - low)
     margin = MARGIN * (high - low)
-    low, high = np.minimum(low, equilibrium - margin), np.maximum(high, equilibrium + margin)
-    return Domain(equilibrium, np.floor(low * GRID) / GRID, np.ceil(high * GRID) / GRID)
+    low, high = np.minimum(low, first - margin), np.maximum(high, last + margin)
+    low, high = np.floor(low * GRID) / GRID, np.ceil(high * GRID) / GRID
+    return [Domain(equilibrium, low, high) for equilibrium in equilibria]

@@ -1,0 +1,333 @@
+"""Train a controller and a Lyapunov function for each class of a frozen model, prove them, write a certificate.
+
+  keel certify                                              digits, every class, the default form
+  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20 principal components
+  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the same
+  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own loss
+  keel certify --dataset cora --model gcn --model-hidden 16
+
+Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and training.json.
+An interrupted run continues from its last finished round. Exit 0: proved, 1: refuted, 3: unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    EXIT_REFUTED,
+    EXIT_UNKNOWN,
+    add_common,
+    add_dataset,
+    console,
+    emit_json,
+    make_out_dir,
+    positive_int,
+)
+from graphkeel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from graphkeel.data import GraphTask
+    from graphkeel.head import Head
+    from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
+
+HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_dataset(parser)
+    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
+    parser.add_argument(
+        "--model-hidden", type=positive_int, default=None, metavar="N", help="the model's hidden size, where it has one"
+    )
+    parser.add_argument("--split", default="biased", help="biased, random or public (default biased)")
+    parser.add_argument(
+        "--features", default="auto", help="auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+    )
+    parser.add_argument("--classes", default="all", help="all, or labels separated by commas (default all)")
+    parser.add_argument("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
+    parser.add_argument("--loss", default=None, help="margin or paper (default: the form's own)")
+    parser.add_argument("--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)")
+    parser.add_argument("--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)")
+    parser.add_argument("--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)")
+    parser.add_argument("--epsilon", type=float, default=None, help="L2 radius left out around Y (default: the form's)")
+    parser.add_argument("--rho", type=float, default=None, help="decrease factor per step, 1 is the paper's strict one")
+    parser.add_argument("--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs")
+    add_common(parser, out_help="write the certificate and the controllers here (default: certify-DATASET)")
+
+
+def run(args: argparse.Namespace) -> int:
+    started = time.monotonic()
+    out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
+    task, model = _task_and_model(args, out)
+    base_seconds = time.monotonic() - started
+    outcome = _certify(args, task, model, out)
+    outcome["base_seconds"] = base_seconds
+    payload = {"command": "certify", "dataset": args.dataset, "model": args.model, "form": args.form, **outcome}
+    if args.json:
+        emit_json(payload)
+    else:
+        _show(payload)
+    verdicts = {row["verdict"] for row in payload["classes"]}
+    return EXIT_REFUTED if "refuted" in verdicts else EXIT_UNKNOWN if "unknown" in verdicts else EXIT_DONE
+
+
+# ---- the model and its head
+
+
+def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.Module]:
+    """The task, and its model: trained now, or the one an earlier run of the same task left in the folder."""
+    from graphkeel.data import load
+    from graphkeel.models import load_model, save_model, train_model
+
+    features, pca = _features(args.features)
+    task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
+    options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
+    path = out / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
+    if path.exists():
+        return task, load_model(path)
+    model = train_model(args.model, task, seed=args.seed, **options)
+    save_model(path, model, args.model, task.n_features, task.n_classes, **options)
+    return task, model
+
+
+def _features(name: str) -> tuple[str, int]:
+    if name.startswith("pca") and name != "pca":
+        if not name[3:].isdigit() or int(name[3:]) < 1:
+            raise ConfigError("--features pcaN needs a number", got=repr(name), fix="For instance pca20.")
+        return "pca", int(name[3:])
+    return name, 20
+
+
+def _labels(text: str, n_classes: int) -> list[int]:
+    if text == "all":
+        return list(range(n_classes))
+    try:
+        labels = [int(part) for part in text.split(",")]
+    except ValueError:
+        labels = []
+    if not labels or not all(0 <= label < n_classes for label in labels) or len(set(labels)) < len(labels):
+        raise ConfigError(f"--classes must be 'all' or distinct labels from 0 to {n_classes - 1}", got=repr(text))
+    return labels
+
+
+def _config(args: argparse.Namespace) -> LyapunovConfig:
+    from graphkeel.lyapunov import LyapunovConfig
+
+    return LyapunovConfig(
+        form=args.form,
+        loss=args.loss,
+        hidden=args.hidden,
+        gauge=args.gauge,
+        strength=args.strength,
+        epsilon=args.epsilon,
+        rho=args.rho,
+        seconds=args.budget,
+        seed=args.seed,
+    )
+
+
+# ---- training, proof, certificate
+
+
+def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path) -> dict[str, Any]:
+    from graphkeel.frozen import FrozenModel
+    from graphkeel.head import extract_head
+
+    started = time.monotonic()
+    labels, config = _labels(args.classes, task.n_classes), _config(args)
+    frozen = FrozenModel(model, n_classes=task.n_classes)
+    head = extract_head(model, task.n_features)
+    if head.unsupported is not None:
+        return _unsupported(head, labels, time.monotonic() - started)
+    logits = frozen.logits(task.x, task.edge_index)
+    result = _train(head, logits, labels, config, out, frozen.weights_hash + task.hash)
+    certificate = _write(head, result, task, frozen.weights_hash, args, out)
+    entries = {entry["class"]: entry for entry in certificate["classes"]}
+    return {
+        "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
+        "seconds": time.monotonic() - started,
+        "features": task.n_features,
+        "rounds": len(result.log),
+        "stopped": result.stopped,
+        "certificate": str(out / "certificate.json"),
+    }
+
+
+def _unsupported(head: Head, labels: list[int], seconds: float) -> dict[str, Any]:
+    """Anchors can still be computed for such a head, but nothing about it can be proved."""
+    reason = f"unknown: {head.unsupported}"
+    rows = [{"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason} for label in labels]
+    return {"classes": rows, "seconds": seconds, "certificate": None}
+
+
+def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
+    conditions = entry["conditions"]
+    engines = dict.fromkeys(condition.engine for condition in outcome.report.conditions)
+    return {
+        "class": outcome.label,
+        "verdict": entry["verdict"],
+        "seconds": outcome.seconds,
+        "conditions": {name: conditions[name]["verdict"] for name in conditions},
+        "engine": "+".join(engines),
+        "nodes": outcome.report.nodes,
+        "distance": conditions["representative"]["distance"],
+        "kind": entry["conclusion"]["kind"],
+        "radius": entry["conclusion"].get("radius"),
+        "conclusion": entry["conclusion"]["sentence"],
+    }
+
+
+def _train(
+    head: Head, logits: Tensor, labels: list[int], config: LyapunovConfig, out: Path, subject: str
+) -> TrainResult:
+    """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an interruption."""
+    from graphkeel.lyapunov import ask_portfolio, train
+
+    fingerprint = _fingerprint(config, labels, subject)
+    stored = out / "training-state.safetensors"
+    stderr = console(stderr=True)
+
+    def keep(log: RoundLog, state: TrainState) -> None:
+        _save_state(stored, state, fingerprint)
+        proved = log.verdicts.count("proved")
+        stderr.print(
+            f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
+            f"{sum(log.counterexamples)} counterexamples, {log.steps} steps, "
+            f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
+            style="dim",
+        )
+
+    resume = _load_state(stored, fingerprint)
+    result = train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
+    stored.unlink(missing_ok=True)
+    return result
+
+
+def _fingerprint(config: LyapunovConfig, labels: list[int], subject: str) -> str:
+    import hashlib
+    import json
+
+    told = {**config.resolved().as_dict(), "seconds": 0.0, "labels": labels, "subject": subject}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _save_state(path: Path, state: TrainState, fingerprint: str) -> None:
+    import json
+
+    from safetensors.torch import save_file
+
+    log = json.dumps([entry.as_dict() for entry in state.log])
+    part = path.with_suffix(".part")  # never leave half a file behind
+    save_file({k: v.contiguous() for k, v in state.tensors.items()}, part, {"fingerprint": fingerprint, "log": log})
+    part.replace(path)
+
+
+def _load_state(path: Path, fingerprint: str) -> TrainState | None:
+    import json
+
+    from safetensors import SafetensorError, safe_open
+
+    from graphkeel.lyapunov import RoundLog, TrainState
+
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            told = file.metadata() or {}
+            if told.get("fingerprint") != fingerprint:
+                return None  # of another task or configuration
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        return TrainState(tensors, tuple(RoundLog(**entry) for entry in json.loads(told["log"])))
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _write(
+    head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
+) -> dict[str, Any]:
+    """certificate.json, controllers.safetensors and training.json; returns the certificate."""
+    import json
+
+    import torch
+    from safetensors.torch import save_file
+
+    from graphkeel.certificate import write_certificate
+    from graphkeel.lyapunov import anchor_of, certificate_of
+
+    provenance = {
+        "dataset": args.dataset,
+        "split": args.split,
+        "features": args.features,
+        "model": args.model,
+        "model_sha256": weights,
+        "head_gap": head.model_gap,
+        "seed": args.seed,
+        "seconds": result.seconds,
+        "torch": torch.__version__,
+    }
+    certificate = certificate_of(head, result, provenance=provenance, data_sha256=task.hash)
+    write_certificate(certificate, out / "certificate.json")
+    tensors = {}
+    for outcome in result.outcomes:
+        tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
+        for part, weights_of in (("f", outcome.control), ("V", outcome.function)):
+            tensors |= {f"{outcome.label}.{part}.{name}": t for name, t in weights_of.tensors().items()}
+    save_file({k: v.contiguous() for k, v in tensors.items()}, out / "controllers.safetensors", {"form": args.form})
+    log = {"config": result.config.as_dict(), "stopped": result.stopped, "rounds": [e.as_dict() for e in result.log]}
+    (out / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+    return certificate
+
+
+# ---- what the reader sees
+
+
+def _show(payload: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
+    table = Table(title=title, title_justify="left")
+    for column in ("class", "verdict", *_SHORT.values(), "‖C(h*)−Y‖", "engine", "seconds"):
+        table.add_column(column, justify="right" if column == "seconds" else "left")
+    for row in payload["classes"]:
+        conditions = row.get("conditions", {})
+        marks = [_MARKS.get(conditions.get(name, ""), "") for name in _SHORT]
+        distance = f"{row['distance']:.1e}" if "distance" in row else ""
+        verdict = f"[{_COLOURS[row['verdict']]}]{row['verdict']}[/]"
+        table.add_row(str(row["class"]), verdict, *marks, distance, row.get("engine", ""), f"{row['seconds']:.2f}")
+    screen = console()
+    screen.print(table)
+    for sentence in _sentences(payload["classes"]):
+        screen.print(sentence, style="dim")
+    where = f"; certificate: {payload['certificate']}" if payload["certificate"] else ""
+    screen.print(f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}")
+
+
+_COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
+_MARKS = {"proved": "[green]yes[/]", "refuted": "[red]no[/]", "unknown": "[yellow]?[/]"}
+_SHORT = {
+    "representative": "C(h*)≈Y",
+    "positivity": "V>0",
+    "decrease": "ΔV<0",
+    "invariance": "F(D)⊆D",
+    "hole": "hole",
+}
+
+
+def _sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """What follows, once for each kind of conclusion, in the words of the class for which it is weakest."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
+    told = []
+    for group in kinds.values():
+        weakest = max(group, key=lambda row: row.get("radius") or 0.0)
+        labels = ", ".join(str(row["class"]) for row in group)
+        told.append(f"Classes {labels} (the weakest of them): {weakest.get('conclusion', weakest.get('reason'))}")
+    return told
