@@ -1,0 +1,96 @@
+"""VNN-LIB properties for the exported ONNX networks: one file per face of the hole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from graphkeel.verify.problem import Array, Problem
+
+POLARITY = """\
+; Polarity: the assertions describe a VIOLATION. unsat: no state of this file's region violates the condition.
+; sat: the assignment is a counterexample. The condition is proved when every file of it is unsat."""
+
+_LOOP = "; network: problem.onnx, X = y, Y_0 = V(y), Y_1 = V(F(y)) - rho V(y), Y_2 ... = F(y)"
+_SIDES = "; network: positivity.onnx, X = y, Y_2i = V(y) - c (y_i - Y_i), Y_(2i+1) = V(y) + c (y_i - Y_i)"
+_TOUCH = "; VNN-LIB compares without strictness, so a state that just touches the bound counts as a violation here."
+
+
+def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
+    """(name, text): positivity and decrease once per face of the hole, invariance once for the whole box."""
+    files = []
+    for axis, sign, low, high in hole_faces(problem):
+        name = f"y{axis}_{'above' if sign > 0 else 'below'}"
+        files.append((f"decrease_{name}.vnnlib", _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)")))
+        network, violation = _LOOP, "(<= Y_0 0.0)"
+        if problem.positivity > 0:
+            network, violation = _SIDES, f"(<= Y_{2 * axis + (sign < 0)} 0.0)"
+        files.append((f"positivity_{name}.vnnlib", _text(problem, "positivity", network, low, high, violation)))
+    leaving = _text(problem, "invariance", _LOOP, problem.lower, problem.upper, _leaves(problem))
+    return [*files, ("invariance.vnnlib", leaving)]
+
+
+def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
+    """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box in the ball)."""
+    reach = float(reach_down(problem))
+    for axis in range(problem.n):
+        for sign in (1, -1):
+            low, high = problem.lower.copy(), problem.upper.copy()
+            # Rounded towards the equilibrium: the boxes may overlap the hole by a bit, but leave no gap.
+            edge = np.nextafter(problem.equilibrium[axis] + sign * reach, problem.equilibrium[axis])
+            if sign > 0:
+                low[axis] = max(low[axis], edge)
+            else:
+                high[axis] = min(high[axis], edge)
+            if low[axis] <= high[axis]:
+                yield axis, sign, low, high
+
+
+def reach_down(problem: Problem) -> Fraction:
+    """r∞: every state outside the hole has ‖y − Y‖∞ of at least this."""
+    radius = Fraction(problem.hole_radius)
+    if problem.hole_norm == "inf":
+        return radius
+    scaled = radius * radius / problem.n * 2**200
+    return Fraction(isqrt(scaled.numerator // scaled.denominator), 2**100)
+
+
+def _leaves(problem: Problem) -> str:
+    ends = enumerate(zip(problem.lower, problem.upper, strict=True))
+    parts = [f"(and (>= Y_{i + 2} {decimal(hi)})) (and (<= Y_{i + 2} {decimal(lo)}))" for i, (lo, hi) in ends]
+    return f"(or {' '.join(parts)})"
+
+
+def _text(problem: Problem, condition: str, network: str, low: Array, high: Array, violation: str) -> str:
+    outputs = 2 * problem.n if network is _SIDES else problem.n + 2
+    lines = [
+        f"; graphkeel: {condition} of {problem.name}",
+        network,
+        POLARITY,
+        _TOUCH,
+        *error_comment(problem),
+        *(f"(declare-const X_{i} Real)" for i in range(problem.n)),
+        *(f"(declare-const Y_{i} Real)" for i in range(outputs)),
+    ]
+    for i in range(problem.n):
+        lines += [f"(assert (>= X_{i} {decimal(low[i])}))", f"(assert (<= X_{i} {decimal(high[i])}))"]
+    return "\n".join([*lines, f"(assert {violation})"]) + "\n"
+
+
+def decimal(value: float) -> str:
+    """The exact decimal expansion: nothing is lost before the reader itself rounds."""
+    text = format(Decimal(float(value)), "f")
+    return text if "." in text else f"{text}.0"
+
+
+def error_comment(problem: Problem) -> list[str]:
+    networks = (problem.closed_loop, problem.lyapunov)
+    if all(layer.exact for network in networks for layer in network.layers):
+        return []
+    return [
+        "; the weights are rounded: this file asks about the stored floats, the problem about all within its errors"
+    ]

@@ -1,0 +1,146 @@
+"""HiGHS and Z3 as verifiers: right or unknown on known loops, never next to a violation on random ones."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from known import KNOWN, scaling, with_errors
+
+from graphkeel.verify.confirm import confirmed, nearest_confirmed
+from graphkeel.verify.dreal import DrealVerifier
+from graphkeel.verify.milp import MilpVerifier
+from graphkeel.verify.problem import CONDITIONS, Network, Problem
+from graphkeel.verify.result import Budget, Verdict, Verifier
+from graphkeel.verify.smt import SmtVerifier
+
+ENGINES: list[Verifier] = [MilpVerifier(), SmtVerifier()]
+DECIDES_ALL_BUT = {
+    "milp": {"tangent", "plateau", "no hole", "equilibrium on a face"},  # zero is within its tolerances
+    "smt": set(),
+}
+
+
+@pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
+def engine(request: pytest.FixtureRequest) -> Verifier:
+    against = request.param.supports(scaling(0.5))
+    if against is not None:
+        pytest.skip(against)
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_known_loops(engine: Verifier, name: str) -> None:
+    problem, truth = KNOWN[name]
+    report = engine.solve(problem, Budget(seconds=30))
+    for condition in CONDITIONS:
+        answer = report[condition]
+        if answer.verdict is Verdict.UNKNOWN:
+            assert answer.reason
+            assert name in DECIDES_ALL_BUT[engine.name], (condition, answer.reason)
+            continue
+        assert answer.verdict.value == truth[condition], (condition, answer)
+        if answer.verdict is Verdict.REFUTED:
+            assert answer.counterexample is not None
+            assert confirmed(problem, condition, answer.counterexample)
+
+
+def test_milp_says_that_it_is_numerical() -> None:
+    report = MilpVerifier().solve(scaling(0.5))
+    assert report.verdict is Verdict.PROVED
+    assert all(answer.reason.startswith("numerical") for answer in report.conditions)
+
+
+def random_problem(seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    n, h = 2, 3
+
+    def layer(out: int, inp: int) -> tuple[np.ndarray, np.ndarray]:
+        return rng.normal(size=(out, inp)).round(2), (0.3 * rng.normal(size=out)).round(2)
+
+    first, last = layer(h, n), layer(n, h)
+    return Problem(
+        Network.of(first, (0.5 * last[0], last[1])),
+        Network.of(layer(h, n), (np.abs(layer(1, h)[0]), np.array([rng.choice([0.0, 0.5, 2.0])]))),
+        lower=-np.ones(n),
+        upper=np.ones(n),
+        equilibrium=np.zeros(n),
+        hole_radius=float(rng.choice([0.25, 0.5])),
+        hole_norm=str(rng.choice(["inf", "2"])),
+        rho=float(rng.choice([1.0, 0.9])),
+        positivity=float(rng.choice([0.0, 0.1])),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_no_proof_next_to_a_violation_and_no_disagreement(seed: int) -> None:
+    problem = random_problem(seed)
+    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 41)] * 2), axis=-1).reshape(-1, 2)
+    reports = [engine.solve(problem, Budget(seconds=10)) for engine in ENGINES if engine.supports(problem) is None]
+    for condition in CONDITIONS:
+        verdicts = {report[condition].verdict for report in reports} - {Verdict.UNKNOWN}
+        assert len(verdicts) <= 1
+        if Verdict.PROVED in verdicts:
+            violations = _float_violations(problem, condition, grid)
+            assert not any(confirmed(problem, condition, point) for point in grid[violations][:20])
+
+
+def _float_violations(problem: Problem, condition: str, grid: np.ndarray) -> np.ndarray:
+    image = problem.closed_loop(grid)
+    if condition == "invariance":
+        return ((image > problem.upper) | (image < problem.lower)).any(axis=1)
+    here = problem.lyapunov(grid)[:, 0]
+    if condition == "positivity":
+        return here <= problem.positivity * np.abs(grid).max(axis=1)
+    return problem.lyapunov(image)[:, 0] >= problem.rho * here
+
+
+def hard_problem() -> Problem:
+    rng = np.random.default_rng(0)
+    n, h = 8, 40
+    return Problem(
+        Network.of((rng.normal(size=(h, n)), rng.normal(size=h)), (0.05 * rng.normal(size=(n, h)), np.zeros(n))),
+        Network.of((rng.normal(size=(h, n)), 0.1 * rng.normal(size=h)), (np.ones((1, h)), np.zeros(1))),
+        lower=-np.ones(n),
+        upper=np.ones(n),
+        equilibrium=np.zeros(n),
+        hole_radius=0.1,
+        rho=0.999,
+    )
+
+
+def test_the_budget_is_kept(engine: Verifier) -> None:
+    start = time.perf_counter()
+    report = engine.solve(hard_problem(), Budget(seconds=2.0), conditions=("decrease",))
+    assert time.perf_counter() - start < 8.0
+    assert report["decrease"].verdict is not Verdict.PROVED
+
+
+def test_weight_errors_that_matter_are_not_proved_over(engine: Verifier) -> None:
+    """Halving with every weight known to ±0.2 only: ρ = 0.75 can fail within the bounds."""
+    report = engine.solve(with_errors(scaling(0.5), 0.2), Budget(seconds=20))
+    assert report["decrease"].verdict is Verdict.UNKNOWN
+
+
+def test_a_counterexample_at_the_hole_is_pushed_out() -> None:
+    problem = scaling(2.0, hole_radius=0.1)
+    inside = np.array([np.nextafter(0.1, 0.0), 0.0])
+    assert not confirmed(problem, "decrease", inside)
+    moved = nearest_confirmed(problem, "decrease", inside)
+    assert moved is not None and confirmed(problem, "decrease", moved)
+
+
+def test_dreal_says_why_it_does_not_run() -> None:
+    engine, problem = DrealVerifier(), scaling(0.5)
+    reason = engine.supports(problem)
+    if reason is None:
+        report = engine.solve(replace(problem, hole_norm="2"), Budget(seconds=30))
+        assert Verdict.REFUTED not in {answer.verdict for answer in report.conditions}
+    else:
+        assert "cannot be loaded" in reason
+        assert engine.solve(problem).verdict is Verdict.UNKNOWN
