@@ -30,6 +30,7 @@ FORBIDDEN = {
     "_optional.py": TORCH | SOLVERS | {"numpy"},
     "data": SOLVERS | ABOVE | rooms("models", "control", "lyapunov", "verify", "reconstruct", "baselines"),
     "models": SOLVERS | ABOVE | rooms("control", "lyapunov", "verify", "reconstruct", "baselines"),
+    "method.py": SOLVERS | ABOVE | rooms("verify", "lyapunov", "control", "reconstruct", "baselines"),
     "frozen.py": SOLVERS | ABOVE | rooms("data", "control", "lyapunov", "verify", "reconstruct", "baselines"),
     "head.py": SOLVERS | ABOVE | rooms("data", "control", "lyapunov", "reconstruct", "baselines"),
     "control": SOLVERS | PYG | ABOVE | rooms("data", "verify", "lyapunov", "reconstruct", "baselines"),
