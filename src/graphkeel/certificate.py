@@ -9,6 +9,9 @@ Needs the standard library and numpy only; neither torch, nor a solver, nor the 
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from graphkeel.certificates.build import (
     ClassProof,
     anchored_controller,
@@ -46,6 +49,6 @@ __all__ = [
 ]
 
 
-def read_certificate(path: str) -> dict:  # type: ignore[type-arg]
+def read_certificate(path: str | Path) -> dict[str, Any]:
     """The JSON object of a certificate file, unchecked."""
     return read_text(path)[0]

@@ -1,0 +1,105 @@
+"""Decide a closed loop given as a file: is V a Lyapunov function of F on the box without the hole?
+
+  keel verify problem.json
+  keel verify problem.npz --engine milp --timeout 120 --json
+
+The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphkeel.cli.common import add_json, emit_json
+from graphkeel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkeel.verify.problem import Problem
+    from graphkeel.verify.result import Verifier, VerifyReport
+
+HELP = "decide a closed loop given as a file, without a dataset"
+
+ENGINES = {  # name: module and class, imported only when asked for
+    "auto": ("graphkeel.verify.portfolio", "AutoVerifier"),
+    "contraction": ("graphkeel.verify.contraction", "ContractionVerifier"),
+    "falsify": ("graphkeel.verify.falsify", "FalsifyVerifier"),
+    "branch": ("graphkeel.verify.branch", "BranchVerifier"),
+    "milp": ("graphkeel.verify.milp", "MilpVerifier"),
+    "smt": ("graphkeel.verify.smt", "SmtVerifier"),
+    "dreal": ("graphkeel.verify.dreal", "DrealVerifier"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file")
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="auto", help="which engine decides (default auto)")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=60.0, metavar="S", help="seconds for all conditions (default 60)"
+    )
+    add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"must be a positive number of seconds (got {text})")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    from graphkeel.verify.problem_io import read_problem
+    from graphkeel.verify.result import Budget
+
+    problem = read_problem(args.problem)
+    report = engine(args.engine, problem).solve(problem, Budget(seconds=args.timeout))
+    if args.json:
+        emit_json({"command": "verify", "problem": str(args.problem), "engine": args.engine, **_payload(report)})
+    else:
+        sys.stdout.write(_text(report))
+    return report.verdict.exit_code
+
+
+def engine(name: str, problem: Problem) -> Verifier:
+    """The engine of that name, if it can take the problem."""
+    module, attribute = ENGINES[name]
+    verifier: Verifier = getattr(importlib.import_module(module), attribute)()
+    against = verifier.supports(problem)
+    if against is not None:
+        raise ConfigError(f"the engine {name!r} cannot decide this problem", got=against, fix="Try --engine auto.")
+    return verifier
+
+
+def _payload(report: VerifyReport) -> dict[str, Any]:
+    point = report.counterexample
+    return {
+        "verdict": report.verdict.value,
+        "counterexample": None if point is None else [float(v) for v in point],
+        "seconds": round(report.seconds, 6),
+        "nodes": report.nodes,
+        "conditions": [
+            {
+                "condition": answer.condition,
+                "verdict": answer.verdict.value,
+                "engine": answer.engine,
+                "reason": answer.reason,
+                "counterexample": None if answer.counterexample is None else [float(v) for v in answer.counterexample],
+                "seconds": round(answer.seconds, 6),
+                "nodes": answer.nodes,
+            }
+            for answer in report.conditions
+        ],
+    }
+
+
+def _text(report: VerifyReport) -> str:
+    lines = [f"{report.verdict.value}: {report.verdict.sentence} ({report.seconds:.2f} s, {report.nodes} nodes)"]
+    for answer in report.conditions:
+        reason = f": {answer.reason}" if answer.reason else ""
+        lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
+        if answer.counterexample is not None:
+            lines.append(f"             at y = {[float(v) for v in answer.counterexample]}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,111 @@
+"""`keel verify` and `keel export`: exit codes, JSON, and clear errors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphkeel.cli import export, verify
+from graphkeel.errors import ConfigError, ProblemError
+from graphkeel.verify.problem import Network, Problem
+from graphkeel.verify.problem_io import write_problem
+
+SPLIT = np.concatenate([np.eye(2), -np.eye(2)])
+
+
+def halving(rho: float) -> Problem:
+    return Problem(
+        Network.of((SPLIT, np.zeros(4)), (0.5 * SPLIT.T, np.zeros(2))),
+        Network.of((SPLIT, np.zeros(4)), (np.ones((1, 4)), np.zeros(1))),
+        lower=-np.ones(2),
+        upper=np.ones(2),
+        equilibrium=np.zeros(2),
+        hole_radius=0.125,
+        rho=rho,
+        positivity=0.5,
+    )
+
+
+def command(module: Any, *words: str) -> int:
+    parser = argparse.ArgumentParser()
+    module.add_arguments(parser)
+    return int(module.run(parser.parse_args(list(words))))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    write_problem(halving(0.75), tmp_path / "p.json")
+    return tmp_path / "p.json"
+
+
+@pytest.mark.parametrize("engine", ["auto", "branch", "milp", "smt"])
+def test_proved_and_refuted(file: Path, engine: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(verify, str(file), "--engine", engine, "--json") == 0
+    payload = json.loads(capsys.readouterr().out)
+    assert payload["command"] == "verify" and payload["verdict"] == "proved"
+    assert payload["counterexample"] is None and payload["seconds"] >= 0 and payload["nodes"] >= 0
+    assert [row["condition"] for row in payload["conditions"]] == ["positivity", "decrease", "invariance"]
+
+    write_problem(halving(0.4), file.with_suffix(".npz"))
+    assert command(verify, str(file.with_suffix(".npz")), "--engine", engine, "--json") == 1
+    payload = json.loads(capsys.readouterr().out)
+    assert payload["verdict"] == "refuted" and len(payload["counterexample"]) == 2
+    y = np.abs(payload["counterexample"])
+    assert y.max() <= 1 and y.max() >= 0.125
+
+
+def test_text_output(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(verify, str(file)) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("proved: ") and "decrease" in out
+
+
+def test_unknown_is_exit_3(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_problem(halving(0.5), file)  # V(F(y)) = ρV(y): within the tolerances of a float solver
+    assert command(verify, str(file), "--engine", "milp", "--json") == 3
+    assert json.loads(capsys.readouterr().out)["verdict"] == "unknown"
+
+
+def test_bad_input(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(ProblemError):
+        command(verify, str(tmp_path / "none.json"))
+    with pytest.raises(SystemExit):
+        command(verify, str(file), "--engine", "magic")
+    with pytest.raises(SystemExit):
+        command(verify, str(file), "--timeout", "0")
+
+
+def test_an_engine_that_cannot_run_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphkeel.verify.milp import MilpVerifier
+
+    monkeypatch.setattr(MilpVerifier, "supports", lambda self, problem: "not here")
+    with pytest.raises(ConfigError, match="not here"):
+        command(verify, str(file), "--engine", "milp")
+
+
+def test_export_of_a_problem(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(export, str(file), "--out", str(tmp_path / "x"), "--format", "vnnlib,smt2", "--json") == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert len(files) == 12 and all(Path(name).stat().st_size for name in files)
+    with pytest.raises(ConfigError, match="formats"):
+        command(export, str(file), "--out", str(tmp_path / "x"), "--format", "pdf")
+
+
+def test_export_of_a_certificate(tmp_path: Path) -> None:
+    from graphkeel.certificate import FORMAT, write_certificate
+    from graphkeel.verify.problem_io import to_dict
+
+    question = to_dict(halving(0.75))
+    for key in ("format", "version", "name"):
+        del question[key]
+    write_certificate({"format": FORMAT, "classes": [{"class": 4, "problem": question}]}, tmp_path / "c.json")
+    assert command(export, str(tmp_path / "c.json"), "--out", str(tmp_path / "x"), "--format", "smt2") == 0
+    assert (tmp_path / "x" / "class_4" / "decrease.smt2").exists()
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(ProblemError):
+        command(export, str(tmp_path / "broken.json"), "--out", str(tmp_path / "x"))
