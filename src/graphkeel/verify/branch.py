@@ -1,0 +1,110 @@
+"""The default engine: complete branch and bound with rigorous linear relaxations, on every core.
+
+Each condition is a list of rows (query.py); each row is a tree of boxes (search.py) whose leaves are proved by bounds
+that account for every rounding (relax.py). A violation counts only after it was confirmed in exact rationals.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from graphkeel.verify.exact import violates
+from graphkeel.verify.falsify import climb
+from graphkeel.verify.pack import too_large
+from graphkeel.verify.problem import CONDITIONS, Array, Problem
+from graphkeel.verify.query import Row, rows_of
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.verify.search import Search
+from graphkeel.verify.tree import tree_entry
+
+MOST_CLIMBS = 40
+
+
+class BranchVerifier:
+    """Branch and bound; `proved` comes with the tree that shows it."""
+
+    name = "branch"
+
+    def supports(self, problem: Problem) -> str | None:
+        rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
+        return "weights or states are too large for float64 bounds" if any(map(too_large, rows)) else None
+
+    def solve(
+        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+    ) -> VerifyReport:
+        budget = budget or Budget()
+        warm_up()
+        start = time.monotonic()
+        reports = tuple(self.decide(problem, condition, budget, start + budget.seconds) for condition in conditions)
+        return VerifyReport(reports, time.monotonic() - start)
+
+    def decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
+        """One condition, row by row; the first violation or gap ends it."""
+        start = time.monotonic()
+        rows = rows_of(problem, condition)
+        if any(map(too_large, rows)):
+            return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
+        trees: list[dict[str, Any] | None] = []
+        nodes, gap = 0, ""
+        for row in rows:
+            if row.empty:
+                trees.append({"row": row.name, "empty": True})
+                continue
+            search = Search(problem, row, budget, deadline, _Confirm(problem, condition))
+            outcome = search.run()
+            nodes += outcome.nodes
+            if outcome.counterexample is not None:
+                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=outcome.counterexample)
+            gap = gap or outcome.reason
+            trees.append(None if outcome.piece is None else tree_entry(row, outcome.piece, outcome.lenses))
+        if gap:
+            return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=gap)
+        return self._proved(condition, start, nodes, trees)
+
+    def _proved(self, condition: str, start: float, nodes: int, trees: list[dict[str, Any] | None]) -> ConditionReport:
+        if any(tree is None for tree in trees):
+            return self._report(
+                condition, Verdict.PROVED, start, nodes, reason="proved; the tree was too large to be stored"
+            )
+        proof = {"version": 1, "kind": "branch", "condition": condition, "trees": trees}
+        reason = f"bounded on every leaf of {len(trees)} tree(s)"
+        return self._report(condition, Verdict.PROVED, start, nodes, reason=reason, proof=proof)
+
+    def _report(self, condition: str, verdict: Verdict, start: float, nodes: int, **more: Any) -> ConditionReport:
+        return ConditionReport(condition, verdict, self.name, seconds=time.monotonic() - start, nodes=nodes, **more)
+
+
+class _Confirm:
+    """Turns a suspicious point into a confirmed counterexample, if it is or leads to one."""
+
+    def __init__(self, problem: Problem, condition: str) -> None:
+        self.problem, self.condition, self.climbs = problem, condition, 0
+
+    def __call__(self, point: Array) -> Array | None:
+        if violates(self.problem, self.condition, point):
+            return point
+        if self.climbs >= MOST_CLIMBS:
+            return None
+        self.climbs += 1
+        higher = climb(self.problem, self.condition, point)
+        return higher if higher is not None and violates(self.problem, self.condition, higher) else None
+
+
+_warm = False
+
+
+def warm_up() -> None:
+    """Load the compiled kernels (compile them on the very first use), so that no solve pays for it."""
+    global _warm
+    if _warm:
+        return
+    from graphkeel.verify.problem import Network
+
+    network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
+    tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
+    row: Row = rows_of(tiny, "decrease")[0]
+    Search(tiny, row, Budget(threads=1), time.monotonic() + 1.0, lambda point: None).run()
+    _warm = True

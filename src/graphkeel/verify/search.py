@@ -1,0 +1,253 @@
+"""One row, decided by branch and bound on every core.
+
+A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back as new work: these
+are exactly the next subtrees of the preorder, so the pieces of the proof fit together whoever finished them, and the
+work list stays as short as the trees are deep.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from graphkeel.verify.explore import (
+    CANDIDATE,
+    CUTS,
+    FULL,
+    NARROWEST,
+    NODES,
+    OPEN,
+    ROWS,
+    STUCK,
+    Hole,
+    Output,
+    explore,
+)
+from graphkeel.verify.lens import find_lens, mean_slope
+from graphkeel.verify.pack import Lens, Net, accepts_lens, no_lens, pack, pack_lens, size_of
+from graphkeel.verify.problem import Array, Problem
+from graphkeel.verify.query import Row, inner_radius
+from graphkeel.verify.relax import workspace
+from graphkeel.verify.result import Budget
+from graphkeel.verify.tree import Piece, join
+
+FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
+STACK = 4096  # open boxes of one worker
+MOST_LENSES = 255
+LENS_HALVINGS = 4.0  # how much smaller (in halvings) a box must be before it is given a lens of its own
+MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
+MOST_STUCK = 200
+
+Confirm = Callable[[Array], Array | None]
+
+
+@dataclass(eq=False)
+class Task:
+    """A box to explore, the lens to see it through, and where its piece of the proof belongs."""
+
+    lower: Array
+    upper: Array
+    number: int
+    home: Piece
+    place: int
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What a search ended with: a finished tree, a confirmed counterexample, or the reason for neither."""
+
+    piece: Piece | None = None
+    lenses: list[Array] = field(default_factory=list)
+    counterexample: Array | None = None
+    reason: str = ""
+    nodes: int = 0
+
+
+class Search:
+    """The shared state of the workers on one row."""
+
+    def __init__(
+        self, problem: Problem, row: Row, budget: Budget, deadline: float, confirm: Confirm, shift: float = 0.0
+    ) -> None:
+        self.problem, self.row, self.budget, self.deadline, self.confirm = problem, row, budget, deadline, confirm
+        self.net: Net = pack(row, shift)
+        self.size = size_of(row)
+        self.hole = Hole(
+            row.hole,
+            problem.equilibrium.copy(),
+            problem.hole_radius,
+            inner_radius(problem),
+            problem.hole_norm == "2",
+        )
+        self.narrowest = (row.upper - row.lower) * NARROWEST
+        self.takes_lens = accepts_lens(row)
+        self.columns = sum(chain.first_width for chain in row.chains)
+        if row.name == "decrease" and len(row.chains[1].hidden) == 1:
+            self.columns += row.chains[1].first_width
+        self.lenses: list[Lens] = [no_lens(row.lower.shape[0])]
+        self.thetas: list[Array] = []
+        self.seen: list[tuple[Array, Array, Array]] = [(row.lower, row.upper, np.zeros((0, 0)))]
+        self.lock = threading.Condition()
+        self.tasks: list[Task] = []
+        self.busy = 0
+        self.nodes = self.stuck = 0
+        self.best = -np.inf
+        self.keep = True
+        self.reason = ""
+        self.counterexample: Array | None = None
+
+    def run(self) -> Outcome:
+        empty = np.zeros((0, self.columns), np.uint8)
+        root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
+        number = self._new_lens(self.row.lower, self.row.upper)
+        first = Task(self.row.lower.copy(), self.row.upper.copy(), number, root, 0)
+        self._explore(first, FIRST_LIMIT)
+        if self.tasks and not self._stopped():
+            self._run_workers()
+        return self._outcome(root)
+
+    def _run_workers(self) -> None:
+        count = self.budget.threads or os.cpu_count() or 1
+        workers = [threading.Thread(target=self._work, daemon=True) for _ in range(count - 1)]
+        for worker in workers:
+            worker.start()
+        self._work()
+        for worker in workers:
+            worker.join()
+
+    def _stopped(self) -> bool:
+        return bool(self.reason) or self.counterexample is not None
+
+    def _work(self) -> None:
+        while True:
+            with self.lock:
+                while not self.tasks and self.busy and not self._stopped():
+                    self.lock.wait(0.05)
+                if not self.tasks or self._stopped():
+                    self.lock.notify_all()
+                    return
+                task = self.tasks.pop()
+                self.busy += 1
+            try:
+                self._explore(task, LIMIT)
+            finally:
+                with self.lock:
+                    self.busy -= 1
+                    self.lock.notify_all()
+
+    def _explore(self, task: Task, limit: int) -> None:
+        """Run the kernel on one task; file its piece and the boxes it left open."""
+        n = task.lower.shape[0]
+        number = self._lens_for(task)
+        boxes = np.zeros((STACK, 2, n))
+        boxes[0, 0], boxes[0, 1] = task.lower, task.upper
+        out = Output(
+            np.zeros(limit, np.int8),
+            np.zeros(limit),
+            np.zeros((limit, self.columns), np.uint8),
+            np.array([1, 0, 0, 0], dtype=np.int64),
+            np.zeros(n),
+            np.array([max(self.best, -1e300)]),
+        )
+        work = workspace(*self.size)
+        while not self._stopped():
+            why = explore(
+                self.net,
+                self.lenses[number],
+                number,
+                work,
+                self.hole,
+                self.row.strict,
+                self.narrowest,
+                boxes,
+                out,
+            )
+            self._look_at(out)
+            if why == STUCK:
+                out.counts[OPEN] -= 1
+                self._count_stuck()
+            elif why != CANDIDATE:
+                break
+        self._file(task, number, boxes, out, complete=why != FULL)
+
+    def _look_at(self, out: Output) -> None:
+        """A point better than any before: see whether it is, or leads to, a real counterexample."""
+        if out.value[0] > self.best:
+            self.best = float(out.value[0])
+            found = self.confirm(out.point.copy())
+            if found is not None:
+                self.counterexample = found
+
+    def _count_stuck(self) -> None:
+        with self.lock:
+            self.stuck += 1
+            if self.stuck >= MOST_STUCK:
+                self.reason = self._stuck_reason()
+
+    def _stuck_reason(self) -> str:
+        return (
+            "numerical margin: some boxes are too small to cut further, and float64 bounds leave them open; "
+            "the condition is tight there"
+        )
+
+    def _file(self, task: Task, number: int, boxes: Array, out: Output, complete: bool) -> None:
+        counts = out.counts
+        children = 0 if complete else int(counts[OPEN])
+        with self.lock:
+            self.nodes += int(counts[NODES])
+            self.keep = self.keep and self.nodes <= MOST_KEPT
+            end = (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS])) if self.keep else (0, 0, 0)
+            piece = Piece(
+                out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy(), [None] * children
+            )
+            task.home.rest[task.place] = piece
+            # the top of the stack comes next in preorder; pushed last, it is also explored first
+            for place in range(children - 1, -1, -1):
+                box = boxes[children - 1 - place]
+                self.tasks.append(Task(box[0].copy(), box[1].copy(), number, piece, place))
+            if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
+                self.reason = f"node budget: {self.nodes} boxes explored"
+            if time.monotonic() >= self.deadline and not self._stopped() and self.tasks:
+                self.reason = f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
+            self.lock.notify_all()
+
+    def _lens_for(self, task: Task) -> int:
+        """The task's own lens if its box has shrunk and F's slope there differs from where the old one was made."""
+        lower, upper, slope = self.seen[task.number]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shrunk = float(np.nansum(np.log2((upper - lower) / (task.upper - task.lower))))
+        if not self.takes_lens or shrunk < LENS_HALVINGS or len(self.lenses) > MOST_LENSES:
+            return task.number
+        here = mean_slope(self.problem.closed_loop, task.lower, task.upper)
+        if slope.size and np.abs(here - slope).sum() < 0.02 * np.abs(here).sum():
+            return task.number
+        return self._new_lens(task.lower, task.upper)
+
+    def _new_lens(self, lower: Array, upper: Array) -> int:
+        if not self.takes_lens:
+            return 0
+        theta = find_lens(self.problem, lower, upper)
+        if theta is None:
+            return 0
+        lens = pack_lens(self.row, theta)
+        slope = mean_slope(self.problem.closed_loop, lower, upper)
+        with self.lock:
+            if len(self.lenses) > MOST_LENSES:
+                return 0
+            self.lenses.append(lens)
+            self.thetas.append(theta)
+            self.seen.append((lower, upper, slope))
+            return len(self.thetas)
+
+    def _outcome(self, root: Piece) -> Outcome:
+        if self.counterexample is not None:
+            return Outcome(counterexample=self.counterexample, nodes=self.nodes)
+        if self.reason or self.stuck:
+            return Outcome(reason=self.reason or self._stuck_reason(), nodes=self.nodes)
+        piece = join(root) if self.keep else None
+        return Outcome(piece=piece, lenses=self.thetas, nodes=self.nodes)
