@@ -16,9 +16,7 @@ D, N = 7, 4
 class Stack(nn.Module):
     """Layers with an activation between them; convolutions get the edges."""
 
-    def __init__(
-        self, *layers: nn.Module, between: nn.Module | None = None, last: nn.Module | None = None
-    ) -> None:
+    def __init__(self, *layers: nn.Module, between: nn.Module | None = None, last: nn.Module | None = None) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.between, self.last = between or nn.ReLU(), last or nn.Identity()

@@ -238,9 +238,7 @@ def _output_kind(last: Tensor, final: Tensor) -> str:
     ):
         if last.shape == final.shape and _close(function(last), final):
             return kind
-    raise _Unsupported(
-        "unsupported activation after the last layer: only logits, log_softmax and softmax are known"
-    )
+    raise _Unsupported("unsupported activation after the last layer: only logits, log_softmax and softmax are known")
 
 
 def _affine_map(step: _Step) -> Layer:
@@ -255,9 +253,7 @@ def _affine_map(step: _Step) -> Layer:
 
 def _candidates(step: _Step) -> Iterator[Layer]:
     module = step.module
-    inner = getattr(
-        module, "lin", module
-    )  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    inner = getattr(module, "lin", module)  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
     weight = getattr(inner, "weight", None)
     bias = getattr(module, "bias", None)
     bias = bias if bias is not None else getattr(inner, "bias", None)

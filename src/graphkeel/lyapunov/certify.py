@@ -39,27 +39,27 @@ def class_proof(outcome: ClassOutcome, delta: float) -> ClassProof:
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
     """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
-    return control(control.equilibrium).float().numpy() if control.form == "paper" else control.offset.numpy()
+    anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
+    return anchor.numpy()
 
 
 def head_source(layers: Layers) -> Source:
-    return mlp((_compact(weight), _compact(bias)) for weight, bias in layers)
+    return mlp((_numpy(weight), _numpy(bias)) for weight, bias in layers)
 
 
 def controller_source(control: NeuralWeights) -> Source:
-    inner, bias, outer, offset = (t.numpy() for t in (control.inner, control.bias, control.outer, control.offset))
+    inner, bias, outer, offset = map(_numpy, (control.inner, control.bias, control.outer, control.offset))
     if control.form == "paper":
         return mlp(((inner, bias), (outer, offset)))
-    return anchored_controller(inner, bias, outer, offset, control.equilibrium.numpy())
+    return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))
 
 
 def lyapunov_source(function: LyapunovWeights) -> Source:
-    first = (function.inner.numpy(), function.bias.numpy())
-    last = (function.outer.numpy()[None, :], function.offset.numpy().reshape(1))
-    return (chain((None, -function.centre.numpy()), first), chain(last))
+    first = (_numpy(function.inner), _numpy(function.bias))
+    last = (_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))
+    return (chain((None, -_numpy(function.centre)), first), chain(last))
 
 
-def _compact(tensor: Tensor) -> np.ndarray:
-    """Float32 where that loses nothing: the head's numbers are the model's own, and half as long."""
-    short = tensor.float()
-    return short.numpy() if bool((short.double() == tensor).all()) else tensor.numpy()
+def _numpy(tensor: Tensor) -> np.ndarray:
+    """Float64, whose products the certificate forms exactly."""
+    return tensor.detach().double().numpy()

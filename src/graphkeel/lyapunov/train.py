@@ -47,7 +47,7 @@ def train(
         classes: labels, by default all of them.
         ask: the verifier.
         on_round: called after every round with its log and a resumable state.
-        resume: the state that an interrupted run handed to `on_round`; its classes are asked about anew.
+        resume: the state that an interrupted run handed to `on_round`.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
@@ -56,8 +56,8 @@ def train(
     if resume is not None:
         batch.restore(resume.tensors)
     inquiry = _Inquiry(batch, ask, deadline=time.monotonic() + settings.seconds)
-    if resume is not None:
-        inquiry.all(range(len(labels)), complete=True)
+    if resume is not None:  # a proof is not stored but found again: the weights are the same to the bit
+        inquiry.all([labels.index(label) for label in _proved(resume)], complete=True)
 
     while not (stopped := inquiry.stopped(len(log))):
         active, started = inquiry.open(), time.monotonic()
@@ -83,12 +83,18 @@ def train(
     return TrainResult(inquiry.outcomes(), tuple(log), settings, inquiry.elapsed(), stopped)
 
 
+def _proved(state: TrainState) -> list[int]:
+    answers = ((c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True))
+    return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
+
+
 class _Inquiry:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
     def __init__(self, batch: LoopBatch, ask: Ask, deadline: float) -> None:
         self.batch, self.ask, self.deadline = batch, ask, deadline
         self.reports: dict[int, VerifyReport] = {}
+        self.problems: dict[int, Problem] = {}
         self.seconds = [0.0] * len(batch.classes)
         self.started = time.monotonic()
 
@@ -97,6 +103,7 @@ class _Inquiry:
         return {k: self._one(k, complete) for k in active}
 
     def _one(self, k: int, complete: bool) -> tuple[int, int]:
+        self.problems[k] = self.batch.problem(k)
         report = self._asked(k, complete)
         if not complete and report.verdict is Verdict.UNKNOWN and report.counterexample is None:
             report = self._asked(k, complete=True)  # the quick search came back empty-handed
@@ -109,7 +116,7 @@ class _Inquiry:
         started = time.monotonic()
         left = max(self.deadline - started, 0.5)
         seconds = min(self.batch.config.verify_seconds, left)
-        report = self.ask(self.batch.problem(k), seconds=seconds, complete=complete)
+        report = self.ask(self.problems[k], seconds=seconds, complete=complete)
         self.seconds[k] += time.monotonic() - started
         return report
 
@@ -139,6 +146,6 @@ class _Inquiry:
     def outcomes(self) -> tuple[ClassOutcome, ...]:
         batch = self.batch
         return tuple(
-            ClassOutcome(label, *batch.shipped(k), batch.domains[k], batch.problem(k), self.reports[k], self.seconds[k])
+            ClassOutcome(label, *batch.shipped(k), batch.domains[k], self.problems[k], self.reports[k], self.seconds[k])
             for k, label in enumerate(batch.classes)
         )
