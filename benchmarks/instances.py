@@ -1,0 +1,122 @@
+"""The collection of closed loops that every engine is asked about, trained by graphkeel's own loop.
+
+Each instance is a frozen random affine head, trained in one of the three forms on a narrow or a wide box. `provable`
+is the trained loop itself (where training reached its goal); `refutable` is the same loop with ρ set two per cent below
+the largest V(F(y))/V(y) that a search finds, so that violations exist but are small. Trained problems are kept as
+files, so the engines can be timed again without training again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from graphkeel.verify.confirm import confirmed
+from graphkeel.verify.problem import Problem
+from graphkeel.verify.problem_io import read_problem, write_problem
+
+FEATURES = 64
+WIDTHS = {"narrow": (0.0, 1.0), "wide": (-1.5, 2.5)}  # the range of the logits
+FORMS = ("anchored", "homogeneous", "paper")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Which instance; its name is its key."""
+
+    n: int
+    hidden: int
+    form: str
+    width: str
+    kind: str  # provable | refutable
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"n{self.n}_h{self.hidden}_{self.form}_{self.width}_{self.kind}"
+
+
+def collection(*, full: bool) -> list[Spec]:
+    """Hidden 16 at every n in all forms, boxes and kinds; wider ones at fewer n unless `full`."""
+    specs = []
+    for n in (3, 6, 7, 8, 10, 15):
+        for hidden in (16, 32, 64):
+            if hidden > 16 and n not in (3, 6, 10) and not full:
+                continue
+            for form in FORMS:
+                for width in WIDTHS if hidden == 16 or full else ("narrow",):
+                    specs += [Spec(n, hidden, form, width, kind) for kind in ("provable", "refutable")]
+    return specs
+
+
+def instances(folder: Path, specs: list[Spec], seconds: float) -> Iterator[tuple[Spec, Problem]]:
+    """The problems, trained on first use and read from `folder` afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for spec in specs:
+        base = folder / f"{_key(spec, seconds)}.npz"
+        if not base.exists():
+            write_problem(_trained(spec, seconds), base)
+        problem = replace(read_problem(base), name=spec.name)
+        if spec.kind == "refutable":
+            tightened = refutable(problem)
+            if tightened is None:
+                continue
+            problem = tightened
+        yield spec, problem
+
+
+def _key(spec: Spec, seconds: float) -> str:
+    text = json.dumps({**asdict(spec), "kind": "", "seconds": seconds}, sort_keys=True)
+    return f"{spec.name.rsplit('_', 1)[0]}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _trained(spec: Spec, seconds: float) -> Problem:
+    """One class of a random frozen head, trained for at most `seconds`; proved or not is for the engines to say."""
+    import torch
+
+    from graphkeel.head import Head
+    from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
+
+    generator = torch.Generator().manual_seed(spec.seed)
+    weight = torch.randn(spec.n, FEATURES, generator=generator, dtype=torch.float64) / FEATURES**0.5
+    head = Head(((weight.float().double(), torch.zeros(spec.n, dtype=torch.float64)),), FEATURES, spec.n)
+    low, high = WIDTHS[spec.width]
+    logits = low + (high - low) * torch.rand(500, spec.n, generator=generator, dtype=torch.float64)
+    # A general gauge and no factor to aim at but the goal itself: what contraction proves alone would be no benchmark.
+    config = LyapunovConfig(
+        form=spec.form, hidden=spec.hidden, gauge="general", contraction=0.75, seconds=seconds, verify_seconds=5.0
+    )
+    return train(head, logits, [0], config, ask=ask_portfolio).outcomes[0].problem
+
+
+def refutable(problem: Problem, share: float = 0.98, samples: int = 20_000) -> Problem | None:
+    """The same loop with ρ just below its worst rate, or None where no state confirms that in exact arithmetic."""
+    rng = np.random.default_rng(0)
+    points = rng.uniform(problem.lower, problem.upper, size=(samples, problem.n))
+    for scale in (0.1, 0.03, 0.01):
+        near = _worst(problem, points)
+        steps = scale * (problem.upper - problem.lower) * rng.normal(size=(samples // len(near), len(near), problem.n))
+        points = np.clip((near + steps).reshape(-1, problem.n), problem.lower, problem.upper)
+        points = np.concatenate([points, near])
+    worst = _worst(problem, points)[0]
+    rho = share * float(_rates(problem, worst[None])[0])
+    if not rho > 0:
+        return None
+    tightened = replace(problem, rho=min(rho, problem.rho))
+    return tightened if confirmed(tightened, "decrease", worst) else None
+
+
+def _worst(problem: Problem, points: np.ndarray, keep: int = 50) -> np.ndarray:
+    points = points[~problem.in_hole(points)]
+    return points[np.argsort(-_rates(problem, points))[:keep]]
+
+
+def _rates(problem: Problem, points: np.ndarray) -> np.ndarray:
+    here = problem.lyapunov(points)[:, 0]
+    after = problem.lyapunov(problem.closed_loop(points))[:, 0]
+    return np.where(here > 0, after / np.where(here > 0, here, 1.0), 0.0)
