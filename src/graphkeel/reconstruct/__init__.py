@@ -1,0 +1,44 @@
+"""Reconstruction: rewrite node features so that the same frozen weights predict better, where that shows
+on held-back labels."""
+
+from graphkeel.reconstruct.anchors import Anchors, solve_anchors
+from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, Diffuse, Replace
+from graphkeel.reconstruct.diffuse import Diffusion, diffuse
+from graphkeel.reconstruct.guard import GuardDecision, Score, decide, mcnemar
+from graphkeel.reconstruct.judges import CrossFitJudge, ValidationJudge, choose_judge
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.method import Method, MethodResult
+from graphkeel.reconstruct.methods import get_method, methods
+from graphkeel.reconstruct.propagation import Propagator
+from graphkeel.reconstruct.prototype import Posteriors, Prototype
+from graphkeel.reconstruct.replace import replace
+from graphkeel.reconstruct.scene import Scene
+
+__all__ = [
+    "GRIDS",
+    "Anchors",
+    "Builder",
+    "Candidate",
+    "CrossFitJudge",
+    "Diffuse",
+    "Diffusion",
+    "GuardDecision",
+    "Labels",
+    "Method",
+    "MethodResult",
+    "Posteriors",
+    "Propagator",
+    "Prototype",
+    "Replace",
+    "Scene",
+    "Score",
+    "ValidationJudge",
+    "choose_judge",
+    "decide",
+    "diffuse",
+    "get_method",
+    "mcnemar",
+    "methods",
+    "replace",
+    "solve_anchors",
+]

@@ -1,0 +1,107 @@
+"""The candidates: every way of rewriting the features that the guard may choose from, and their making."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphkeel.errors import ConfigError
+from graphkeel.reconstruct.diffuse import Diffusion, diffuse
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.prototype import MEASURES, Posteriors, Prototype
+from graphkeel.reconstruct.replace import replace
+from graphkeel.reconstruct.scene import Scene
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Anchors of strength m (None: the model's own largest logit) at the labelled nodes of one class, or of all."""
+
+    strength: float | None = None
+    only: int | None = None
+
+    @property
+    def name(self) -> str:
+        where = "all" if self.only is None else f"class {self.only}"
+        return f"replace({where}, m={_show(self.strength)})"
+
+
+@dataclass(frozen=True)
+class Diffuse:
+    """The same for all classes, then diffused with weight alpha."""
+
+    alpha: float = 0.9
+    strength: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"diffuse(alpha={self.alpha:g}, m={_show(self.strength)})"
+
+
+Candidate = Replace | Diffuse | Prototype
+
+
+def _show(strength: float | None) -> str:
+    return "typical" if strength is None else f"{strength:g}"
+
+
+REPLACE = tuple(Replace(strength) for strength in (1.0, 5.0, 20.0, None))
+DIFFUSE = tuple(Diffuse(alpha, strength) for alpha in (0.5, 0.8, 0.9, 0.95) for strength in (5.0, None))
+# Found by the ablation in docs/research.md; a larger grid is not better, it only makes the choice noisier.
+PROTOTYPE: tuple[Prototype, ...] = (
+    *(Prototype(kind) for kind in ("model", *MEASURES)),
+    *(Prototype(kind, with_labels=True) for kind in ("model", *MEASURES)),
+    *(Prototype(kind, with_labels=True, refine="cosine", smooth=True) for kind in ("model", *MEASURES)),
+    *(Prototype(kind, with_labels=True, refine="discriminant") for kind in ("model", "spread-cosine")),
+    Prototype("labels"),
+    Prototype("balanced-labels"),
+    *(Prototype("balanced-labels", refine=kind, smooth=True) for kind in MEASURES if kind != "spread-cosine"),
+)
+AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
+
+GRIDS: dict[str, tuple[Candidate, ...]] = {
+    "replace": REPLACE,
+    "diffuse": DIFFUSE,
+    "prototype": PROTOTYPE,
+    "auto": AUTO,
+}
+
+
+def grid(name: str) -> tuple[Candidate, ...]:
+    if name not in GRIDS:
+        raise ConfigError(f"the method must be one of {', '.join(GRIDS)}", got=repr(name))
+    return GRIDS[name]
+
+
+class Builder:
+    """Makes the features of candidates for one set of labels."""
+
+    def __init__(self, scene: Scene, labels: Labels) -> None:
+        self.scene, self.labels = scene, labels
+        self.posteriors = Posteriors(scene, labels)
+
+    def features(self, members: Sequence[Candidate]) -> Tensor:
+        """New features for every node; several prototypes are averaged, which averages their posteriors."""
+        if not members:
+            return self.scene.x
+        if len(members) > 1:
+            return self._blend([self.posteriors(one) for one in members if isinstance(one, Prototype)])
+        (one,) = members
+        if isinstance(one, Prototype):
+            return self._blend([self.posteriors(one)])
+        if isinstance(one, Diffuse):
+            return self.diffusion(one).features
+        return self._replaced(one.strength, one.only)
+
+    def diffusion(self, candidate: Diffuse) -> Diffusion:
+        """The diffusion with its Lyapunov values."""
+        return diffuse(self._replaced(candidate.strength), self.scene.propagator, candidate.alpha)
+
+    def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:
+        return replace(self.scene.x, self.labels, self.scene.anchors(strength).features, only)
+
+    def _blend(self, posteriors: list[Tensor]) -> Tensor:
+        return torch.stack(posteriors).mean(dim=0) @ self.scene.anchors().features

@@ -1,0 +1,47 @@
+"""The labels a method may use: which nodes, and what they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Known labels, in the order of their nodes.
+
+    Attributes:
+        nodes: node ids, int64, shape (L,).
+        classes: their classes, int64, shape (L,).
+        n_classes: how many classes there are.
+    """
+
+    nodes: Tensor
+    classes: Tensor
+    n_classes: int
+
+    def __len__(self) -> int:
+        return int(self.nodes.numel())
+
+    def one_hot(self) -> Tensor:
+        return torch.nn.functional.one_hot(self.classes, self.n_classes).float()
+
+    def clamp(self, posterior: Tensor) -> Tensor:
+        """A copy whose labelled rows say what is known."""
+        clamped = posterior.clone()
+        clamped[self.nodes] = self.one_hot()
+        return clamped
+
+    def without(self, positions: Tensor) -> Labels:
+        """All but the labels at these positions."""
+        kept = torch.ones(len(self), dtype=torch.bool)
+        kept[positions] = False
+        return Labels(self.nodes[kept], self.classes[kept], self.n_classes)
+
+    def with_more(self, nodes: Tensor, classes: Tensor) -> Labels:
+        """New labels added; a node named again takes its newer label."""
+        merged = dict(zip(self.nodes.tolist(), self.classes.tolist(), strict=True))
+        merged.update(zip(nodes.tolist(), classes.tolist(), strict=True))
+        return Labels(torch.tensor(list(merged)), torch.tensor(list(merged.values())), self.n_classes)

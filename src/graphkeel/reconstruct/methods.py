@@ -1,0 +1,82 @@
+"""The methods by name: `replace`, `replace-one`, `diffuse`, `prototype` and the guarded `auto`."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphkeel.data import GraphTask
+from graphkeel.errors import ConfigError
+from graphkeel.frozen import FrozenModel
+from graphkeel.reconstruct.candidates import Builder, Replace, grid
+from graphkeel.reconstruct.guard import SIGNIFICANCE, decide
+from graphkeel.reconstruct.judges import choose_judge
+from graphkeel.reconstruct.method import Method, MethodResult, known_labels
+from graphkeel.reconstruct.scene import Scene
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """Candidates of one kind, or of all, chosen by the guard.
+
+    `auto` asks for significance. The single kinds are rows of an ablation: they take what validation prefers, so that
+    the table shows what the kind itself does.
+    """
+
+    name: str
+    significance: float = 1.0
+
+    def fit_predict(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+    ) -> MethodResult:
+        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
+        builder = Builder(scene, known_labels(task, labelled))
+        judge = choose_judge(builder, known_labels(task, validation), task.train_mask, seed)
+        members, decision = decide(grid(self.name), judge, significance=self.significance)
+        if not members:
+            return MethodResult(None, None, decision.to_dict())
+        features = builder.features(members)
+        return MethodResult(scene.ask(features), features, decision.to_dict())
+
+
+@dataclass(frozen=True)
+class ReplaceOne:
+    """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no selection."""
+
+    name: str = "replace-one"
+
+    def fit_predict(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+    ) -> MethodResult:
+        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
+        labels = known_labels(task, labelled)
+        drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
+        candidate = Replace(1.0, only=int(labels.classes[drawn]))
+        features = Builder(scene, labels).features((candidate,))
+        decision = {"chosen": [candidate.name], "residual": scene.anchors(1.0).relative_residual}
+        return MethodResult(scene.ask(features), features, decision)
+
+
+OWN: dict[str, Method] = {
+    "replace": Reconstruction("replace"),
+    "replace-one": ReplaceOne(),
+    "diffuse": Reconstruction("diffuse"),
+    "prototype": Reconstruction("prototype"),
+    "auto": Reconstruction("auto", SIGNIFICANCE),
+}
+
+
+def methods() -> dict[str, Method]:
+    """Every method that leaves the weights alone: ours, then the rivals."""
+    rivals: dict[str, Method] = importlib.import_module("graphkeel.baselines").RIVALS
+    return {**OWN, **rivals}
+
+
+def get_method(name: str) -> Method:
+    known = methods()
+    if name not in known:
+        raise ConfigError(f"the method must be one of none, {', '.join(known)}", got=repr(name))
+    return known[name]

@@ -1,0 +1,113 @@
+"""What no label changes: the frozen model on its graph, asked and propagated once, kept across label feedback."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphkeel.control import Controller
+from graphkeel.frozen import FrozenModel
+from graphkeel.reconstruct.anchors import Anchors, plant_of, solve_anchors
+from graphkeel.reconstruct.propagation import Propagator
+
+WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW principal directions
+
+
+class Scene:
+    """A frozen model, its graph and its features; everything derived is computed on first use and kept.
+
+    Args:
+        frozen: the model.
+        x, edge_index: the graph as the model gets it.
+        model_kwargs: further arguments of the model's forward.
+        controller: who finds the class anchors.
+        seed: of the random projection that `compact` uses when there are many features.
+    """
+
+    def __init__(
+        self,
+        frozen: FrozenModel,
+        x: Tensor,
+        edge_index: Tensor,
+        *,
+        model_kwargs: dict[str, Any] | None = None,
+        controller: str | Controller = "deadbeat",
+        seed: int = 0,
+    ) -> None:
+        self.frozen, self.x, self.edge_index = frozen, x, edge_index
+        self.model_kwargs = model_kwargs or {}
+        self.controller, self.seed = controller, seed
+
+    def ask(self, features: Tensor) -> Tensor:
+        """The frozen model's logits with these features in place of its own."""
+        return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """The untouched model's."""
+        return self.ask(self.x)
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.logits.shape[1])
+
+    @cached_property
+    def beliefs(self) -> Tensor:
+        """The untouched model's class probabilities."""
+        return self.logits.softmax(dim=-1)
+
+    @cached_property
+    def propagator(self) -> Propagator:
+        return Propagator(self.edge_index, self.x.shape[0])
+
+    @cached_property
+    def compact(self) -> Tensor:
+        """The features, or their leading principal components when there are many."""
+        if self.x.shape[1] <= WIDE:
+            return self.x
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            _, _, directions = torch.pca_lowrank(self.x, q=min(NARROW, *self.x.shape))
+        return (self.x - self.x.mean(dim=0)) @ directions
+
+    @cached_property
+    def spread(self) -> Tensor:
+        """The compact features, each node's mixed with its neighbourhood's."""
+        return self.propagator.smooth(self.compact)
+
+    @cached_property
+    def directions(self) -> Tensor:
+        return centred_directions(self.compact)
+
+    @cached_property
+    def spread_directions(self) -> Tensor:
+        return centred_directions(self.spread)
+
+    def anchors(self, strength: float | None = None) -> Anchors:
+        """The class anchors; by default as strong as the model's own largest logit."""
+        wanted = self.typical_strength if strength is None else strength
+        if wanted not in self._anchors:
+            self._anchors[wanted] = solve_anchors(self._plant, wanted, self.controller)
+        return self._anchors[wanted]
+
+    @cached_property
+    def typical_strength(self) -> float:
+        # Where Ŝ's rows do not sum to one, the head's bias is off by as much; strong anchors make that small.
+        return max(1.0, float(self.logits.abs().max()))
+
+    @cached_property
+    def _anchors(self) -> dict[float, Anchors]:
+        return {}
+
+    @cached_property
+    def _plant(self) -> Any:
+        return plant_of(self.frozen, int(self.x.shape[1]), self.n_classes)
+
+
+def centred_directions(features: Tensor) -> Tensor:
+    """Rows minus their mean, scaled to length one."""
+    centred = features - features.mean(dim=0)
+    return centred / centred.norm(dim=1, keepdim=True).clamp_min(1e-12)
