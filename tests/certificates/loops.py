@@ -158,7 +158,8 @@ def _tree(loop: Loop, row: Row, limit: int) -> dict[str, Any] | None:
         "upper": upper.tolist(),
         "axis": pack(np.array(axes), "<i1"),
         "cut": pack(np.array(cuts), "<f8"),
-        "slopes": pack(np.zeros((0, row.first_width)), "|u1"),
+        "slopes": pack(np.zeros((0, row.first_width + row.lens_width)), "|u1"),
+        "lenses": pack(np.zeros((0, 0, 0)), "<f8"),
     }
 
 

@@ -69,10 +69,19 @@ def true_row(loop: Loop, name: str, points: np.ndarray, rng: np.random.Generator
     return image - loop.upper[axis] if side == "upper" else loop.lower[axis] - image
 
 
+def random_lens(row: Row, rng: np.random.Generator) -> np.ndarray | None:
+    """Random θ >= 0 on the units that may carry one, none on the others; V∘F and V need a hidden layer each."""
+    if len(row.branches) != 2:
+        return None
+    sure = row.branches[0].final >= row.branches[0].final_error
+    theta = rng.random((row.lens_width, row.lens_width)) * rng.choice([0.0, 1.0], size=(row.lens_width, 1))
+    return theta * sure[:, None]
+
+
 SHAPES = st.sampled_from([([], []), ([], [3]), ([4], []), ([4], [3]), ([4, 3], [3]), ([3], [4, 2])])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     shapes=SHAPES,
@@ -99,10 +108,11 @@ def test_no_sample_exceeds_the_bounds(
     points[:4] = np.array([[lower[0], lower[1]], [lower[0], upper[1]], [upper[0], lower[1]], upper])
     for row in rows_of(loop, condition):
         slopes = rng.random(row.first_width) if stored else None
+        lens = random_lens(row, rng) if stored and row.lens_width else None
         bound, slack = RowBound(row, loop.lower, loop.upper).upper(
-            lower[None], upper[None], None if slopes is None else slopes[None]
+            lower[None], upper[None], None if slopes is None else slopes[None], None if lens is None else lens[None]
         )
-        exact = exact_upper(row, lower, upper, slopes)
+        exact = exact_upper(row, lower, upper, slopes, lens)
         assert Fraction(bound[0]) >= exact  # the rounding slack covers every rounding
         assert slack[0] < 1e-11 * max(1.0, abs(bound[0])) * 100
         assert (true_row(loop, row.name, points, rng) <= float(exact) + 1e-12).all()

@@ -199,7 +199,8 @@ def faces_proof(loop: Loop, condition: str, margin: float) -> dict[str, Any]:
                         "upper": upper.tolist(),
                         "axis": pack(np.array(axes), "<i1"),
                         "cut": pack(np.array(cuts), "<f8"),
-                        "slopes": pack(np.zeros((0, row.first_width)), "|u1"),
+                        "slopes": pack(np.zeros((0, row.first_width + row.lens_width)), "|u1"),
+                        "lenses": pack(np.zeros((0, 0, 0)), "<f8"),
                     }
                 )
     return {"version": 1, "kind": "homogeneous", "condition": condition, "margin": margin, "faces": faces}

@@ -17,7 +17,7 @@ from graphkeel.certificates.schema import Loop, number
 from graphkeel.certificates.trees import HOLE, Leaves, Refused, Tree
 from graphkeel.errors import CertificateError
 
-_TREE_KEYS = {"row", "lower", "upper", "axis", "cut", "slopes"}
+_TREE_KEYS = {"row", "lower", "upper", "axis", "cut", "slopes", "lenses"}
 
 
 def check_branch(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
@@ -41,7 +41,7 @@ def _check_row_tree(loop: Loop, row: Row, content: Any, where: str) -> int:
         return 0
     if set(content) != _TREE_KEYS:
         raise CertificateError(f"{where}: a tree has the keys {sorted(_TREE_KEYS)}", got=sorted(map(str, content)))
-    tree = Tree.from_json(content, loop.n, row.first_width, where)
+    tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
     _check_root(loop, row, tree, where)
     return _check_tree(loop, row, tree, where, margin=0.0, holes=row.avoids_hole)
 
@@ -78,7 +78,7 @@ def check_homogeneous(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
 def _check_face(loop: Loop, row: Row, axis: int, side: str, margin: float, content: Any, where: str) -> int:
     if not isinstance(content, dict) or content.get("row") != row.name or content.get("side") != side:
         raise Refused(f"{where}: missing or out of order")
-    tree = Tree.from_json(content, loop.n, row.first_width, where)
+    tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
     lower, upper = loop.lower.copy(), loop.upper.copy()
     lower[axis] = upper[axis] = (loop.lower if side == "lower" else loop.upper)[axis]
     # The order of the faces and this box say which face it is.
@@ -127,13 +127,14 @@ def _check_tree(loop: Loop, row: Row, tree: Tree, where: str, *, margin: float, 
 
 
 def _check_leaves(row: Row, bound: RowBound, leaves: Leaves, margin: float, where: str) -> None:
-    value, slack = bound.upper(leaves.lower, leaves.upper, leaves.slopes)
+    if leaves.lenses is not None:
+        _check_lenses(row, leaves.lenses, where)
+    value, slack = bound.upper(leaves.lower, leaves.upper, leaves.slopes, leaves.lenses)
     holds = _below(value + margin, row.strict and margin == 0) if margin == 0 else value < -margin * (1 + 2.0**-50)
     for leaf in np.flatnonzero(~holds):
         # Only what rounding may have spoilt is worth exact arithmetic; the rest is refused at once.
         near = bool(value[leaf] + margin <= 4 * slack[leaf])
-        slopes = None if leaves.slopes is None else leaves.slopes[leaf]
-        if not near or not _holds_exactly(row, leaves.lower[leaf], leaves.upper[leaf], slopes, margin):
+        if not near or not _holds_exactly(row, leaves, int(leaf), margin):
             raise Refused(f"{where}: the bound of a leaf is {value[leaf]:.3g}, so the leaf is not proved")
 
 
@@ -141,8 +142,17 @@ def _below(value: Floats, strict: bool) -> Bools:
     return np.asarray(value < 0) if strict else np.asarray(value <= 0)
 
 
-def _holds_exactly(row: Row, lower: Floats, upper: Floats, slopes: Floats | None, margin: float) -> bool:
-    value = exact_upper(row, lower, upper, slopes) + Fraction(margin)
+def _check_lenses(row: Row, lenses: Floats, where: str) -> None:
+    """A lens replaces a unit by something larger, which is sound for units that count positively only."""
+    sure = row.branches[0].final >= row.branches[0].final_error
+    if (lenses.any(axis=2) & ~sure).any():
+        raise Refused(f"{where}: a lens stands on a unit whose outer weight may be negative")
+
+
+def _holds_exactly(row: Row, leaves: Leaves, leaf: int, margin: float) -> bool:
+    slopes = None if leaves.slopes is None else leaves.slopes[leaf]
+    lens = None if leaves.lenses is None else leaves.lenses[leaf]
+    value = exact_upper(row, leaves.lower[leaf], leaves.upper[leaf], slopes, lens) + Fraction(margin)
     return value < 0 if row.strict and margin == 0 else value <= 0
 
 

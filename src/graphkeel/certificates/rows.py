@@ -6,7 +6,7 @@ so a row in floats still covers the exact one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -37,6 +37,7 @@ class Row:
     strict: bool
     avoids_hole: bool = False  # the region is D without the hole
     side: tuple[int, int] | None = None  # (axis, ±1) of the rows "+i" and "-i"
+    lens_width: int = 0  # hidden units of V in the row of decrease, where V has one hidden layer
 
     @property
     def first_width(self) -> int:
@@ -53,7 +54,7 @@ def _decrease(loop: Loop) -> list[Row]:
     after = (*forward[:-1], compose(lyapunov[0], forward[-1]), *lyapunov[1:])
     before = (*lyapunov[:-1], _scaled(lyapunov[-1], -loop.rho))
     row = _row("decrease", loop.n, [after, before], strict=loop.rho == 1, avoids_hole=True)
-    return [row]
+    return [replace(row, lens_width=lyapunov[0].weight.shape[0])] if len(lyapunov) == 2 else [row]
 
 
 def _positivity(loop: Loop) -> list[Row]:

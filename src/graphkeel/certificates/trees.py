@@ -34,7 +34,8 @@ class Leaves:
     kind: int
     lower: Floats
     upper: Floats
-    slopes: Floats | None
+    slopes: Floats | None = None  # (leaves, units of the first hidden layers)
+    lenses: Floats | None = None  # (leaves, K, K): row k is the θ of unit k, zero where it has no lens
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,10 @@ class Tree:
     axis: NDArray[np.int8]
     cut: Floats
     slopes: NDArray[np.uint8]
+    lenses: Floats  # (lenses + 1, K, K); number 0 is no lens, all zero
 
     @staticmethod
-    def from_json(content: dict[str, Any], n: int, width: int, where: str) -> Tree:
+    def from_json(content: dict[str, Any], n: int, width: int, lens_width: int, where: str) -> Tree:
         lower, upper = (_box_end(content.get(key), n, f"{where}.{key}") for key in ("lower", "upper"))
         axis = _array(content.get("axis"), "<i1", 1, f"{where}.axis").astype(np.int8)
         cut = _array(content.get("cut"), "<f8", 1, f"{where}.cut").astype(np.float64)
@@ -57,9 +59,12 @@ class Tree:
             raise Refused(f"{where} has an axis that does not exist")
         if cut.shape[0] != int((axis >= 0).sum()) or slopes.shape[0] != int((axis == STORED).sum()):
             raise Refused(f"{where}: the numbers of nodes, cuts and slopes do not fit together")
-        if slopes.shape[0] and slopes.shape[1] != width:
-            raise Refused(f"{where}: a leaf needs {width} slopes, got {slopes.shape[1]}")
-        return Tree(lower, upper, axis, cut, slopes)
+        if slopes.shape[0] and slopes.shape[1] != width + lens_width:
+            raise Refused(f"{where}: a leaf needs {width + lens_width} slopes and lenses, got {slopes.shape[1]}")
+        lenses = _lenses(content.get("lenses"), lens_width, where)
+        if slopes.size and int(slopes[:, width:].max(initial=0)) >= lenses.shape[0]:
+            raise Refused(f"{where}: a leaf names a lens that does not exist")
+        return Tree(lower, upper, axis, cut, slopes, lenses)
 
     def leaves(self, where: str) -> Iterator[Leaves]:
         """All leaves in batches; refuses a tree that is no complete binary tree or has a cut outside its box."""
@@ -72,8 +77,8 @@ class Tree:
             for kind in (HOLE, DEFAULT, STORED):
                 chosen = axes == kind
                 if chosen.any():
-                    slopes = self.slopes[slopes_of[nodes[chosen]]] / 255.0 if kind == STORED else None
-                    yield Leaves(kind, lower[chosen], upper[chosen], slopes)
+                    stored = self.slopes[slopes_of[nodes[chosen]]] if kind == STORED else None
+                    yield self._leaves(kind, lower[chosen], upper[chosen], stored)
             inner = axes >= 0
             nodes, lower, upper, axes = nodes[inner], lower[inner], upper[inner], axes[inner].astype(np.int64)
             cuts, rows = self.cut[cut_of[nodes]], np.arange(nodes.size)
@@ -83,6 +88,15 @@ class Tree:
             below[rows, axes], above[rows, axes] = cuts, cuts
             nodes = np.concatenate([nodes + 1, upper_child[nodes]])
             lower, upper = np.concatenate([lower, above]), np.concatenate([below, upper])
+
+    def _leaves(self, kind: int, lower: Floats, upper: Floats, stored: NDArray[np.uint8] | None) -> Leaves:
+        if stored is None:
+            return Leaves(kind, lower, upper)
+        units = self.lenses.shape[1]
+        slopes, numbers = stored[:, : stored.shape[1] - units] / 255.0, stored[:, stored.shape[1] - units :]
+        if not numbers.any():
+            return Leaves(kind, lower, upper, slopes)
+        return Leaves(kind, lower, upper, slopes, self.lenses[numbers.astype(np.int64), np.arange(units)])
 
     def _upper_children(self, where: str) -> NDArray[np.int64]:
         """In preorder the node after a leaf is the upper child of the innermost node that still waits for one."""
@@ -101,6 +115,16 @@ class Tree:
         return np.array(children, dtype=np.int64)
 
 
+def _lenses(value: Any, units: int, where: str) -> Floats:
+    """The lenses of a tree, with the lens that is none put first."""
+    array = _array(value, "<f8", 3, f"{where}.lenses")
+    if array.shape[0] == 0:
+        return np.zeros((1, units, units))
+    if array.shape[1:] != (units, units) or (array < 0).any() or array.shape[0] > 255:
+        raise Refused(f"{where}: lenses must be {units} × {units} and not negative")
+    return np.concatenate([np.zeros((1, units, units)), array])
+
+
 def _box_end(value: Any, n: int, where: str) -> Floats:
     if not isinstance(value, list) or len(value) != n or not all(type(v) in (int, float) for v in value):
         raise CertificateError(f"{where} must be a list of {n} numbers", got=repr(value)[:80])
@@ -111,7 +135,8 @@ def _box_end(value: Any, n: int, where: str) -> Floats:
 
 
 def _array(value: Any, dtype: str, ndim: int, where: str) -> NDArray[Any]:
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data"} or value["dtype"] != dtype:
+    spellings = (dtype, dtype.replace("<i1", "|i1"))  # numpy's own name of a one-byte integer has no byte order
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data"} or value["dtype"] not in spellings:
         raise CertificateError(f"{where} is not a packed array of {dtype}", got=repr(value)[:80])
     shape = value["shape"]
     if not isinstance(shape, list) or len(shape) != ndim or not all(type(k) is int and k >= 0 for k in shape):
