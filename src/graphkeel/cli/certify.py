@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)")
     parser.add_argument("--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)")
     parser.add_argument("--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)")
+    parser.add_argument("--shift", type=float, default=0.0, metavar="S", help="add S to every logit of Y (default 0)")
     parser.add_argument("--epsilon", type=float, default=None, help="L2 radius left out around Y (default: the form's)")
     parser.add_argument("--rho", type=float, default=None, help="decrease factor per step, 1 is the paper's strict one")
     parser.add_argument("--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs")
@@ -126,6 +127,7 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
         hidden=args.hidden,
         gauge=args.gauge,
         strength=args.strength,
+        shift=args.shift,
         epsilon=args.epsilon,
         rho=args.rho,
         seconds=args.budget,

@@ -30,7 +30,7 @@ class LoopBatch:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
         self.generator = torch.Generator().manual_seed(config.seed)
-        targets = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes]
+        targets = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes] + config.shift
         logits = logits.detach().double().cpu()
         self.domains = shared_domains(logits.numpy(), targets.numpy())
         unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.lyapunov.records import ClassOutcome, TrainResult
+from graphkeel.verify.result import ConditionReport, Verdict
 
 
 def certificate_of(
@@ -32,9 +34,16 @@ def class_proof(outcome: ClassOutcome, delta: float) -> ClassProof:
         lyapunov=lyapunov_source(outcome.function),
         anchor=anchor_of(control),
         problem=outcome.problem,
-        conditions={condition.condition: condition for condition in outcome.report.conditions},
+        conditions={condition.condition: _showable(condition) for condition in outcome.report.conditions},
         delta=delta,
     )
+
+
+def _showable(report: ConditionReport) -> ConditionReport:
+    """A proof that was found but not kept (too large, or by an engine without one) cannot be re-checked by anyone."""
+    if report.verdict is not Verdict.PROVED or report.proof is not None:
+        return report
+    return replace(report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it")
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:

@@ -22,12 +22,15 @@ class LyapunovConfig:
     """Symbols: m = strength, ε = epsilon, ρ = rho, c = positivity, δ = delta (the representative's tolerance).
 
     Attributes:
-        hidden: units of f, and of V in the paper's form. gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ|
-        (2n units); `general` has free positively spanning rows. lyapunov_hidden: units of a `general`
-        gauge; at least n + 1. contraction: the factor that training aims at, below ρ by a margin that
-        rounding and search can live on. rounds, steps: of Algorithm 1, and of Adam within a round.
-        falsify_rounds: so many first rounds ask for counterexamples only, not for a proof. seconds: the
-        whole training's budget; verify_seconds: of one class's proof in one round.
+        shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a head with ReLU
+            units may reach the shifted target but not the one-hot itself.
+        hidden: units of f, and of V in the paper's form.
+        gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively spanning rows.
+        lyapunov_hidden: units of a `general` gauge; at least n + 1.
+        contraction: the factor that training aims at, below ρ by a margin that rounding and search can live on.
+        rounds, steps: of Algorithm 1, and of Adam within a round.
+        falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if there are none.
+        seconds: the whole training's budget; verify_seconds: of one class's proof in one round.
     """
 
     form: str = "anchored"
@@ -36,6 +39,7 @@ class LyapunovConfig:
     gauge: str = "l1"
     lyapunov_hidden: int | None = None
     strength: float = 1.0
+    shift: float = 0.0
     epsilon: float | None = None
     rho: float | None = None
     positivity: float | None = None
