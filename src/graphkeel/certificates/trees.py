@@ -37,6 +37,22 @@ class Leaves:
     slopes: Floats | None = None  # (leaves, units of the first hidden layers)
     lenses: Floats | None = None  # (leaves, K, K): row k is the θ of unit k, zero where it has no lens
 
+    def only(self, leaf: int) -> Leaves:
+        return self._chosen(np.array([leaf]), self.lower, self.upper)
+
+    def halved(self, chosen: NDArray[np.bool_]) -> Leaves:
+        """The chosen boxes, each cut in the middle of its longest side."""
+        lower, upper = self.lower[chosen], self.upper[chosen]
+        rows, axes = np.arange(lower.shape[0]), np.argmax(upper - lower, axis=1)
+        below, above = upper.copy(), lower.copy()
+        below[rows, axes] = above[rows, axes] = (lower[rows, axes] + upper[rows, axes]) / 2
+        twice = np.concatenate([np.flatnonzero(chosen)] * 2)
+        return self._chosen(twice, np.concatenate([lower, above]), np.concatenate([below, upper]), picked=True)
+
+    def _chosen(self, rows: NDArray[np.int64], lower: Floats, upper: Floats, *, picked: bool = False) -> Leaves:
+        extras = (None if array is None else array[rows] for array in (self.slopes, self.lenses))
+        return Leaves(self.kind, lower if picked else lower[rows], upper if picked else upper[rows], *extras)
+
 
 @dataclass(frozen=True, eq=False)
 class Tree:
