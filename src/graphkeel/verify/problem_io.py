@@ -127,9 +127,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise ProblemError(
-            "a key stands twice in one JSON object", got=next(k for k in keys if keys.count(k) > 1)
-        )
+        raise ProblemError("a key stands twice in one JSON object", got=next(k for k in keys if keys.count(k) > 1))
     return content
 
 
@@ -242,9 +240,7 @@ def _network(content: Mapping[str, Any], key: str) -> Network:
 def _layer(layer: Any, where: str) -> Affine:
     if not isinstance(layer, dict) or not {"weight", "bias"} <= set(layer) <= set(_PARTS):
         got = sorted(map(str, layer)) if isinstance(layer, dict) else type(layer).__name__
-        raise ProblemError(
-            f"{where} needs weight and bias, and may have weight_error and bias_error", got=got
-        )
+        raise ProblemError(f"{where} needs weight and bias, and may have weight_error and bias_error", got=got)
     return Affine(**{part: _array(value, f"{where}.{part}") for part, value in layer.items()})
 
 
@@ -280,23 +276,15 @@ def _listed(value: list[Any], where: str) -> Array:
     rows = value if value and all(isinstance(row, list) for row in value) else [value]
     numbers = [[_number(entry, where) for entry in row] for row in rows]
     if any(len(row) != len(numbers[0]) for row in numbers):
-        raise ProblemError(
-            f"the rows of {where} must have one length", got=sorted({len(row) for row in numbers})
-        )
+        raise ProblemError(f"the rows of {where} must have one length", got=sorted({len(row) for row in numbers}))
     array = np.array(numbers, dtype=np.float64)
     return array if rows is value else array[0]
 
 
 def _decoded(value: dict[str, Any], where: str) -> Array:
     shape = value.get("shape")
-    if (
-        set(value) != {"dtype", "shape", "base64"}
-        or value["dtype"] != "<f8"
-        or not isinstance(value["base64"], str)
-    ):
-        raise ProblemError(
-            f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5]
-        )
+    if set(value) != {"dtype", "shape", "base64"} or value["dtype"] != "<f8" or not isinstance(value["base64"], str):
+        raise ProblemError(f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5])
     if not isinstance(shape, list) or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
         raise ProblemError(f"{where} needs a shape of whole numbers", got=repr(shape)[:100])
     try:
