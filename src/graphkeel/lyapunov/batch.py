@@ -20,6 +20,7 @@ from graphkeel.lyapunov.replay import violates
 from graphkeel.lyapunov.states import StateSet
 from graphkeel.verify.problem import Problem
 
+TIGHTEN = 0.6
 SATISFIED = 1e-12  # a sum of hinges this small has nothing left to teach
 
 
@@ -41,7 +42,8 @@ class LoopBatch:
         low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
         high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         loop = ClosedLoopBatch(plant, self.controller)
-        self.context = LossContext(loop, self.function, targets, low, high, config)
+        aims = torch.full((len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64)
+        self.context = LossContext(loop, self.function, targets, low, high, aims, config)
         self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
 
@@ -82,12 +84,21 @@ class LoopBatch:
             self.states.learn(k, state, self.generator)
         return real
 
+    def tighten(self, k: int) -> None:
+        """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
+        self.context.aims[k] *= TIGHTEN
+
     def tensors(self) -> dict[str, Tensor]:
         """All that changes during training, for a resumable state."""
         saved = {f"controller.{name}": value.clone() for name, value in self.controller.state_dict().items()}
         saved |= {f"function.{name}": value.clone() for name, value in self.function.state_dict().items()}
         saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
-        return {**saved, "generator": self.generator.get_state(), "pool": self.states.pool.clone()}
+        return {
+            **saved,
+            "generator": self.generator.get_state(),
+            "pool": self.states.pool.clone(),
+            "aims": self.context.aims.clone(),
+        }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         for name, module in (("controller.", self.controller), ("function.", self.function)):
@@ -95,6 +106,7 @@ class LoopBatch:
             module.load_state_dict(own)
         self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
         self.states.pool = tensors["pool"]
+        self.context.aims.copy_(tensors["aims"])
         self.generator.set_state(tensors["generator"])
 
 

@@ -37,6 +37,7 @@ class LossContext:
     targets: Tensor
     low: Tensor
     high: Tensor
+    aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
     config: ResolvedConfig
 
 
@@ -64,7 +65,7 @@ def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: T
     config, origin = context.config, context.targets[active]
     distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
     value, following = context.function(y, active), run_layers(layers, y)
-    aim = min(config.contraction, 0.95 * config.rho)
+    aim = context.aims[active].unsqueeze(1)
     excess = (context.function(following, active) - aim * value) / distance
     outside = (distance >= config.epsilon / y.shape[2] ** 0.5).double()
     at_rest = run_layers(layers, origin.unsqueeze(1)).squeeze(1)
@@ -92,7 +93,7 @@ def _invariance(context: LossContext, layers: BatchLayers, following: Tensor, ac
     return whole.sum(dim=1) + (seen / half.unsqueeze(1)).sum(dim=2).mean(dim=1)
 
 
-def _closed_form(layers: BatchLayers, gains: Tensor, aim: float) -> Terms:
+def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
     """The two factors that need no search: κ in V's norm, and the one that keeps the hole in itself."""
     gain = gain_matrix(layers)
     return {

@@ -110,6 +110,8 @@ class _Inquiry:
         self.reports[k] = report
         found = [(c.condition, c.counterexample) for c in report.conditions if c.counterexample is not None]
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
+        if report.verdict is Verdict.UNKNOWN and not found:
+            self.batch.tighten(k)  # neither a proof nor anything to learn from: make the question easier
         return confirmed, len(found) - confirmed
 
     def _asked(self, k: int, complete: bool) -> VerifyReport:
