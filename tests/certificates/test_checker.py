@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import subprocess
@@ -120,7 +121,7 @@ def resealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def scale(entry: dict[str, Any], factor: float) -> None:
-    array = np.frombuffer(__import__("base64").b64decode(entry["base64"]), dtype=entry["dtype"])
+    array = np.frombuffer(base64.b64decode(entry["base64"]), dtype=entry["dtype"]).astype(np.float64)
     entry.update(encode_array((array * factor).reshape(entry["shape"])))
 
 
@@ -231,7 +232,8 @@ def test_random_weight_changes_with_fresh_hashes(good: dict[str, Any]) -> None:
         place: Any = content["classes"][0]
         for step in arrays[int(rng.integers(len(arrays)))][:-1]:
             place = place[step]
-        values = np.frombuffer(__import__("base64").b64decode(place["base64"]), dtype="<f8").copy()
+        raw = base64.b64decode(place["base64"])
+        values = np.frombuffer(raw, dtype=place["dtype"]).astype(np.float64)
         bits = values.view(np.uint64)
         bits[int(rng.integers(values.size))] ^= np.uint64(1) << np.uint64(rng.integers(40, 64))
         if not np.isfinite(values).all():

@@ -153,7 +153,7 @@ def test_the_contraction_factor_by_hand() -> None:
     """Each axis is carried by two units of slope 0.25 each, so κ = 0.5 (the bound lets both be active)."""
     loop = l1_loop(0.25)
     gauge = gauge_of(loop)
-    assert gauge.up == gauge.down == [1, 1] and gauge.error == 0 and gauge.floor == 1
+    assert gauge.up.fractions() == gauge.down.fractions() == [1, 1] and gauge.error == 0 and gauge.floor == 1
     assert contraction_factor(loop, gauge) == Fraction(1, 2)
     check_contraction(loop, "decrease")
     check_contraction(loop, "positivity")

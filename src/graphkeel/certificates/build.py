@@ -17,7 +17,7 @@ from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, 
 from graphkeel.certificates.conclusion import NOT_COVERED, conclude
 from graphkeel.certificates.dyadic import Dyadic, Floats, square_root_up, up
 from graphkeel.certificates.encoding import canonical, digest, encode_array, sealed
-from graphkeel.certificates.hole import analyse_hole
+from graphkeel.certificates.hole import ExactNetwork, analyse_hole
 from graphkeel.certificates.schema import (
     FORMAT,
     SEARCHED,
@@ -115,7 +115,8 @@ def class_entry(head: Source, proof: ClassProof) -> dict[str, Any]:
     problem = loop.to_json()
     conditions = {name: _answer(proof.conditions.get(name)) for name in SEARCHED}
     conditions["representative"] = representative(head, proof.controller, proof.anchor, loop, float(proof.delta))
-    conditions["hole"], conclusion = derived(head, proof.controller, proof.lyapunov, loop, conditions)
+    forward = exact_layers(composed(proof.controller, head), "F")
+    conditions["hole"], conclusion = derived(loop, forward, exact_layers(proof.lyapunov, "V"), conditions)
     return {
         "class": int(proof.label),
         "form": str(proof.form),
@@ -135,11 +136,9 @@ def domain(problem: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def derived(
-    head: Source, controller: Source, lyapunov: Source, loop: Loop, conditions: Mapping[str, Any]
+    loop: Loop, forward: ExactNetwork, gauge: ExactNetwork, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The hole's entry and the conclusion, from the exact weights and what is proved."""
-    forward = exact_layers(composed(controller, head), "F")
-    gauge = exact_layers(lyapunov, "V")
     proved = frozenset(name for name in SEARCHED if conditions[name]["verdict"] == "proved")
     hole = analyse_hole(loop, forward, gauge, proved)
     return hole.to_json(), conclude(loop, gauge, hole, proved).to_json()
@@ -150,7 +149,7 @@ def representative(head: Source, controller: Source, anchor: Any, loop: Loop, de
     feature, centre = Dyadic.of(anchor), Dyadic.of(loop.equilibrium)
     offset = exact_value(head, feature, "head") - centre
     square = (offset * offset).sum().fraction()
-    gap = max(abs(feature - exact_value(controller, centre, "controller")).fractions())
+    gap = abs(feature - exact_value(controller, centre, "controller")).max()
     return {
         "verdict": "proved" if delta >= 0 and square <= Fraction(delta) ** 2 else "refuted",
         "delta": delta,
@@ -216,7 +215,5 @@ def _own_version() -> str:
         return "unknown"
 
 
-def _stored(values: ArrayLike) -> Any:
-    """float32 stays float32 (its numbers are float64 numbers, in half the space); everything else is float64."""
-    array = np.asarray(values)
-    return array if array.dtype == np.float32 else array.astype(np.float64)
+def _stored(values: ArrayLike) -> Floats:
+    return np.asarray(values, dtype=np.float64)

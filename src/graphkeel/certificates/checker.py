@@ -128,7 +128,7 @@ def _check_entry(head: Source, entry: Any, where: str) -> dict[str, Any]:
     conditions = mapping(entry["conditions"], f"{where}.conditions", need=set(CONDITIONS))
     leaves = sum(_check_answer(loop, forward, gauge, name, conditions[name]) for name in SEARCHED)
     _check_representative(head, controller, anchor, loop, conditions["representative"], where)
-    hole, conclusion = derived(head, controller, lyapunov, loop, conditions)
+    hole, conclusion = derived(loop, forward, gauge, conditions)
     _same(conditions["hole"], hole, "the hole's entry")
     _same(entry["conclusion"], conclusion, "the conclusion")
     _same(entry["verdict"], overall(conditions), "the class's verdict")

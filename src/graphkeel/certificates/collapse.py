@@ -96,5 +96,6 @@ def exact_value(source: Source, point: Dyadic, where: str) -> Dyadic:
 
 def _applied(factor: Factor, point: Dyadic) -> Dyadic:
     if factor.weight is not None:
-        point = Dyadic.of(factor.weight) @ point
+        used = np.asarray(point.mantissa != 0, dtype=bool)  # at rest an anchored controller's inputs are all zero
+        point = Dyadic.of(factor.weight[:, used]) @ point[used]
     return point if factor.bias is None else point + Dyadic.of(factor.bias)

@@ -146,7 +146,7 @@ def largest_on_box(network: ExactNetwork, low: Dyadic, high: Dyadic) -> Fraction
         low, high = plus @ low - minus @ high + bias, plus @ high - minus @ low + bias
         if k + 1 < len(network):
             low, high = low.relu(), high.relu()
-    return Fraction(int(high.mantissa.max())) * Fraction(2) ** high.exponent
+    return high.max()
 
 
 def _shown(value: float) -> str:

@@ -5,39 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from graphkeel.certificates.dyadic import Dyadic
 from graphkeel.certificates.geometry import hole_reach
-from graphkeel.certificates.schema import Layer, Loop
+from graphkeel.certificates.schema import Loop
 from graphkeel.certificates.trees import Refused
 
-Vector = list[Fraction]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gauge:
     """V_h(z) = Σ_i (up_i·max(z_i, 0) + down_i·max(−z_i, 0)), and |V(y) − V_h(y − Y)| <= error."""
 
-    up: Vector
-    down: Vector
+    up: Dyadic
+    down: Dyadic
     error: Fraction
 
     @property
     def floor(self) -> Fraction:
-        return min(*self.up, *self.down)
+        """V_h(z) >= floor·‖z‖∞."""
+        return min(self.up.minimum(self.down).fractions())
 
-    def __call__(self, z: Vector) -> Fraction:
-        return sum((_bent(a, p, m) for a, p, m in zip(z, self.up, self.down, strict=True)), Fraction(0))
+    def __call__(self, z: Dyadic) -> Dyadic:
+        """V_h of a vector, or of every column of a matrix."""
+        return z.relu().T @ self.up + (-z).relu().T @ self.down
 
-    def around(self, z: Vector, radius: Vector) -> Fraction:
+    def around(self, z: Dyadic, radius: Dyadic) -> Fraction:
         """The largest value within ±radius of z."""
-        ends = zip(z, radius, self.up, self.down, strict=True)
-        return sum((max(_bent(a - e, p, m), _bent(a + e, p, m)) for a, e, p, m in ends), Fraction(0))
-
-    def of_error(self, radius: Vector) -> Fraction:
-        return sum((max(p, m) * e for e, p, m in zip(radius, self.up, self.down, strict=True)), Fraction(0))
+        return _bent(z, radius, self.up, self.down).sum().fraction()
 
 
-def _bent(a: Fraction, up: Fraction, down: Fraction) -> Fraction:
-    return up * a if a > 0 else -down * a
+def _bent(a: Dyadic, error: Dyadic, up: Dyadic, down: Dyadic) -> Dyadic:
+    """max of up·max(x, 0) + down·max(−x, 0) over x within ±error of a; convex, so at an end."""
+    ends = [up * x.relu() + down * (-x).relu() for x in (a - error, a + error)]
+    return ends[0].maximum(ends[1])
 
 
 def gauge_of(loop: Loop) -> Gauge:
@@ -45,20 +46,14 @@ def gauge_of(loop: Loop) -> Gauge:
     if len(loop.lyapunov) != 2 or any(layer.weight_error.any() for layer in loop.lyapunov):
         raise Refused("a contraction proof needs a V with one hidden layer and exact weights")
     first, last = loop.lyapunov
-    centre = _vector(loop.equilibrium)
-    up, down = [Fraction(0)] * loop.n, [Fraction(0)] * loop.n
-    error = abs(Fraction(last.bias[0])) + Fraction(last.bias_error[0])
-    for row, bias, bias_error, v in zip(first.weight, first.bias, first.bias_error, last.weight[0], strict=True):
-        axes = row.nonzero()[0]
-        if v < 0 or len(axes) != 1:
-            raise Refused("a contraction proof needs V's outer weights >= 0 and one entry in each inner row")
-        axis, scale = int(axes[0]), Fraction(v) * abs(Fraction(row[axes[0]]))
-        side = up if row[axis] > 0 else down
-        side[axis] += scale
-        offset = Fraction(row[axis]) * centre[axis] + Fraction(bias)
-        error += Fraction(v) * (abs(offset) + Fraction(bias_error))
-    if min(*up, *down) <= 0:
+    if (last.weight < 0).any() or (np.count_nonzero(first.weight, axis=1) != 1).any():
+        raise Refused("a contraction proof needs V's outer weights >= 0 and one entry in each inner row")
+    outer, inner = Dyadic.of(last.weight[0]), Dyadic.of(first.weight)
+    up, down = outer @ inner.relu(), outer @ (-inner).relu()
+    if min(up.minimum(down).fractions()) <= 0:
         raise Refused("a contraction proof needs V to grow along both directions of every axis")
+    offset = abs(inner @ Dyadic.of(loop.equilibrium) + Dyadic.of(first.bias)) + Dyadic.of(first.bias_error)
+    error = (outer @ offset).fraction() + abs(Fraction(last.bias[0])) + Fraction(last.bias_error[0])
     return Gauge(up, down, error)
 
 
@@ -67,38 +62,33 @@ def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
     if len(loop.closed_loop) != 2:
         raise Refused("a contraction proof needs an F with one hidden layer")
     first, last = loop.closed_loop
-    push = []
-    for j in range(first.weight.shape[0]):
-        column, error = _vector(last.weight[:, j]), gauge.of_error(_vector(last.weight_error[:, j]))
-        push.append((gauge(column) + error, gauge([-c for c in column]) + error))
+    columns = Dyadic.of(last.weight)
+    error = Dyadic.of(last.weight_error).T @ gauge.up.maximum(gauge.down)
+    # What a hidden unit does to V_h when it grows by one, and when it shrinks by one.
+    grown, shrunk = _column(gauge(columns) + error), _column(gauge(-columns) + error)
+    inner, inner_error = Dyadic.of(first.weight), Dyadic.of(first.weight_error)
     factor = Fraction(0)
-    for i in range(loop.n):
-        for sign, share in ((1, gauge.up[i]), (-1, gauge.down[i])):
-            factor = max(factor, _column_push(first, i, sign, push) / share)
+    for rows, shares in ((inner, gauge.up), (-inner, gauge.down)):
+        pushed = _bent(rows, inner_error, grown, shrunk)
+        totals = Dyadic(np.asarray(pushed.mantissa.sum(axis=0), dtype=object), pushed.exponent)
+        ratios = (t / s for t, s in zip(totals.fractions(), shares.fractions(), strict=True))
+        factor = max(factor, *ratios)
     return factor
 
 
-def _column_push(first: Layer, i: int, sign: int, push: list[tuple[Fraction, Fraction]]) -> Fraction:
-    total = Fraction(0)
-    for j, (up, down) in enumerate(push):
-        a, e = sign * Fraction(first.weight[j, i]), Fraction(first.weight_error[j, i])
-        total += max(_bent(a - e, up, down), _bent(a + e, up, down))
-    return total
+def _column(vector: Dyadic) -> Dyadic:
+    return Dyadic(vector.mantissa[:, None], vector.exponent)
 
 
 def residual_at_rest(loop: Loop, gauge: Gauge) -> Fraction:
     """V_h(F(Y) − Y), at most, over every network within the error bounds."""
     first, last = loop.closed_loop
-    centre = _vector(loop.equilibrium)
-    value, shake = [], []
-    for j in range(first.weight.shape[0]):
-        value.append(max(_dot(first.weight[j], centre) + Fraction(first.bias[j]), Fraction(0)))
-        shake.append(_dot(first.weight_error[j], [abs(c) for c in centre]) + Fraction(first.bias_error[j]))
-    offset, radius = [], []
-    for i in range(loop.n):
-        offset.append(_dot(last.weight[i], value) + Fraction(last.bias[i]) - centre[i])
-        widened = _dot(abs(last.weight[i]), shake) + _dot(last.weight_error[i], shake)
-        radius.append(widened + _dot(last.weight_error[i], value) + Fraction(last.bias_error[i]))
+    centre = Dyadic.of(loop.equilibrium)
+    value = (Dyadic.of(first.weight) @ centre + Dyadic.of(first.bias)).relu()
+    shake = Dyadic.of(first.weight_error) @ abs(centre) + Dyadic.of(first.bias_error)
+    weight, weight_error = Dyadic.of(last.weight), Dyadic.of(last.weight_error)
+    offset = weight @ value + Dyadic.of(last.bias) - centre
+    radius = (abs(weight) + weight_error) @ shake + weight_error @ value + Dyadic.of(last.bias_error)
     return gauge.around(offset, radius)
 
 
@@ -130,11 +120,3 @@ def _check_decrease(loop: Loop, gauge: Gauge, reach: Fraction) -> None:
     strict = loop.rho == 1 and not (loop.hole_radius == 0 and loss == 0 and gain == 0)
     if factor >= rho or not (gain > loss if strict else gain >= loss):
         raise Refused(f"decrease: the contraction factor {float(factor):.4g} does not give ρ = {loop.rho:g} here")
-
-
-def _vector(values: object) -> Vector:
-    return [Fraction(float(v)) for v in values]  # type: ignore[attr-defined]
-
-
-def _dot(row: object, values: Vector) -> Fraction:
-    return sum((Fraction(float(a)) * b for a, b in zip(row, values, strict=True)), Fraction(0))  # type: ignore[call-overload]

@@ -107,6 +107,9 @@ class Dyadic:
     def sum(self) -> Dyadic:
         return Dyadic(_objects(self.mantissa.sum() if self.mantissa.size else 0), self.exponent)
 
+    def max(self) -> Fraction:
+        return Fraction(int(self.mantissa.max())) * Fraction(2) ** self.exponent
+
     def fraction(self) -> Fraction:
         """The one number of an array with one entry."""
         mantissa = int(self.mantissa.item())

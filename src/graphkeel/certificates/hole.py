@@ -77,7 +77,7 @@ def _contraction(loop: Loop, residual: Dyadic) -> Hole | None:
     if factor >= 1:
         return None
     # y* − Y = (F(y*) − F(Y)) + (F(Y) − Y), so V_h(y* − Y) <= κ·V_h(y* − Y) + V_h(residual).
-    radius = gauge(residual.fractions()) / ((1 - factor) * gauge.floor)
+    radius = gauge(residual).fraction() / ((1 - factor) * gauge.floor)
     return Hole("contraction", up(radius), fixed_point=True, factor=up(factor))
 
 

@@ -283,7 +283,12 @@ def _listed(value: list[Any], where: str) -> Array:
 
 def _decoded(value: dict[str, Any], where: str) -> Array:
     shape = value.get("shape")
-    if set(value) != {"dtype", "shape", "base64"} or value["dtype"] != "<f8" or not isinstance(value["base64"], str):
+    kinds = ("<f8", "<f4")
+    if (
+        set(value) != {"dtype", "shape", "base64"}
+        or value["dtype"] not in kinds
+        or not isinstance(value["base64"], str)
+    ):
         raise ProblemError(f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5])
     if not isinstance(shape, list) or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
         raise ProblemError(f"{where} needs a shape of whole numbers", got=repr(shape)[:100])
@@ -291,6 +296,7 @@ def _decoded(value: dict[str, Any], where: str) -> Array:
         raw = base64.b64decode(value["base64"], validate=True)
     except (binascii.Error, ValueError) as error:
         raise ProblemError(f"{where} is not base64", got=_first_line(error)) from error
-    if len(raw) != 8 * math.prod(shape):
+    dtype = np.dtype(value["dtype"])
+    if len(raw) != dtype.itemsize * math.prod(shape):
         raise ProblemError(f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes")
-    return np.frombuffer(raw, dtype="<f8").reshape(shape).astype(np.float64)
+    return np.frombuffer(raw, dtype=dtype).reshape(shape).astype(np.float64)
