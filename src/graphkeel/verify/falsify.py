@@ -117,3 +117,133 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
     else:
         edge = problem.equilibrium[axis] - radius
         upper[axis] = min(upper[axis], np.nextafter(edge, -np.inf) if radius else edge)
+
+
+def starts(problem: Problem, condition: str, seed: int = 0) -> Array:
+    """States to begin from: the whole box, its corners and faces, and shells around the hole."""
+    rng = np.random.default_rng(seed)
+    n, lower, upper = problem.n, problem.lower, problem.upper
+    inside = rng.uniform(lower, upper, (STARTS // 4, n))
+    corners = np.where(rng.random((STARTS // 4, n)) < 0.5, lower, upper)
+    faces = rng.uniform(lower, upper, (STARTS // 4, n))
+    axis = rng.integers(n, size=len(faces))
+    faces[np.arange(len(faces)), axis] = np.where(rng.random(len(faces)) < 0.5, lower[axis], upper[axis])
+    reach = float(np.abs(np.stack([lower, upper]) - problem.equilibrium).max())
+    smallest = max(problem.hole_radius, 1e-6 * reach)
+    radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((STARTS // 4, 1))
+    direction = rng.uniform(-1.0, 1.0, (STARTS // 4, n))
+    direction /= np.abs(direction).max(axis=1, keepdims=True)
+    shells = problem.equilibrium + radii * direction
+    return admit(problem, condition, np.concatenate([inside, corners, faces, shells]))
+
+
+def admit(problem: Problem, condition: str, points: Array) -> Array:
+    """Project points into the box and out of the hole (as far as the box allows)."""
+    points = np.clip(points, problem.lower, problem.upper)
+    if condition == "invariance":
+        return points
+    offset = points - problem.equilibrium
+    if problem.hole_norm == "inf":
+        size = np.abs(offset).max(axis=-1, keepdims=True)
+    else:
+        size = np.sqrt((offset**2).sum(axis=-1, keepdims=True))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stretch = np.where(size > 0.0, problem.hole_radius * (1.0 + 1e-12) / size, 1.0)
+    pushed = problem.equilibrium + offset * np.maximum(stretch, 1.0)
+    return np.asarray(np.clip(pushed, problem.lower, problem.upper))
+
+
+def pull_back(network: Network, points: Array, above: Array) -> Array:
+    """The gradient of above·network at points (m, n_in), `above` (m, n_out)."""
+    masks, value = [], points
+    for layer in network.layers[:-1]:
+        value = value @ layer.weight.T + layer.bias
+        masks.append(value > 0.0)
+        value = np.maximum(value, 0.0)
+    gradient = above @ network.layers[-1].weight
+    for layer, mask in zip(reversed(network.layers[:-1]), reversed(masks), strict=True):
+        gradient = (gradient * mask) @ layer.weight
+    return np.asarray(gradient)
+
+
+def gradient(problem: Problem, condition: str, points: Array) -> Array:
+    """The gradient of `margin` at points (m, n)."""
+    count, n = points.shape
+    if condition == "invariance":
+        after = problem.closed_loop(points)
+        excess = np.concatenate([after - problem.upper, problem.lower - after], axis=1)
+        worst = excess.argmax(axis=1)
+        above = np.zeros((count, n))
+        above[np.arange(count), worst % n] = np.where(worst < n, 1.0, -1.0)
+        return pull_back(problem.closed_loop, points, above)
+    one = np.ones((count, 1))
+    here = pull_back(problem.lyapunov, points, one)
+    if condition == "positivity":
+        offset = points - problem.equilibrium
+        axis = np.abs(offset).argmax(axis=1)
+        rows = np.arange(count)
+        result = -here
+        result[rows, axis] += problem.positivity * np.sign(offset[rows, axis])
+        return result
+    after = problem.closed_loop(points)
+    then = pull_back(problem.closed_loop, points, pull_back(problem.lyapunov, after, one))
+    return np.asarray(then - problem.rho * here)
+
+
+def ascend(problem: Problem, condition: str, points: Array) -> Array:
+    """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
+    for step in range(STEPS):
+        distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
+        length = 0.2 * distance * (1.0 - step / STEPS)
+        points = admit(problem, condition, points + length * np.sign(gradient(problem, condition, points)))
+    return points
+
+
+def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
+    """The points with the largest violation, absolute and relative to the distance, best first, no repeats."""
+    allowed = points if condition == "invariance" else points[~problem.in_hole(points)]
+    value = margin(problem, condition, allowed)
+    distance = np.abs(allowed - problem.equilibrium).max(axis=1)
+    relative = value / np.maximum(distance, 1e-300)
+    order = [index for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True) for index in pair]
+    return [allowed[index] for index in dict.fromkeys(order[: 4 * CLIMBS])][: 2 * CLIMBS]
+
+
+def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
+    """A confirmed counterexample, or None (which proves nothing)."""
+    first = starts(problem, condition, seed)
+    candidates = promising(problem, condition, np.concatenate([first, ascend(problem, condition, first)]))
+    for point in candidates[:4]:
+        if violates(problem, condition, point):
+            return point
+    for point in candidates:
+        higher = climb(problem, condition, point)
+        if higher is not None and violates(problem, condition, higher):
+            return higher
+    return None
+
+
+class FalsifyVerifier:
+    """Searches for counterexamples only: `refuted` or `unknown`, never `proved`."""
+
+    name = "falsify"
+
+    def supports(self, problem: Problem) -> str | None:
+        return None
+
+    def solve(
+        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+    ) -> VerifyReport:
+        start = time.monotonic()
+        reports = tuple(self.decide(problem, condition) for condition in conditions)
+        return VerifyReport(reports, time.monotonic() - start)
+
+    def decide(self, problem: Problem, condition: str) -> ConditionReport:
+        start = time.monotonic()
+        point = find_violation(problem, condition)
+        seconds = time.monotonic() - start
+        if point is None:
+            return ConditionReport(
+                condition, Verdict.UNKNOWN, self.name, "the search found no violation", seconds=seconds
+            )
+        return ConditionReport(condition, Verdict.REFUTED, self.name, counterexample=point, seconds=seconds)

@@ -68,21 +68,12 @@ class Work(NamedTuple):
 
 def workspace(n: int, units: int, widest: int) -> Work:
     size = max(units, 1)
-    matrix = widest * (widest + 2)
-
-    def vectors(count: int) -> list[Array]:
-        return [np.zeros(size) for _ in range(count)]
-
-    return Work(
-        *vectors(8),
-        np.zeros(size, np.bool_),
-        np.zeros(size, np.int64),
-        np.zeros(size * n),
-        *(np.zeros(matrix) for _ in range(4)),
-        *(np.zeros(n) for _ in range(5)),
-        *vectors(2),
-        np.zeros((size + 1) * n),
-    )
+    shapes = {name: size for name in Work._fields}
+    shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
+    shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
+    shapes |= {"forms": size * n, "pull": (size + 1) * n}
+    kinds = {"lensed": np.bool_, "free": np.int64}
+    return Work(**{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
 
 
 @njit(**OPTIONS)
@@ -330,7 +321,7 @@ def value(net: Net, work: Work, y: Array) -> float:
     """g at a point, in plain float64: for the search only."""
     table, data = net.table, net.data
     n = y.shape[0]
-    total = net.direct[n]
+    total = float(net.direct[n])
     x, z = work.up, work.down
     for d in range(n):
         total += net.direct[d] * y[d]

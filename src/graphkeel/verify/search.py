@@ -18,6 +18,7 @@ import numpy as np
 from graphkeel.verify.explore import (
     CANDIDATE,
     CUTS,
+    FINISHED,
     FULL,
     NARROWEST,
     NODES,
@@ -167,7 +168,8 @@ class Search:
                 boxes,
                 out,
             )
-            self._look_at(out)
+            if why != FINISHED:
+                self._look_at(out)
             if why == STUCK:
                 out.counts[OPEN] -= 1
                 self._count_stuck()
@@ -224,7 +226,7 @@ class Search:
         if not self.takes_lens or shrunk < LENS_HALVINGS or len(self.lenses) > MOST_LENSES:
             return task.number
         here = mean_slope(self.problem.closed_loop, task.lower, task.upper)
-        if slope.size and np.abs(here - slope).sum() < 0.02 * np.abs(here).sum():
+        if slope.size and np.abs(here - slope).sum() < 0.25 * np.abs(here).sum():
             return task.number
         return self._new_lens(task.lower, task.upper)
 

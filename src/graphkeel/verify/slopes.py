@@ -14,7 +14,7 @@ from graphkeel.verify.pack import BIAS, N_OUT, UNIT, WEIGHT, Net
 from graphkeel.verify.problem import Array
 from graphkeel.verify.relax import OPTIONS, Work
 
-STEPS = 32
+STEPS = 24
 DUAL_EVERY = 4
 LEVELS = 255.0  # stored slopes are multiples of 1/255
 

@@ -1,0 +1,75 @@
+"""The verify room: is V a Lyapunov function of the closed loop F on a box? Proved, refuted, or unknown and why."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from graphkeel._optional import available
+from graphkeel.errors import ConfigError
+from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
+
+# name -> (module, class, the package it cannot do without); modules are imported when their engine is asked for
+_ENGINES = {
+    "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
+    "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
+    "contraction": ("graphkeel.verify.contraction", "ContractionVerifier", "numpy"),
+    "falsify": ("graphkeel.verify.falsify", "FalsifyVerifier", "scipy"),
+    "milp": ("graphkeel.verify.milp", "MilpVerifier", "highspy"),
+    "smt": ("graphkeel.verify.smt", "SmtVerifier", "z3"),
+    "dreal": ("graphkeel.verify.dreal", "DrealVerifier", "dreal"),
+}
+
+
+def load_engine(name: str) -> Verifier:
+    """One engine by name, its module imported now."""
+    if name not in _ENGINES:
+        raise ConfigError(f"a verification engine must be one of {tuple(_ENGINES)}", got=repr(name))
+    module, cls, _ = _ENGINES[name]
+    verifier: Verifier = getattr(import_module(module), cls)()
+    return verifier
+
+
+def engines() -> dict[str, Verifier]:
+    """The engines that can run here, by name."""
+    found: dict[str, Verifier] = {}
+    for name, (_, _, package) in _ENGINES.items():
+        if not available(package):
+            continue
+        try:
+            found[name] = load_engine(name)
+        except (ImportError, OSError):  # a package that is there but does not load (dReal without its libraries)
+            continue
+    return found
+
+
+def verify(
+    problem: Problem,
+    engine: str = "auto",
+    budget: Budget | None = None,
+    conditions: tuple[str, ...] = tuple(CONDITIONS),
+) -> VerifyReport:
+    """Decide the conditions of a problem with one engine."""
+    verifier = load_engine(engine)
+    against = verifier.supports(problem)
+    if against is not None:
+        reports = tuple(ConditionReport(c, Verdict.UNKNOWN, engine, f"unsupported: {against}") for c in conditions)
+        return VerifyReport(reports)
+    report: VerifyReport = verifier.solve(problem, budget, conditions)
+    return report
+
+
+__all__ = [
+    "CONDITIONS",
+    "Affine",
+    "Budget",
+    "ConditionReport",
+    "Network",
+    "Problem",
+    "Verdict",
+    "Verifier",
+    "VerifyReport",
+    "engines",
+    "load_engine",
+    "verify",
+]

@@ -1,0 +1,39 @@
+"""`auto`: the engines in the order of their cost, condition by condition, until one of them decides."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from graphkeel.verify.branch import BranchVerifier, warm_up
+from graphkeel.verify.contraction import ContractionVerifier
+from graphkeel.verify.falsify import FalsifyVerifier
+from graphkeel.verify.problem import CONDITIONS, Problem
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+
+
+class AutoVerifier:
+    """Contraction, then falsification, then branch and bound; each report names the engine that decided."""
+
+    name = "auto"
+
+    def supports(self, problem: Problem) -> str | None:
+        return None
+
+    def solve(
+        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+    ) -> VerifyReport:
+        budget = budget or Budget()
+        warm_up()
+        start = time.monotonic()
+        reports = tuple(self._decide(problem, condition, budget, start + budget.seconds) for condition in conditions)
+        return VerifyReport(reports, time.monotonic() - start)
+
+    def _decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
+        start = time.monotonic()
+        report = ContractionVerifier().decide(problem, condition)
+        if report.verdict is Verdict.UNKNOWN:
+            report = FalsifyVerifier().decide(problem, condition)
+        if report.verdict is Verdict.UNKNOWN:
+            report = BranchVerifier().decide(problem, condition, budget, deadline)
+        return replace(report, seconds=time.monotonic() - start)
