@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +13,27 @@ import torch
 from torch import Tensor
 
 from graphkeel import __version__
-from graphkeel.data import GraphTask, load_graph, make_task
-from graphkeel.errors import ConfigError
+from graphkeel.data import GraphTask
+from graphkeel.experiments.methods import find_method
+from graphkeel.experiments.spec import LABELS, RunSpec
 from graphkeel.experiments.store import RunFolder
 from graphkeel.frozen import FrozenModel
+from graphkeel.method import MethodResult
 from graphkeel.models import accuracy, train_model
 
-LABELS = ("train", "train+half-val", "train+val")
+__all__ = [
+    "LABELS",
+    "Prepared",
+    "RunResult",
+    "RunSpec",
+    "apply_method",
+    "label_budget",
+    "prepare",
+    "run_seed",
+    "run_seeds",
+]
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """Everything that determines the numbers of a run, apart from the seed."""
-
-    dataset: str = "digits"
-    model: str = "sgc"
-    method: str = "none"
-    labels: str = "train"  # which labels the method may use
-    split: str = "biased"
-    features: str = "auto"
-    pca: int = 20
-    model_options: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.labels not in LABELS:
-            raise ConfigError(f"labels must be one of {', '.join(LABELS)}", got=repr(self.labels))
-
-    def task(self, seed: int) -> GraphTask:
-        return make_task(load_graph(self.dataset), seed=seed, split=self.split, features=self.features, pca=self.pca)
 
 
 @dataclass(frozen=True)
@@ -80,26 +71,48 @@ def run_seeds(
     for seed in seeds:
         row = folder.row(seed)
         if row is None:
-            row = run_seed(spec, seed, features_to=folder.array_path(seed))
+            row = run_seed(spec, seed, features_to=folder.array_path(seed), nodes_to=folder.nodes_path(seed))
             folder.keep(seed, row)
         rows.append(row)
         on_row(row)
     return RunResult(spec, rows)
 
 
-def run_seed(spec: RunSpec, seed: int, *, features_to: Path | None = None) -> Row:
-    """One split, one trained model, one reconstruction; test labels are used here, to score, and nowhere else."""
-    task = spec.task(seed)
-    model = train_model(spec.model, task, seed=seed, **spec.model_options)
-    frozen = FrozenModel(model, n_classes=task.n_classes)
-    base = frozen(task.x, task.edge_index)
-    start = time.perf_counter()
-    outcome = _apply(spec, frozen, task, seed)
-    seconds = time.perf_counter() - start
+def run_seed(spec: RunSpec, seed: int, *, features_to: Path | None = None, nodes_to: Path | None = None) -> Row:
+    """One split, one trained model, one reconstruction."""
+    prepared = prepare(spec, seed)
+    row, outcome = apply_method(spec, seed, prepared)
     if features_to is not None and outcome.features is not None:
-        _save_features(features_to, outcome.features)
+        _save(features_to, {"x": outcome.features})
+    if nodes_to is not None:
+        _save(nodes_to, node_changes(prepared, outcome))
+    return row
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A split and the model trained on it, frozen; `base` are its scores, untouched."""
+
+    task: GraphTask
+    frozen: FrozenModel
+    base: Tensor
+
+
+def prepare(spec: RunSpec, seed: int) -> Prepared:
+    """What every method of a table is given for one seed."""
+    task = spec.task(seed)
+    frozen = FrozenModel(train_model(spec.model, task, seed=seed, **spec.model_options), n_classes=task.n_classes)
+    return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
+    """Run the method and score it; test labels are used here, to score, and nowhere else."""
+    task, base = prepared.task, prepared.base
+    start = time.perf_counter()
+    outcome = _apply(spec, prepared, seed)
+    seconds = time.perf_counter() - start
     scores = base if outcome.scores is None else outcome.scores
-    return {
+    row = {
         "seed": seed,
         "base": round(accuracy(base, task, task.test_mask), 6),
         "accuracy": round(accuracy(scores, task, task.test_mask), 6),
@@ -107,25 +120,32 @@ def run_seed(spec: RunSpec, seed: int, *, features_to: Path | None = None) -> Ro
         "decision": outcome.decision,
         "seconds": seconds,
         "data": task.hash,
-        "weights": frozen.weights_hash,
+        "weights": prepared.frozen.weights_hash,
     }
+    return row, outcome
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    scores: Tensor | None = None  # None: the untouched model's
-    features: Tensor | None = None
-    decision: dict[str, Any] = field(default_factory=dict)
-
-
-def _apply(spec: RunSpec, frozen: FrozenModel, task: GraphTask, seed: int) -> _Outcome:
+def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     if spec.method == "none":
-        return _Outcome()
-    from graphkeel.reconstruct import get_method
+        return MethodResult()
+    labelled, validation = label_budget(prepared.task, spec.labels, seed)
+    method = find_method(spec.method, spec.method_options)
+    return method.fit_predict(prepared.frozen, prepared.task.without_test_labels(), labelled, validation, seed)
 
-    labelled, validation = label_budget(task, spec.labels, seed)
-    result = get_method(spec.method).fit_predict(frozen, task.without_test_labels(), labelled, validation, seed)
-    return _Outcome(result.scores, result.features, result.decision)
+
+def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
+    """Label, split, and class before and after, of every node: what the report lists."""
+    task, base = prepared.task, prepared.base
+    scores = base if outcome.scores is None else outcome.scores
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
+        split[mask] = code
+    before, after = base.argmax(dim=-1), scores.argmax(dim=-1)
+    return {"y": task.y, "split": split, "before": before, "after": after, "degree": _degree(task)}
+
+
+def _degree(task: GraphTask) -> Tensor:
+    return torch.bincount(task.edge_index[1], minlength=task.n_nodes)
 
 
 def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:
@@ -140,10 +160,10 @@ def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tenso
     return torch.cat([train, shuffled[:half].sort().values]), shuffled[half:].sort().values
 
 
-def _save_features(path: Path, features: Tensor) -> None:
+def _save(path: Path, tensors: dict[str, Tensor]) -> None:
     from safetensors.torch import save_file
 
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".tmp")
-    save_file({"x": features.contiguous()}, aside)
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, aside)
     aside.replace(path)

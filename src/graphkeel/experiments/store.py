@@ -83,6 +83,10 @@ class RunFolder:
         """Where the rewritten features of a seed go."""
         return None if self.folder is None else self.folder / "features" / f"seed-{seed:04d}.safetensors"
 
+    def nodes_path(self, seed: int) -> Path | None:
+        """Where the predictions of a seed go, before and after, node by node."""
+        return None if self.folder is None else self.folder / "nodes" / f"seed-{seed:04d}.safetensors"
+
     def _path(self, seed: int) -> Path:
         return Path(self.folder or ".") / "rows" / f"seed-{seed:04d}.json"
 

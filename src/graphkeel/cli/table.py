@@ -1,0 +1,185 @@
+"""The paper's tables with our measurements beside the published numbers.
+
+  keel table 1                                       every row, ten seeds, all five datasets
+  keel table 1 --quick --datasets digits             two seeds, nothing downloaded
+  keel table 1 --only auto,t3a,cs --datasets cora,citeseer
+  keel table 3 --format md                           the controllers
+  keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
+
+Every finished cell (row, dataset, seed) is kept in OUT/cells.sqlite: started again after a kill, nothing is computed
+twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON. Each row is compared with the untouched SGC
+on the same seeds. MH-AUG and KDGA run --heavy-seeds seeds on pubmed, photo and computers; the table prints how many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int
+from graphkeel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkeel.experiments.cells import Cell, CellStore
+    from graphkeel.experiments.grid import Workers
+    from graphkeel.experiments.tables import Place
+
+HELP = "the paper's tables, measured: every row beside its published number"
+
+QUICK_SEEDS = 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers")
+    parser.add_argument("--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)")
+    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} seeds")
+    parser.add_argument("--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas")
+    parser.add_argument(
+        "--datasets",
+        type=_names,
+        default=None,
+        metavar="NAMES",
+        help="separated by commas (default: the paper's)",
+    )
+    parser.add_argument(
+        "--heavy-seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="for MH-AUG and KDGA on large graphs (default 1)",
+    )
+    parser.add_argument("--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed")
+    parser.add_argument("--jobs", type=positive_int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
+    parser.add_argument("--backend", choices=("loky", "dask", "ray"), default="loky", help="who runs the workers")
+    parser.add_argument("--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster")
+    parser.add_argument("--retry", action="store_true", help="compute cells again that failed before")
+    parser.add_argument("--any-code", action="store_true", help="accept stored cells that other code has computed")
+    parser.add_argument("--no-run", action="store_true", help="compute nothing: show what is stored")
+    add_common(parser, out_help="where cells and tables are kept (default: tables)")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def run(args: argparse.Namespace) -> int:
+    from graphkeel.experiments.cells import FILE, CellStore
+    from graphkeel.experiments.plan import needed_cells
+    from graphkeel.experiments.provenance import package_versions
+    from graphkeel.experiments.render import render
+    from graphkeel.experiments.rows import PAPER_DATASETS, select_rows
+    from graphkeel.experiments.tables import fill_table, verdicts
+
+    rows = select_rows(args.table, args.only)
+    datasets = args.datasets or list(PAPER_DATASETS)
+    seeds = range(args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds))
+    if args.heavy_seeds < 0:
+        raise ConfigError("--heavy-seeds must not be negative", got=args.heavy_seeds)
+    out = make_out_dir(args.out or Path("tables"))
+    store = CellStore(out / FILE, versions=package_versions())
+    cells = needed_cells(rows, datasets, seeds, heavy_seeds=args.heavy_seeds)
+    if not args.no_run:
+        _compute(args, cells, store)
+    places = fill_table(
+        args.table, rows, datasets, cells, lambda cell: store.find(cell, any_code=args.any_code), asked=len(seeds)
+    )
+    remarks = verdicts(places, datasets) if args.table == 1 else []
+    payload = _payload(args.table, places, remarks, list(seeds))
+    _write(out, args.table, places, datasets, remarks, payload)
+    if args.json:
+        emit_json(payload)
+    else:
+        sys.stdout.write(render(args.table, places, datasets, remarks, args.format))
+    return EXIT_DONE
+
+
+def _compute(args: argparse.Namespace, cells: list[Cell], store: CellStore) -> None:
+    """The missing cells, with a progress bar and an estimate of what is left."""
+    from graphkeel.experiments.grid import Workers, run_grid
+
+    waiting = [cell for cell in cells if _missing(store, cell, any_code=args.any_code, retry=args.retry)]
+    workers = Workers(args.jobs, args.backend, args.address)
+    if waiting:
+        with _progress(len(cells) - len(waiting), waiting, store, workers) as on_cell:
+            run_grid(waiting, store, workers, on_cell=on_cell)
+
+
+def _missing(store: CellStore, cell: Cell, *, any_code: bool, retry: bool) -> bool:
+    found = store.find(cell, any_code=any_code)
+    return found is None or (retry and not found.done)
+
+
+class _progress:
+    """A bar over the cells, and the time left as the finished ones suggest it."""
+
+    def __init__(self, done: int, waiting: list[Cell], store: CellStore, workers: Workers) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        from graphkeel.experiments.estimate import Estimate
+
+        self.estimate = Estimate(waiting, store.typical_seconds(), workers.jobs)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console(stderr=True),
+        )
+        self.task = self.bar.add_task("cells", total=done + len(waiting), completed=done, left=self._left())
+
+    def _left(self) -> str:
+        seconds = self.estimate.left()
+        return "" if seconds is None else f"about {_duration(seconds)} left"
+
+    def __enter__(self) -> Any:
+        self.bar.start()
+        return self.on_cell
+
+    def __exit__(self, *details: object) -> None:
+        self.bar.stop()
+
+    def on_cell(self, cell: Cell, measured: Any) -> None:
+        self.estimate.done(cell, measured.seconds)
+        what = f"{cell.spec.dataset} {cell.row} seed {cell.seed}"
+        self.bar.update(self.task, advance=1, description=what, left=self._left())
+        if not measured.done:
+            self.bar.console.print(f"{what} failed: {measured.message}", style="yellow", markup=False)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _payload(table: int, places: list[Place], remarks: list[str], seeds: list[int]) -> dict[str, Any]:
+    """The stable JSON object of `keel table --json`."""
+    from graphkeel.experiments.provenance import provenance
+    from graphkeel.experiments.statistics import TEST
+
+    return {
+        "command": "table",
+        "table": table,
+        "rows": [place.as_dict() for place in places],
+        "verdicts": remarks,
+        "seeds": seeds,
+        "test": TEST,
+        "provenance": provenance(),
+    }
+
+
+def _write(
+    out: Path, table: int, places: list[Place], datasets: list[str], remarks: list[str], payload: dict[str, Any]
+) -> None:
+    import json
+
+    from graphkeel.experiments.render import FORMATS, render
+
+    for style, suffix in FORMATS.items():
+        text = render(table, places, datasets, remarks, style)
+        (out / f"table-{table}.{suffix}").write_text(text, encoding="utf-8")
+    (out / f"table-{table}.json").write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -1,0 +1,188 @@
+"""The grid: every cell that the store does not hold yet, on all cores, stored as soon as it is done.
+
+The parent process alone writes to the store, so the same grid runs on a cluster whose workers share no disk. A cell
+that fails is a result like any other: stored with its message, the rest goes on. So is a cell whose worker dies (out
+of memory, say): the cells that were being worked on are tried once more, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import islice
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import joblib
+
+from graphkeel._optional import require
+from graphkeel.errors import ConfigError
+from graphkeel.experiments.cells import DONE, FAILED, Cell, CellStore, Measured
+from graphkeel.experiments.memory import peak_mb, reset_peak
+from graphkeel.experiments.spec import RunSpec
+
+if TYPE_CHECKING:
+    from graphkeel.experiments.run import Prepared
+
+BACKENDS = ("loky", "dask", "ray")
+
+OnCell = Callable[[Cell, Measured], None]
+Job = Callable[[Cell], Measured]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes: `jobs` processes of this machine, or a cluster at `address`."""
+
+    jobs: int = 2
+    backend: str = "loky"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ConfigError(f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend))
+
+
+def run_grid(
+    cells: Sequence[Cell],
+    store: CellStore,
+    workers: Workers | None = None,
+    *,
+    on_cell: OnCell = lambda cell, measured: None,
+    job: Job | None = None,
+) -> None:
+    """Compute the given cells, in their order, and store each; `on_cell` hears of it afterwards."""
+
+    def keep(cell: Cell, measured: Measured) -> None:
+        store.keep(cell, measured)
+        on_cell(cell, measured)
+
+    waiting = list({cell.key: cell for cell in cells}.values())  # rows that share a cell share its computation
+    while waiting:
+        lost = _round(waiting, workers or Workers(), keep, job or run_cell)
+        for cell in lost.suspects:
+            keep(cell, _alone(cell, job or run_cell))
+        waiting = lost.rest
+
+
+# ---- one round: until all is done or a worker dies
+
+
+@dataclass(frozen=True)
+class _Left:
+    suspects: list[Cell]  # being worked on when a worker died
+    rest: list[Cell]  # not begun
+
+
+def _round(cells: list[Cell], workers: Workers, keep: OnCell, job: Job) -> _Left:
+    handed_out: list[Cell] = []
+    finished: set[str] = set()
+
+    def hand_out() -> Iterator[Any]:
+        for cell in cells:
+            handed_out.append(cell)
+            yield joblib.delayed(_labelled)(job, cell)
+
+    try:
+        for cell, measured in _results(hand_out(), workers, len(cells)):
+            finished.add(cell.key)
+            keep(cell, measured)
+    except BrokenProcessPool:  # loky's TerminatedWorkerError is one
+        suspects = [cell for cell in handed_out if cell.key not in finished]
+        return _Left(suspects, cells[len(handed_out) :])
+    return _Left([], [])
+
+
+def _results(tasks: Iterator[Any], workers: Workers, total: int) -> Iterable[tuple[Cell, Measured]]:
+    """Results as they come; backends that cannot stream hand them over in rounds of one cell a worker."""
+    with _backend(workers) as options:
+        settings = {"n_jobs": workers.jobs, "batch_size": 1, "pre_dispatch": "n_jobs", **options}
+        if workers.backend == "ray":
+            for _ in range(0, total, workers.jobs):
+                yield from joblib.Parallel(**settings)(islice(tasks, workers.jobs))
+            return
+        yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
+
+
+@contextmanager
+def _backend(workers: Workers) -> Iterator[dict[str, Any]]:
+    """The joblib backend, with a local cluster of its own where no address is given."""
+    if workers.backend == "loky":
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            yield {}
+    elif workers.backend == "dask":
+        distributed = require("dask.distributed", extra="dask")
+        local = {"n_workers": workers.jobs, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        with (
+            distributed.Client(**({"address": workers.address} if workers.address else local)),
+            joblib.parallel_config(backend="dask"),
+        ):
+            yield {}
+    else:
+        ray = require("ray", extra="ray")
+        ray.init(**({"address": workers.address} if workers.address else {"num_cpus": workers.jobs}))
+        require("ray.util.joblib", extra="ray").register_ray()
+        with joblib.parallel_config(backend="ray"):
+            yield {}
+
+
+def _labelled(job: Job, cell: Cell) -> tuple[Cell, Measured]:
+    return cell, job(cell)
+
+
+def _alone(cell: Cell, job: Job) -> Measured:
+    """A cell in a process of its own, whose death is then certainly this cell's."""
+    start = time.perf_counter()
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(job, cell).result()
+        except BrokenProcessPool:
+            message = "the worker process died, most likely out of memory"
+            return Measured(FAILED, time.perf_counter() - start, 0.0, {}, message)
+
+
+# ---- one cell, in a worker
+
+
+def run_cell(cell: Cell) -> Measured:
+    """Compute a cell; whatever goes wrong becomes its message."""
+    import torch
+
+    from graphkeel.experiments.run import apply_method
+
+    torch.set_num_threads(1)  # the cores belong to the other workers
+    reset_peak()
+    start = time.perf_counter()
+    try:
+        prepared = _prepared(json.dumps(asdict(_base_of(cell.spec)), sort_keys=True), cell.seed)
+        result, _ = apply_method(cell.spec, cell.seed, prepared)
+        json.dumps(result, allow_nan=False)  # what cannot be stored is this cell's failure, not the grid's
+        return Measured(DONE, time.perf_counter() - start, peak_mb(), result)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        return Measured(FAILED, time.perf_counter() - start, peak_mb(), {}, message)
+
+
+def _base_of(spec: RunSpec) -> RunSpec:
+    """The part of a specification that splits and trains: what the methods of a table have in common."""
+    return RunSpec(
+        dataset=spec.dataset,
+        model=spec.model,
+        split=spec.split,
+        features=spec.features,
+        pca=spec.pca,
+        model_options=spec.model_options,
+    )
+
+
+@lru_cache(maxsize=2)
+def _prepared(spec: str, seed: int) -> Prepared:
+    from graphkeel.experiments.run import prepare
+
+    return prepare(RunSpec(**json.loads(spec)), seed)

@@ -1,0 +1,45 @@
+"""What made a set of numbers: the commit, the versions, the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import graphkeel
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "torch_geometric")
+
+
+def package_versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "graphkeel": graphkeel.__version__}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def provenance() -> dict[str, Any]:
+    return {"commit": commit(), "versions": package_versions(), "cores": os.cpu_count(), "machine": platform.machine()}
+
+
+def commit() -> str | None:
+    """The commit of the source tree, marked where it has changes; None for an installed package."""
+    home = Path(graphkeel.__file__).resolve().parent
+    head = _git(home, "rev-parse", "HEAD")
+    if head is None:
+        return None
+    return f"{head} with changes" if _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".") else head
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,36 @@
+"""Jobs for grids under test, importable by worker processes; what they do is in the cell's method name."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from graphkeel.experiments.cells import DONE, Cell, CellStore, Measured
+from graphkeel.experiments.grid import Workers, run_grid
+from graphkeel.experiments.spec import RunSpec
+
+
+def number(cell: Cell) -> Measured:
+    """Answers with the seed; the method `die` ends the process instead, as the kernel does when memory runs out."""
+    if cell.spec.method == "die":
+        os._exit(9)
+    return Measured(DONE, 0.01, 1.0, {"accuracy": float(cell.seed), "base": 0.0, "pid": os.getpid()})
+
+
+def logged(cell: Cell) -> Measured:
+    """Takes a moment, and writes down that it was begun."""
+    with Path(cell.row).open("a") as log:
+        log.write(f"{cell.seed}\n")
+    time.sleep(0.2)
+    return number(cell)
+
+
+def cells(row: str, count: int, method: str = "none") -> list[Cell]:
+    return [Cell(row, RunSpec(method=method), seed, data="d", code="c") for seed in range(count)]
+
+
+if __name__ == "__main__":  # a grid to be killed: python jobs.py STORE LOG
+    store = CellStore(Path(sys.argv[1]))
+    run_grid([cell for cell in cells(sys.argv[2], 8) if store.find(cell) is None], store, Workers(2), job=logged)

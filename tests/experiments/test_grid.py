@@ -1,0 +1,135 @@
+"""The grid: both cores, one row a cell, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import jobs
+
+from graphkeel._optional import available
+from graphkeel.errors import ConfigError
+from graphkeel.experiments.cells import CellStore
+from graphkeel.experiments.estimate import Estimate
+from graphkeel.experiments.grid import Workers, run_cell, run_grid
+from graphkeel.experiments.memory import peak_mb, reset_peak
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def _workers_find_the_jobs(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+
+def test_every_cell_is_stored_and_heard_of(tmp_path):
+    store, heard = CellStore(tmp_path / "cells.sqlite"), []
+    cells = jobs.cells("row", 6)
+    run_grid(cells, store, Workers(2), job=jobs.number, on_cell=lambda cell, measured: heard.append(cell.seed))
+    assert sorted(heard) == list(range(6))
+    assert [store.find(cell).result["accuracy"] for cell in cells] == [0, 1, 2, 3, 4, 5]
+
+
+def test_rows_that_share_a_cell_share_its_computation(tmp_path):
+    store, heard = CellStore(tmp_path / "cells.sqlite"), []
+    run_grid(
+        [*jobs.cells("a", 2), *jobs.cells("b", 2)],
+        store,
+        Workers(1),
+        job=jobs.number,
+        on_cell=lambda cell, _: heard.append(cell.seed),
+    )
+    assert sorted(heard) == [0, 1]
+
+
+def test_a_worker_that_dies_costs_its_own_cell_only(tmp_path):
+    store = CellStore(tmp_path / "cells.sqlite")
+    good, bad = jobs.cells("good", 5), jobs.cells("bad", 1, method="die")
+    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2), job=jobs.number)
+    assert all(store.find(cell).done for cell in good)
+    assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
+
+
+def test_a_failing_cell_keeps_its_message(cell):
+    failed = run_cell(cell(method="no such method"))
+    assert not failed.done
+    assert "ConfigError: the method must be one of" in failed.message
+    assert failed.seconds >= 0
+
+
+def test_a_real_cell_has_accuracy_time_and_memory(cell):
+    found = run_cell(cell(dataset="sbm"))
+    assert found.done
+    assert found.result["accuracy"] == found.result["base"] > 50
+    assert 50 < found.peak_mb < 16_000
+
+
+def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
+    """SIGKILL of the whole process group while cells are running; the second run does the rest."""
+    store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
+    command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log)]
+    running = subprocess.Popen(command, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (store_path.exists() and _finished(store_path) >= 2):
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    cells = jobs.cells(str(log), 8)
+    before = {cell.seed for cell in cells if CellStore(store_path).find(cell)}
+    assert 2 <= len(before) < 8
+    subprocess.run(command, check=True, timeout=120)
+    begun = Counter(int(line) for line in log.read_text().split())
+    assert set(begun) == set(range(8))
+    assert all(begun[seed] == 1 for seed in before)
+    assert all(CellStore(store_path).find(cell).done for cell in cells)
+
+
+def _finished(path: Path) -> int:
+    try:
+        return len(CellStore(path))
+    except ConfigError:  # looked at in the moment of its making
+        return 0
+
+
+@pytest.mark.skipif(not available("distributed"), reason="dask.distributed is not installed (extra: dask)")
+def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
+    store = CellStore(tmp_path / "cells.sqlite")
+    cells = jobs.cells("row", 6)
+    run_grid(cells, store, Workers(2, backend="dask"), job=jobs.number)
+    found = [store.find(cell).result for cell in cells]
+    assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
+    assert os.getpid() not in {result["pid"] for result in found}
+    assert len({result["pid"] for result in found}) == 2
+
+
+def test_unknown_backends_are_refused():
+    with pytest.raises(ConfigError, match="loky, dask, ray"):
+        Workers(2, backend="threads")
+
+
+def test_the_estimate_knows_rows_from_each_other(cell):
+    waiting = [cell("fast", seed=s, method="a") for s in range(4)] + [
+        cell("slow", seed=s, method="b") for s in range(2)
+    ]
+    estimate = Estimate(waiting, {}, jobs=2)
+    assert estimate.left() is None
+    estimate.done(waiting[0], 1.0)
+    assert estimate.left() == pytest.approx((3 + 2) / 2)
+    estimate.done(waiting[4], 100.0)
+    assert estimate.left() == pytest.approx((3 * 1.0 + 1 * 100.0) / 2)
+
+
+def test_peak_memory_is_that_of_the_work():
+    reset_peak()
+    low = peak_mb()
+    block = bytearray(64 * 2**20)
+    assert peak_mb() >= low + 50
+    del block
