@@ -13,7 +13,7 @@ from graphkeel import __version__
 from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 from graphkeel.errors import KeelError
 
-COMMANDS = ("run", "doctor")
+COMMANDS = ("demo", "run", "feedback", "certify", "check", "verify", "export", "doctor")
 
 DESCRIPTION = """\
 graphkeel keeps a trained graph neural network upright under distribution shift, without retraining it.

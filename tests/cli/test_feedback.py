@@ -1,0 +1,60 @@
+"""`keel feedback`: labels arrive, the features follow, the score is on nodes that never told theirs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import graphkeel
+from graphkeel.cli.main import main
+from graphkeel.data import load
+from graphkeel.errors import ConfigError, DataError
+from graphkeel.experiments.feedback import read_labels, simulated
+
+
+def test_simulated_feedback_improves_digits_and_is_kept(capsys, tmp_path):
+    assert main(["feedback", "--simulate", "300", "--batches", "2", "--out", str(tmp_path), "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert [step["known"] for step in steps] == [200, 350, 500]
+    assert len({step["base"] for step in steps}) == 1  # the same nodes are scored at every step
+    assert steps[-1]["accuracy"] > steps[0]["accuracy"] > steps[0]["base"]
+    kept = graphkeel.load(tmp_path)
+    assert len(kept.labels_.nodes) == 500
+
+
+def test_simulation_draws_only_test_nodes_and_repeats_itself():
+    task = load("digits")
+    batches = simulated(task, 30, 4, seed=1)
+    again = simulated(task, 30, 4, seed=1)
+    assert sum(len(batch.nodes) for batch in batches) == 30
+    assert all(task.test_mask[batch.nodes].all() for batch in batches)
+    assert all(a.nodes.equal(b.nodes) for a, b in zip(batches, again, strict=True))
+    with pytest.raises(ConfigError, match="some must stay"):
+        simulated(task, 1297, 1, seed=0)
+
+
+def test_labels_from_a_file(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("node,label\n3,1\n4, 0\n")
+    batch = read_labels(path)
+    assert (batch.nodes.tolist(), batch.labels.tolist()) == ([3, 4], [1, 0])
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n1,2\n", "node,label\n", "node,label\n1\n", "node,label\n1,x\n", "node,label\n1,2,3\n"]
+)
+def test_bad_label_files(tmp_path, text):
+    path = tmp_path / "new.csv"
+    path.write_text(text)
+    with pytest.raises(DataError):
+        read_labels(path)
+
+
+def test_labels_out_of_range_end_with_one_message(tmp_path, capsys):
+    path = tmp_path / "new.csv"
+    path.write_text("node,label\n5000,1\n")
+    assert main(["feedback", "--labels", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "5000" in error
+    assert "Traceback" not in error
