@@ -103,6 +103,11 @@ class ResolvedConfig(LyapunovConfig):
     def resolved(self) -> ResolvedConfig:
         return self
 
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """What training works for; Eq. 11 knows nothing of invariance, which is asked about all the same."""
+        return ("positivity", "decrease") if self.loss == "paper" else ("positivity", "decrease", "invariance")
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -18,7 +18,7 @@ from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.verify.problem import Problem
-from graphkeel.verify.result import Verdict, VerifyReport
+from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
 
@@ -70,7 +70,7 @@ def train(
                 classes=[labels[k] for k in active],
                 losses={name: term.tolist() for name, term in losses.items()},
                 steps=steps,
-                verdicts=[inquiry.reports[k].verdict.value for k in active],
+                verdicts=[inquiry.verdict(k).value for k in active],
                 engines=[inquiry.engine(k) for k in active],
                 counterexamples=[found[k][0] for k in active],
                 not_reproduced=[found[k][1] for k in active],
@@ -108,9 +108,10 @@ class _Inquiry:
         if not complete and report.verdict is Verdict.UNKNOWN and report.counterexample is None:
             report = self._asked(k, complete=True)  # the quick search came back empty-handed
         self.reports[k] = report
-        found = [(c.condition, c.counterexample) for c in report.conditions if c.counterexample is not None]
+        goals = self._goals(report)
+        found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
-        if report.verdict is Verdict.UNKNOWN and not found:
+        if not found and any(c.verdict is Verdict.UNKNOWN for c in goals):
             self.batch.tighten(k)  # neither a proof nor anything to learn from: make the question easier
         return confirmed, len(found) - confirmed
 
@@ -123,8 +124,12 @@ class _Inquiry:
         return report
 
     def open(self) -> list[int]:
-        proved = {k for k, report in self.reports.items() if report.verdict is Verdict.PROVED}
-        return [k for k in range(len(self.batch.classes)) if k not in proved]
+        """The classes for which a condition that training works for is not proved yet."""
+        done = [k for k in self.reports if self.verdict(k) is Verdict.PROVED]
+        return [k for k in range(len(self.batch.classes)) if k not in done]
+
+    def _goals(self, report: VerifyReport) -> list[ConditionReport]:
+        return [c for c in report.conditions if c.condition in self.batch.config.goals]
 
     def in_time(self) -> bool:
         return time.monotonic() < self.deadline
@@ -138,6 +143,10 @@ class _Inquiry:
         if rounds >= self.batch.config.rounds:
             return "rounds"
         return "" if self.in_time() else "seconds"
+
+    def verdict(self, k: int) -> Verdict:
+        """On the conditions that training works for."""
+        return Verdict.all_of([c.verdict for c in self._goals(self.reports[k])])
 
     def engine(self, k: int) -> str:
         return "+".join(dict.fromkeys(c.engine for c in self.reports[k].conditions))
