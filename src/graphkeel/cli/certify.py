@@ -295,14 +295,14 @@ def _show(payload: dict[str, Any]) -> None:
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
     table = Table(title=title, title_justify="left")
-    for column in ("class", "verdict", *_SHORT.values(), "‖C(h*)−Y‖", "engine", "seconds"):
-        table.add_column(column, justify="right" if column == "seconds" else "left")
+    for column in ("class", "verdict", "‖C(h*)−Y‖", *_SEARCHED.values(), "engines", "s"):
+        table.add_column(column, justify="right" if column == "s" else "left")
     for row in payload["classes"]:
         conditions = row.get("conditions", {})
-        marks = [_MARKS.get(conditions.get(name, ""), "") for name in _SHORT]
-        distance = f"{row['distance']:.1e}" if "distance" in row else ""
-        verdict = f"[{_COLOURS[row['verdict']]}]{row['verdict']}[/]"
-        table.add_row(str(row["class"]), verdict, *marks, distance, row.get("engine", ""), f"{row['seconds']:.2f}")
+        marks = [_coloured(_MARKS[conditions[name]], conditions[name]) if conditions else "" for name in _SEARCHED]
+        gap = _coloured(f"{row['distance']:.1e}", conditions["representative"]) if conditions else ""
+        verdict = _coloured(row["verdict"], row["verdict"])
+        table.add_row(str(row["class"]), verdict, gap, *marks, row.get("engine", ""), f"{row['seconds']:.2f}")
     screen = console()
     screen.print(table)
     for sentence in _sentences(payload["classes"]):
@@ -312,14 +312,12 @@ def _show(payload: dict[str, Any]) -> None:
 
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
-_MARKS = {"proved": "[green]yes[/]", "refuted": "[red]no[/]", "unknown": "[yellow]?[/]"}
-_SHORT = {
-    "representative": "C(h*)≈Y",
-    "positivity": "V>0",
-    "decrease": "ΔV<0",
-    "invariance": "F(D)⊆D",
-    "hole": "hole",
-}
+_MARKS = {"proved": "yes", "refuted": "no", "unknown": "?"}
+_SEARCHED = {"positivity": "V>0", "decrease": "ΔV<0", "invariance": "F(D)⊆D", "hole": "hole"}
+
+
+def _coloured(text: str, verdict: str) -> str:
+    return f"[{_COLOURS[verdict]}]{text}[/]"
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:

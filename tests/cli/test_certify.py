@@ -1,0 +1,105 @@
+"""`keel certify` from the command line to a certificate that the independent check accepts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphkeel.certificate import check_certificate
+from graphkeel.cli.main import main
+
+
+def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
+    code = main(["certify", "--json", *arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_digits_are_proved_and_the_check_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = certify(capsys, "--dataset", "digits", "--out", str(tmp_path))
+    assert code == 0
+    assert told["command"] == "certify"
+    assert [row["class"] for row in told["classes"]] == list(range(10))
+    assert all(row["verdict"] == "proved" and row["seconds"] >= 0 for row in told["classes"])
+    assert told["certificate"] == str(tmp_path / "certificate.json")
+    result = check_certificate(told["certificate"])
+    assert result.accepted, result.reason
+    for name in ("controllers.safetensors", "training.json"):
+        assert (tmp_path / name).exists()
+    assert not (tmp_path / "training-state.safetensors").exists(), "a finished run leaves no state behind"
+
+
+def test_a_flipped_weight_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    certify(capsys, "--dataset", "digits", "--classes", "3", "--out", str(tmp_path))
+    path = tmp_path / "certificate.json"
+    content = path.read_text()
+    at = content.index('"base64": "') + 15
+    path.write_text(content[:at] + ("A" if content[at] != "A" else "B") + content[at + 1 :])
+    assert not check_certificate(str(path)).accepted
+
+
+def test_the_papers_form_gets_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--dataset", "digits", "--classes", "0", "--form", "paper", "--budget", "3", "--out", str(tmp_path))
+    code, told = certify(capsys, *arguments)
+    verdict = told["classes"][0]["verdict"]
+    assert code == {"proved": 0, "refuted": 1, "unknown": 3}[verdict]
+    assert set(told["classes"][0]["conditions"]) == {"representative", "positivity", "decrease", "invariance", "hole"}
+    assert check_certificate(told["certificate"]).accepted
+
+
+def test_a_head_without_a_relu_form_is_unknown_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from torch import nn
+
+    from graphkeel import models
+
+    class Smooth(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(64, 8), nn.Linear(8, 10)
+
+        def forward(self, x, edge_index):
+            return self.second(self.first(x).tanh())
+
+    monkeypatch.setattr(models, "train_model", lambda *args, **kwargs: Smooth())
+    monkeypatch.setattr(models, "save_model", lambda *args, **kwargs: None)
+    code, told = certify(capsys, "--dataset", "digits", "--out", str(tmp_path))
+    assert code == 3
+    assert told["certificate"] is None
+    assert "unsupported activation" in told["classes"][0]["reason"]
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import graphkeel.lyapunov as room
+    from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
+
+    asked = 0
+
+    def hesitant(problem, *, seconds: float, complete: bool) -> VerifyReport:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            raise KeyboardInterrupt
+        return VerifyReport((ConditionReport("decrease", Verdict.UNKNOWN, "none", "hesitant"),))
+
+    arguments = ["certify", "--dataset", "digits", "--classes", "0", "--out", str(tmp_path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "ask_portfolio", hesitant)
+        assert main(arguments) == 130
+    assert (tmp_path / "training-state.safetensors").exists()
+    code, told = certify(capsys, *arguments[1:])
+    assert code == 0
+    assert told["rounds"] >= 2, "the rounds before the interruption count"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--classes", "ten"), ("--classes", "0,0"), ("--features", "pcax"), ("--form", "cubic"), ("--rho", "2")],
+)
+def test_bad_arguments_are_named(
+    arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["certify", "--dataset", "digits", "--out", str(tmp_path), *arguments]) == 2
+    assert "keel certify:" in capsys.readouterr().err
