@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
+from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from graphkeel.control import CLASSICAL, Controller
@@ -12,6 +14,8 @@ from graphkeel.control.base import Layers, Plant
 from graphkeel.errors import ConfigError, KeelError
 from graphkeel.frozen import FrozenModel
 from graphkeel.head import extract_head
+
+RIDGE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,11 @@ class Anchors:
 def solve_anchors(plant: Plant, strength: float, controller: str | Controller = "deadbeat") -> Anchors:
     """Ask a controller for the anchor of every class.
 
-    `deadbeat` is the closed form: the least-norm solution for an affine head, Levenberg–Marquardt steps otherwise.
+    `deadbeat` is the closed form: the least-norm solution for an affine head, `blendable_anchors` for a head with
+    one hidden layer, Levenberg–Marquardt steps otherwise.
     """
+    if controller == "deadbeat" and _hidden_is_free(plant.layers):
+        return blendable_anchors(plant, strength)
     found = named_controller(controller) if isinstance(controller, str) else controller
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
@@ -49,20 +56,49 @@ def solve_anchors(plant: Plant, strength: float, controller: str | Controller = 
     )
 
 
+def blendable_anchors(plant: Plant, strength: float) -> Anchors:
+    """Anchors of a head W₂·relu(W₁x + b₁) + b₂ that can be mixed: the head is linear between them.
+
+    Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative least squares, a
+    convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank. All these x have no negative
+    pre-activation, nor has any mixture of them, so no unit switches in between: C(Σ p_c h*_c) = Σ p_c C(h*_c).
+    """
+    (inner, inner_bias), (outer, outer_bias) = plant.layers
+    lift = torch.linalg.pinv(inner)
+    targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
+    # a whisper of ridge: among all solutions, one of small norm
+    system = torch.cat([outer, RIDGE * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)])
+    features, residuals = [], []
+    for target in targets:
+        wanted = torch.cat([target - outer_bias, torch.zeros(outer.shape[1], dtype=torch.float64)])
+        active, _ = nnls(system.numpy(), wanted.numpy())
+        anchor = (lift @ (torch.from_numpy(active) - inner_bias)).float()
+        features.append(anchor)
+        residuals.append(float((plant(anchor.double()) - target).norm()))
+    return Anchors(torch.stack(features), strength, tuple(residuals), "deadbeat")
+
+
+def _hidden_is_free(layers: Layers) -> bool:
+    """One hidden layer, each of whose pre-activations some feature reaches."""
+    return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
+
+
 def named_controller(name: str) -> Controller:
     if name not in CLASSICAL:
         raise ConfigError(f"the controller must be one of {', '.join(CLASSICAL)}", got=repr(name))
     return CLASSICAL[name]()
 
 
-def plant_of(frozen: FrozenModel, n_features: int, n_classes: int) -> Plant:
+def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwargs: Any) -> Plant:
     """The head as an exact network where it can be read off, else the model itself on constant fields."""
     if isinstance(frozen.model, nn.Module):
         try:
             return extract_head(frozen.model, n_features)
         except KeelError:  # for instance a model that needs more than (x, edge_index)
             pass
-    return FieldResponse(frozen, n_features, n_classes)
+    # arguments that belong to the real graph's edges have no meaning on a single node
+    options = {name: value for name, value in model_kwargs.items() if not isinstance(value, Tensor)}
+    return FieldResponse(frozen, n_features, n_classes, options)
 
 
 @dataclass(frozen=True)
@@ -72,6 +108,7 @@ class FieldResponse:
     frozen: FrozenModel
     n_in: int
     n_out: int
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def layers(self) -> Layers:
@@ -80,4 +117,6 @@ class FieldResponse:
     def __call__(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, self.n_in).float()
         nodes = torch.arange(rows.shape[0]).repeat(2, 1)
-        return self.frozen.differentiable_logits(rows, nodes).reshape(*x.shape[:-1], self.n_out).double()
+        return (
+            self.frozen.differentiable_logits(rows, nodes, **self.options).reshape(*x.shape[:-1], self.n_out).double()
+        )

@@ -11,14 +11,16 @@ from torch import Tensor
 from graphkeel.errors import ConfigError
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.prototype import MEASURES, Posteriors, Prototype
+from graphkeel.reconstruct.prototype import Posteriors, Prototype
 from graphkeel.reconstruct.replace import replace
 from graphkeel.reconstruct.scene import Scene
+
+SHARPER = 4
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: the model's own largest logit) at the labelled nodes of one class, or of all."""
+    """Anchors of strength m (None: ten times the model's largest logit) at the labelled nodes of one class, or of all."""
 
     strength: float | None = None
     only: int | None = None
@@ -52,13 +54,19 @@ REPLACE = tuple(Replace(strength) for strength in (1.0, 5.0, 20.0, None))
 DIFFUSE = tuple(Diffuse(alpha, strength) for alpha in (0.5, 0.8, 0.9, 0.95) for strength in (5.0, None))
 # Found by the ablation in docs/research.md; a larger grid is not better, it only makes the choice noisier.
 PROTOTYPE: tuple[Prototype, ...] = (
-    *(Prototype(kind) for kind in ("model", *MEASURES)),
-    *(Prototype(kind, with_labels=True) for kind in ("model", *MEASURES)),
-    *(Prototype(kind, with_labels=True, refine="cosine", smooth=True) for kind in ("model", *MEASURES)),
-    *(Prototype(kind, with_labels=True, refine="discriminant") for kind in ("model", "spread-cosine")),
+    *(Prototype(kind, with_labels=True) for kind in ("model", "cosine", "discriminant")),
+    Prototype("discriminant"),
+    *(
+        Prototype(kind, with_labels=True, refine="cosine", smooth=True)
+        for kind in ("spread-cosine", "discriminant", "spread-discriminant")
+    ),
+    Prototype("spread-cosine", with_labels=True, refine="discriminant"),
     Prototype("labels"),
     Prototype("balanced-labels"),
-    *(Prototype("balanced-labels", refine=kind, smooth=True) for kind in MEASURES if kind != "spread-cosine"),
+    *(
+        Prototype("balanced-labels", refine=kind, smooth=True)
+        for kind in ("cosine", "discriminant", "spread-discriminant")
+    ),
 )
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 
@@ -104,4 +112,8 @@ class Builder:
         return replace(self.scene.x, self.labels, self.scene.anchors(strength).features, only)
 
     def _blend(self, posteriors: list[Tensor]) -> Tensor:
-        return torch.stack(posteriors).mean(dim=0) @ self.scene.anchors().features
+        posterior = torch.stack(posteriors).mean(dim=0)
+        if len(self.scene.plant.layers) != 1:
+            # Only an affine head answers a mixture with the mixture of its answers; others like it clear-cut.
+            posterior = posterior**SHARPER / (posterior**SHARPER).sum(dim=1, keepdim=True).clamp_min(1e-30)
+        return posterior @ self.scene.anchors().features

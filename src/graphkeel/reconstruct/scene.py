@@ -8,11 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphkeel.control import Controller
+from graphkeel.control import Controller, Plant
 from graphkeel.frozen import FrozenModel
 from graphkeel.reconstruct.anchors import Anchors, plant_of, solve_anchors
 from graphkeel.reconstruct.propagation import Propagator
 
+STRONG = 10.0
 WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW principal directions
 
 
@@ -87,24 +88,29 @@ class Scene:
         return centred_directions(self.spread)
 
     def anchors(self, strength: float | None = None) -> Anchors:
-        """The class anchors; by default as strong as the model's own largest logit."""
+        """The class anchors; by default far stronger than the model's own logits."""
         wanted = self.typical_strength if strength is None else strength
         if wanted not in self._anchors:
-            self._anchors[wanted] = solve_anchors(self._plant, wanted, self.controller)
+            self._anchors[wanted] = solve_anchors(self.plant, wanted, self.controller)
         return self._anchors[wanted]
+
+    def adopt(self, anchors: Anchors) -> None:
+        """Use these anchors wherever typical ones are asked for."""
+        self._anchors[self.typical_strength] = anchors
 
     @cached_property
     def typical_strength(self) -> float:
         # Where Ŝ's rows do not sum to one, the head's bias is off by as much; strong anchors make that small.
-        return max(1.0, float(self.logits.abs().max()))
+        return STRONG * max(1.0, float(self.logits.abs().max()))
 
     @cached_property
     def _anchors(self) -> dict[float, Anchors]:
         return {}
 
     @cached_property
-    def _plant(self) -> Any:
-        return plant_of(self.frozen, int(self.x.shape[1]), self.n_classes)
+    def plant(self) -> Plant:
+        """The head C."""
+        return plant_of(self.frozen, int(self.x.shape[1]), self.n_classes, **self.model_kwargs)
 
 
 def centred_directions(features: Tensor) -> Tensor:
