@@ -13,7 +13,9 @@ import numpy as np
 
 from graphkeel.verify.exact import violates
 from graphkeel.verify.falsify import climb
-from graphkeel.verify.pack import too_large
+from graphkeel.verify.homogeneous import Plan, plan
+from graphkeel.verify.lens import find_lens
+from graphkeel.verify.pack import accepts_lens, too_large
 from graphkeel.verify.problem import CONDITIONS, Array, Problem
 from graphkeel.verify.query import Row, rows_of
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
@@ -42,35 +44,80 @@ class BranchVerifier:
         return VerifyReport(reports, time.monotonic() - start)
 
     def decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
-        """One condition, row by row; the first violation or gap ends it."""
+        """One condition: on the faces alone where the loop is homogeneous, else over the whole box."""
         start = time.monotonic()
-        rows = rows_of(problem, condition)
-        if any(map(too_large, rows)):
+        if any(map(too_large, rows_of(problem, condition))):
             return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
+        confirm = _Confirm(problem, condition)
+        nodes = 0
+        faces = plan(problem, condition)
+        if faces is not None:
+            report = self._by_faces(problem, condition, faces, budget, deadline, confirm)
+            if report.verdict is not Verdict.UNKNOWN:
+                return report
+            nodes = report.nodes
+        return self._by_rows(problem, condition, budget, deadline, confirm, nodes)
+
+    def _by_rows(
+        self, problem: Problem, condition: str, budget: Budget, deadline: float, confirm: _Confirm, nodes: int
+    ) -> ConditionReport:
+        """A tree per row over the box without the hole; a violation ends it, a gap does not."""
+        start = time.monotonic()
         trees: list[dict[str, Any] | None] = []
-        nodes, gap = 0, ""
-        for row in rows:
+        gap = ""
+        for row in rows_of(problem, condition):
             if row.empty:
                 trees.append({"row": row.name, "empty": True})
                 continue
-            search = Search(problem, row, budget, deadline, _Confirm(problem, condition))
-            outcome = search.run()
+            outcome = Search(problem, row, budget, deadline, confirm).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
-                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=outcome.counterexample)
+                found = outcome.counterexample
+                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=found)
             gap = gap or outcome.reason
             trees.append(None if outcome.piece is None else tree_entry(row, outcome.piece, outcome.lenses))
         if gap:
             return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=gap)
-        return self._proved(condition, start, nodes, trees)
+        reason = f"bounded on every leaf of {len(trees)} tree(s)"
+        return self._proved(condition, start, nodes, reason, {"kind": "branch"}, "trees", trees)
 
-    def _proved(self, condition: str, start: float, nodes: int, trees: list[dict[str, Any] | None]) -> ConditionReport:
+    def _by_faces(
+        self, problem: Problem, condition: str, faces: Plan, budget: Budget, deadline: float, confirm: _Confirm
+    ) -> ConditionReport:
+        """A tree per row and face with a margin; a gap here leaves the whole box to be tried."""
+        start = time.monotonic()
+        trees: list[dict[str, Any] | None] = []
+        nodes = 0
+        lens = find_lens(problem, problem.lower, problem.upper) if accepts_lens(faces.faces[0].row) else None
+        for face in faces.faces:
+            outcome = Search(problem, face.row, budget, deadline, confirm, faces.margin, lens).run()
+            nodes += outcome.nodes
+            if outcome.counterexample is not None:
+                found = outcome.counterexample
+                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=found)
+            if outcome.reason:
+                return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=outcome.reason)
+            entry = None if outcome.piece is None else tree_entry(face.row, outcome.piece, outcome.lenses)
+            trees.append(None if entry is None else {"side": face.side} | entry)
+        head = {"kind": "homogeneous", "margin": faces.margin}
+        reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
+        return self._proved(condition, start, nodes, reason, head, "faces", trees)
+
+    def _proved(
+        self,
+        condition: str,
+        start: float,
+        nodes: int,
+        reason: str,
+        head: dict[str, Any],
+        key: str,
+        trees: list[dict[str, Any] | None],
+    ) -> ConditionReport:
         if any(tree is None for tree in trees):
             return self._report(
                 condition, Verdict.PROVED, start, nodes, reason="proved; the tree was too large to be stored"
             )
-        proof = {"version": 1, "kind": "branch", "condition": condition, "trees": trees}
-        reason = f"bounded on every leaf of {len(trees)} tree(s)"
+        proof = {"version": 1, **head, "condition": condition, key: trees}
         return self._report(condition, Verdict.PROVED, start, nodes, reason=reason, proof=proof)
 
     def _report(self, condition: str, verdict: Verdict, start: float, nodes: int, **more: Any) -> ConditionReport:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.verify import pack, relax, slopes
 from graphkeel.verify.pack import FORM, N_OUT, UNIT, WEIGHT, Lens, Net
 from graphkeel.verify.problem import Array
 from graphkeel.verify.relax import OPTIONS, Work, descend, hidden_bounds, value
-from graphkeel.verify.slopes import LEVELS, choose_slopes, default_slopes, linear_form, maximum
+from graphkeel.verify.slopes import LEVELS, choose_slopes, default_slopes, linear_form, maximum, round_slopes
 
 HOLE, RELAXED, SLOPED = -1, -2, -3  # leaves, as in docs/proof-format.md
 FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
@@ -137,6 +141,8 @@ def settle(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> tuple[int,
     constant, slack = descend(net, lens, work)
     count, more = default_slopes(net, work)
     slack = (slack + more + net.rounding * abs(constant)) * (1.0 + net.rounding)
+    if lens.layer >= 0:
+        round_slopes(work, count)
     bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
     if bound + slack <= -slack:
         return (SLOPED if lens.layer >= 0 else RELAXED), slack
@@ -179,50 +185,68 @@ def seen_violation(net: Net, work: Work, hole: Hole, out: Output, slack: float, 
     return g > slack or (strict and g >= 0.0)
 
 
-@njit(**OPTIONS)
-def explore(
-    net: Net,
-    lens: Lens,
-    number: int,
-    work: Work,
-    hole: Hole,
-    strict: bool,
-    narrowest: Array,
-    boxes: Array,
-    out: Output,
-) -> int:
-    """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped."""
-    counts = out.counts
-    lo, hi = np.empty_like(hole.centre), np.empty_like(hole.centre)
-    while counts[OPEN] > 0:
-        if counts[NODES] >= out.axis.shape[0] or counts[OPEN] >= boxes.shape[0]:
+def _source_digest() -> str:
+    """A fingerprint of every file the kernel is made of."""
+    digest = hashlib.sha256()
+    for module in (pack, relax, slopes, sys.modules[__name__]):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+def _compile(digest: str) -> Any:
+    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches this one file."""
+
+    @njit(cache=True, **OPTIONS)  # type: ignore[untyped-decorator]
+    def explore(
+        net: Net,
+        lens: Lens,
+        number: int,
+        work: Work,
+        hole: Hole,
+        strict: bool,
+        narrowest: Array,
+        boxes: Array,
+        out: Output,
+    ) -> int:
+        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped."""
+        if len(digest) == 0:
             return FULL
-        top = counts[OPEN] - 1
-        lo[:], hi[:] = boxes[top, 0], boxes[top, 1]
-        if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
-            kind, slack = HOLE, 0.0
-        else:
-            kind, slack = settle(net, lens, work, lo, hi)
-        if kind < 0:
-            if kind == SLOPED:
-                write_slopes(net, lens, work, out, number)
-            out.axis[counts[NODES]] = kind
+        counts = out.counts
+        lo, hi = np.empty_like(hole.centre), np.empty_like(hole.centre)
+        while counts[OPEN] > 0:
+            if counts[NODES] >= out.axis.shape[0] or counts[OPEN] >= boxes.shape[0]:
+                return FULL
+            top = counts[OPEN] - 1
+            lo[:], hi[:] = boxes[top, 0], boxes[top, 1]
+            if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
+                kind, slack = HOLE, 0.0
+            else:
+                kind, slack = settle(net, lens, work, lo, hi)
+            if kind < 0:
+                if kind == SLOPED:
+                    write_slopes(net, lens, work, out, number)
+                out.axis[counts[NODES]] = kind
+                counts[NODES] += 1
+                counts[OPEN] -= 1
+                continue
+            if seen_violation(net, work, hole, out, slack, strict):
+                return CANDIDATE
+            axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
+            if axis < 0:
+                axis, cut = gap_cut(net, work, lo, hi, narrowest)
+            if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
+                return STUCK
+            out.axis[counts[NODES]] = axis
+            out.cut[counts[CUTS]] = cut
             counts[NODES] += 1
-            counts[OPEN] -= 1
-            continue
-        if seen_violation(net, work, hole, out, slack, strict):
-            return CANDIDATE
-        axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
-        if axis < 0:
-            axis, cut = gap_cut(net, work, lo, hi, narrowest)
-        if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
-            return STUCK
-        out.axis[counts[NODES]] = axis
-        out.cut[counts[CUTS]] = cut
-        counts[NODES] += 1
-        counts[CUTS] += 1
-        boxes[top + 1] = boxes[top]
-        boxes[top, 0, axis] = cut
-        boxes[top + 1, 1, axis] = cut
-        counts[OPEN] += 1
-    return FINISHED
+            counts[CUTS] += 1
+            boxes[top + 1] = boxes[top]
+            boxes[top, 0, axis] = cut
+            boxes[top + 1, 1, axis] = cut
+            counts[OPEN] += 1
+        return FINISHED
+
+    return explore
+
+
+explore = _compile(_source_digest())

@@ -28,9 +28,9 @@ from graphkeel.verify.pack import (
 )
 from graphkeel.verify.problem import Array
 
-# "contract" lets the compiler fuse a product and a sum, which only removes a rounding
+# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These functions are not cached
+# on their own: numba would not notice a change in another file (see explore.py).
 OPTIONS: dict[str, Any] = {
-    "cache": True,
     "nogil": True,
     "fastmath": {"contract"},
     "error_model": "numpy",
@@ -68,7 +68,7 @@ class Work(NamedTuple):
 
 def workspace(n: int, units: int, widest: int) -> Work:
     size = max(units, 1)
-    shapes = {name: size for name in Work._fields}
+    shapes = dict.fromkeys(Work._fields, size)
     shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
     shapes |= {"forms": size * n, "pull": (size + 1) * n}

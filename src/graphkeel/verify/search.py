@@ -43,6 +43,7 @@ MOST_LENSES = 255
 LENS_HALVINGS = 4.0  # how much smaller (in halvings) a box must be before it is given a lens of its own
 MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
 MOST_STUCK = 200
+MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
 Confirm = Callable[[Array], Array | None]
 
@@ -73,7 +74,14 @@ class Search:
     """The shared state of the workers on one row."""
 
     def __init__(
-        self, problem: Problem, row: Row, budget: Budget, deadline: float, confirm: Confirm, shift: float = 0.0
+        self,
+        problem: Problem,
+        row: Row,
+        budget: Budget,
+        deadline: float,
+        confirm: Confirm,
+        shift: float = 0.0,
+        theta: Array | None = None,
     ) -> None:
         self.problem, self.row, self.budget, self.deadline, self.confirm = problem, row, budget, deadline, confirm
         self.net: Net = pack(row, shift)
@@ -86,7 +94,7 @@ class Search:
             problem.hole_norm == "2",
         )
         self.narrowest = (row.upper - row.lower) * NARROWEST
-        self.takes_lens = accepts_lens(row)
+        self.takes_lens, self.theta = accepts_lens(row), theta
         self.columns = sum(chain.first_width for chain in row.chains)
         if row.name == "decrease" and len(row.chains[1].hidden) == 1:
             self.columns += row.chains[1].first_width
@@ -98,6 +106,7 @@ class Search:
         self.busy = 0
         self.nodes = self.stuck = 0
         self.best = -np.inf
+        self.failed, self.tested = 0, 0.0
         self.keep = True
         self.reason = ""
         self.counterexample: Array | None = None
@@ -179,8 +188,14 @@ class Search:
 
     def _look_at(self, out: Output) -> None:
         """A point better than any before: see whether it is, or leads to, a real counterexample."""
-        if out.value[0] > self.best:
-            self.best = float(out.value[0])
+        value = float(out.value[0])
+        worth = self.failed < MOST_FAILED or value > 1.5 * self.tested
+        if value <= self.best:
+            return
+        self.best = value
+        if worth:
+            self.tested = max(value, 0.0)
+            self.failed += 1
             found = self.confirm(out.point.copy())
             if found is not None:
                 self.counterexample = found
@@ -233,7 +248,8 @@ class Search:
     def _new_lens(self, lower: Array, upper: Array) -> int:
         if not self.takes_lens:
             return 0
-        theta = find_lens(self.problem, lower, upper)
+        theta = self.theta if self.theta is not None else find_lens(self.problem, lower, upper)
+        self.theta = None  # a lens that was given serves the root only
         if theta is None:
             return 0
         lens = pack_lens(self.row, theta)

@@ -169,6 +169,12 @@ def choose_slopes(net: Net, work: Work, count: int, constant: float, goal: float
         for f in range(count):
             s = work.slope[work.free[f]] - length * work.gradient[f]
             work.slope[work.free[f]] = min(1.0, max(0.0, s))
+    round_slopes(work, count)
+
+
+@njit(**OPTIONS)
+def round_slopes(work: Work, count: int) -> None:
+    """Make the free slopes storable, so that what is proved is what is written down."""
     for f in range(count):
         unit = work.free[f]
         work.slope[unit] = np.floor(work.slope[unit] * LEVELS + 0.5) / LEVELS

@@ -1,0 +1,113 @@
+"""The branch engine on loops with known truth, and what its answers must carry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from graphkeel.certificates.checker import _check_proof
+from graphkeel.certificates.schema import loop_of
+from graphkeel.verify import Budget, Network, Problem, Verdict, engines, verify
+from graphkeel.verify.branch import BranchVerifier
+from graphkeel.verify.exact import violates
+from problems import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
+
+BUDGET = Budget(seconds=10.0, nodes=200_000)
+EXPECTED = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}
+ENGINES = [name for name in engines() if name not in ("smt", "dreal")]
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_is_right_or_says_unknown(known: Known, engine: str) -> None:
+    report = verify(known.problem, engine, BUDGET)
+    for condition in report.conditions:
+        truth = known.truth[condition.condition]
+        assert condition.verdict in (EXPECTED[truth], Verdict.UNKNOWN), condition.condition
+        if condition.verdict is Verdict.REFUTED:
+            assert condition.counterexample is not None
+            assert violates(known.problem, condition.condition, condition.counterexample)
+        if condition.verdict is Verdict.UNKNOWN:
+            assert condition.reason
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+def test_branch_decides_what_can_be_decided(known: Known) -> None:
+    report = verify(known.problem, "branch", BUDGET)
+    for condition in known.decisive:
+        assert report[condition].verdict is EXPECTED[known.truth[condition]], condition
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+def test_every_proof_passes_the_independent_checker(known: Known) -> None:
+    for condition in verify(known.problem, "branch", BUDGET).conditions:
+        if condition.verdict is Verdict.PROVED:
+            assert _check_proof(loop_of(known.problem), condition.condition, condition.proof) > 0
+
+
+def test_a_violation_below_every_tolerance_is_not_proved_away() -> None:
+    problem = rounding_trap().problem
+    assert verify(problem, "branch", BUDGET)["decrease"].verdict is not Verdict.PROVED
+    assert verify(problem, "auto", BUDGET)["decrease"].verdict is not Verdict.PROVED
+
+
+def test_a_violation_of_1e_12_is_not_proved_away_without_homogeneity() -> None:
+    """The same trap where the loop has real offsets, so that only the trees over the whole box are left."""
+    eye = np.eye(1)
+    loop = Network.of((eye, np.array([2.0])), (0.5 * eye, np.array([-1.0 + 1e-12])))  # 0.5·y + 1e-12 for y ≥ −2
+    problem = Problem(loop, norm_one(np.zeros(1)), -np.ones(1), np.ones(1), np.zeros(1), 0.25, rho=0.5, positivity=0.5)
+    report = verify(problem, "branch", BUDGET)["decrease"]
+    assert report.verdict is Verdict.REFUTED
+    relaxed = replace(problem, rho=0.5 + 1e-11)
+    assert verify(relaxed, "branch", BUDGET)["decrease"].verdict is Verdict.PROVED
+
+
+def test_unknown_names_the_budget_that_ran_out() -> None:
+    rng = np.random.default_rng(0)
+    n = 6
+    loop = Network.of((rng.normal(size=(16, n)), rng.normal(size=16)), (0.02 * rng.normal(size=(n, 16)), np.zeros(n)))
+    v = Network.of((rng.normal(size=(16, n)), np.zeros(16)), (np.ones((1, 16)), np.zeros(1)))
+    problem = Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 1e-3, rho=1.0)
+    report = BranchVerifier().solve(problem, Budget(seconds=10.0, nodes=50), ("decrease",))
+    if report.verdict is Verdict.UNKNOWN:
+        assert "node budget" in report["decrease"].reason
+    late = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
+    assert late.verdict is Verdict.UNKNOWN
+    assert late["decrease"].reason
+
+
+def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
+    problem = replace(corner_only().problem, rho=0.75)
+    one = BranchVerifier().solve(problem, Budget(threads=1))
+    many = BranchVerifier().solve(problem, Budget(threads=4))
+    assert [c.verdict for c in one.conditions] == [c.verdict for c in many.conditions]
+    assert [c.proof for c in one.conditions] == [c.proof for c in many.conditions]
+
+
+def test_a_homogeneous_loop_is_proved_without_a_hole() -> None:
+    report = verify(no_hole().problem, "branch", BUDGET)
+    assert report.verdict is Verdict.PROVED
+    proof = report["decrease"].proof
+    assert proof is not None and proof["kind"] == "homogeneous"
+    assert len(proof["faces"]) == 4
+
+
+def test_a_residual_needs_a_hole_that_outweighs_it() -> None:
+    """F(Y) misses Y by 2⁻³⁰: no hole, no proof; a hole of 1/8 is enough."""
+    first, last = base("x", 0.5 * np.eye(2)).closed_loop.layers
+    loop = Network.of((first.weight, first.bias), (last.weight, np.array([2.0**-30, 0.0])))
+    problem = base("missed", 0.5 * np.eye(2), closed_loop=loop)
+    report = verify(problem, "branch", BUDGET)["decrease"]
+    assert report.verdict is Verdict.PROVED and report.proof is not None
+    assert report.proof["kind"] == "homogeneous"
+    tight = verify(replace(problem, hole_radius=0.0), "branch", Budget(seconds=5.0))["decrease"]
+    assert tight.verdict is Verdict.REFUTED
+
+
+def test_magnitudes_near_overflow_are_left_alone() -> None:
+    huge = Network.of((1e100 * np.eye(2), np.zeros(2)), (1e100 * np.eye(2), np.zeros(2)))
+    problem = replace(stable().problem, closed_loop=huge)
+    assert BranchVerifier().supports(problem) is not None
+    assert verify(problem, "branch").verdict is Verdict.UNKNOWN

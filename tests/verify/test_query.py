@@ -1,0 +1,108 @@
+"""Rows: the functions that have to be shown non-positive, and that building them loses nothing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from graphkeel.errors import ProblemError
+from graphkeel.verify.falsify import margin
+from graphkeel.verify.pack import no_lens, pack, pack_lens, size_of
+from graphkeel.verify.problem import Affine, Network
+from graphkeel.verify.query import Row, compose, rows_of
+from graphkeel.verify.relax import hidden_bounds, value, workspace
+from problems import ALL, Known, base, corner_only, stable
+
+
+def test_the_rows_of_each_condition() -> None:
+    problem = stable().problem
+    assert [row.name for row in rows_of(problem, "decrease")] == ["decrease"]
+    assert [row.name for row in rows_of(problem, "positivity")] == ["+0", "-0", "+1", "-1"]
+    assert [row.name for row in rows_of(problem, "invariance")] == ["upper 0", "lower 0", "upper 1", "lower 1"]
+    assert [row.strict for row in rows_of(base("x", np.eye(2), rho=1.0, positivity=0.0), "decrease")] == [True]
+    assert rows_of(base("x", np.eye(2), positivity=0.0), "positivity")[0].strict
+    with pytest.raises(ProblemError, match="condition"):
+        rows_of(problem, "stability")
+
+
+def test_a_distance_row_looks_at_its_side_of_the_hole_only() -> None:
+    plus, minus, *_ = rows_of(stable().problem, "positivity")
+    assert plus.lower[0] <= 0.125 and plus.lower[0] > 0.1249 and plus.upper[0] == 1.0
+    assert minus.upper[0] >= -0.125 and minus.upper[0] < -0.1249
+    beyond = base("x", np.eye(2), hole_radius=2.0)
+    assert all(row.empty for row in rows_of(beyond, "positivity"))
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+@pytest.mark.parametrize("condition", ["positivity", "decrease", "invariance"])
+def test_the_largest_row_is_the_margin(known: Known, condition: str) -> None:
+    problem = known.problem
+    rows = rows_of(problem, condition)
+    points = np.random.default_rng(0).uniform(problem.lower, problem.upper, (50, problem.n))
+    values = np.array([[value(pack(row), workspace(*size_of(row)), point) for row in rows] for point in points])
+    assert np.allclose(values.max(axis=1), margin(problem, condition, points), atol=1e-12)
+
+
+def test_composition_covers_its_rounding() -> None:
+    rng = np.random.default_rng(1)
+    outer, inner = (Affine(rng.normal(size=(3, 3)), rng.normal(size=3)) for _ in range(2))
+    both = compose(outer, inner)
+    for i in range(3):
+        for j in range(3):
+            exact = sum(Fraction(float(outer.weight[i, k])) * Fraction(float(inner.weight[k, j])) for k in range(3))
+            assert both.weight_error is not None
+            assert abs(exact - Fraction(float(both.weight[i, j]))) <= Fraction(float(both.weight_error[i, j]))
+            assert both.weight_error[i, j] < 1e-13
+
+
+def bounds(row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    work = workspace(*size_of(row))
+    lens = no_lens(row.lower.shape[0]) if theta is None else pack_lens(row, theta)
+    hidden_bounds(pack(row), lens, work, lower, upper)
+    return work.low.copy(), work.high.copy()
+
+
+@pytest.mark.parametrize("make", [stable, corner_only])
+def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
+    problem = make().problem  # type: ignore[operator]
+    row = rows_of(problem, "decrease")[0]
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        lower, upper = np.sort(rng.uniform(-1, 1, (2, problem.n)), axis=0)
+        low, high = bounds(row, None, lower, upper)
+        points = rng.uniform(lower, upper, (200, problem.n))
+        units = []
+        for chain in row.chains:
+            x = points
+            for layer in chain.hidden:
+                z = x @ layer.weight.T + layer.bias
+                units.append(z)
+                x = np.maximum(z, 0.0)
+        z = np.concatenate(units, axis=1)
+        assert (z >= low).all() and (z <= high).all()
+
+
+def test_a_lens_is_exact_on_what_it_explains() -> None:
+    """F halves the state through units that stay active, so V∘F's units are half of V's and nothing remains."""
+    eye = np.eye(2)
+    problem = base("x", eye, closed_loop=Network.of((eye, 2 * np.ones(2)), (0.5 * eye, -np.ones(2))))
+    row = rows_of(problem, "decrease")[0]
+    after = slice(2, 6)  # the units of V∘F
+    low, high = bounds(row, None, -np.ones(2), np.ones(2))
+    assert np.allclose(high[after], 0.5) and np.allclose(low[after], -0.5)
+    low, high = bounds(row, 0.5 * np.eye(4), -np.ones(2), np.ones(2))
+    assert (np.abs(high[after]) < 1e-12).all() and (np.abs(low[after]) < 1e-12).all()
+
+
+def test_networks_without_hidden_layers_become_affine_rows() -> None:
+    flat = Network.of((0.5 * np.eye(2), np.zeros(2)))
+    v = Network.of((np.array([[1.0, 2.0]]), np.array([0.25])))
+    problem = base("x", np.eye(2), closed_loop=flat, lyapunov=v)
+    row = rows_of(problem, "decrease")[0]
+    assert size_of(row).units == 0
+    point = np.array([0.3, -0.2])
+    assert value(pack(row), workspace(*size_of(row)), point) == pytest.approx(
+        float(margin(problem, "decrease", point)), abs=1e-12
+    )
