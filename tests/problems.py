@@ -187,7 +187,7 @@ def errors_that_fit() -> Known:
 
 
 def errors_that_matter() -> Known:
-    """The stored weights decrease by 0.5, those within the errors by up to 0.51: neither proof nor refutation is right."""
+    """The stored weights give 0.5, those within the errors up to 0.51: neither proof nor refutation is right."""
     return known_within(0.02, 0.505, "weight errors that matter", OPEN)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -40,12 +42,12 @@ def random_problem(seed: int) -> Problem:
     n, coarse = int(rng.integers(1, 4)), bool(rng.random() < 0.4)
     widths = [n, *rng.integers(1, 5, size=int(rng.integers(0, 3))), n]
     spread = float(rng.choice([0.3, 0.8, 1.5]))
-    loop = Network(tuple(layer(rng, int(b), int(a), coarse, spread) for a, b in zip(widths, widths[1:], strict=False)))
+    loop = Network(tuple(layer(rng, int(b), int(a), coarse, spread) for a, b in itertools.pairwise(widths)))
     if rng.random() < 0.7:
         v = gauge(rng, n, coarse)
     else:
         sizes = [n, *rng.integers(1, 5, size=int(rng.integers(0, 3))), 1]
-        v = Network(tuple(layer(rng, int(b), int(a), coarse, 1.0) for a, b in zip(sizes, sizes[1:], strict=False)))
+        v = Network(tuple(layer(rng, int(b), int(a), coarse, 1.0) for a, b in itertools.pairwise(sizes)))
     return Problem(
         loop,
         v,
