@@ -1,0 +1,56 @@
+"""The paper's figures, as SVG and PNG, each with a number that says what the eye should see.
+
+keel figure 3 --dataset cora --out figures/     training against test nodes: untouched, FRGNN, ours (CMD, MMD²)
+keel figure 4 --dataset cora --out figures/     the same nodes by class (silhouette)
+keel figure 5 --dataset cora --out figures/     the Lyapunov surface, trajectories, counterexamples
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from graphkeel.cli.common import EXIT_DONE, add_common, add_dataset, emit_json, make_out_dir
+
+HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper")
+    add_dataset(parser)
+    parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
+    add_common(parser, out_help="where the pictures go (default: figures)")
+
+
+def run(args: argparse.Namespace) -> int:
+    import json
+
+    from graphkeel.experiments.figures import draw
+    from graphkeel.experiments.spec import RunSpec
+
+    out = make_out_dir(args.out or Path("figures"))
+    drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)
+    payload = {"command": "figure", "seed": args.seed, **drawn.numbers, "files": [str(path) for path in drawn.files]}
+    numbers = out / f"figure-{args.figure}.json"
+    numbers.write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    if args.json:
+        emit_json(payload)
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in _lines(payload)))
+    return EXIT_DONE
+
+
+def _lines(payload: dict[str, Any]) -> list[str]:
+    """A line for each panel, then the files."""
+    panels: dict[str, dict[str, Any]] = payload.get("panels") or payload["forms"]
+    told = []
+    for name, numbers in panels.items():
+        parts = [f"{key.replace('_', ' ')} {_short(value)}" for key, value in numbers.items() if key != "by_class"]
+        told.append(f"{name}: {', '.join(parts)}")
+    return [*told, *payload["files"]]
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
