@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -49,6 +50,10 @@ class LoopBatch:
 
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         """Adam on the given classes until the hinges are satisfied, the steps are used up, or time is."""
+        with _one_thread():
+            return self._fit(active, go_on)
+
+    def _fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         chosen = torch.tensor(active)
         weights = [p for p in (*self.controller.parameters(), *self.function.parameters()) if p.requires_grad]
         optimiser = torch.optim.Adam(weights, lr=self.config.learning_rate)
@@ -108,6 +113,17 @@ class LoopBatch:
         self.states.pool = tensors["pool"]
         self.context.aims.copy_(tensors["aims"])
         self.generator.set_state(tensors["generator"])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Tensors this small are slowed down by threads, tenfold on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _check(plant: Plant, classes: Sequence[int]) -> None:
