@@ -41,8 +41,8 @@ def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[s
     if hole.kind == "contraction":
         return _attracted(hole, "everywhere", steps, None)
     if not {"positivity", "decrease"} <= proved:
-        missing = " and ".join(c for c in ("positivity", "decrease") if c not in proved)
-        return _nothing(f"{missing} is not proved")
+        missing = [c for c in ("positivity", "decrease") if c not in proved]
+        return _nothing(f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not proved")
     if "invariance" in proved:
         return _on_domain(loop, hole, steps)
     level = _sublevel(loop, hole)

@@ -74,8 +74,18 @@ def digest(content: Any) -> str:
 
 def sealed(content: dict[str, Any]) -> dict[str, Any]:
     """The content with the hash over all of the rest."""
-    open_content = {key: value for key, value in content.items() if key != "sha256"}
-    return {**open_content, "sha256": hashlib.sha256(canonical(open_content)).hexdigest()}
+    text = unsealed_text(content)
+    return {**content, "sha256": hashlib.sha256(text).hexdigest()}
+
+
+def unsealed_text(content: dict[str, Any]) -> bytes:
+    """The canonical text of everything but the hash; the file has one line more."""
+    return canonical({key: value for key, value in content.items() if key != "sha256"})
+
+
+def without_hash_line(raw: bytes, sha256: str) -> bytes:
+    """The file's bytes without the line of the outermost hash (the only line that is indented by one and has it)."""
+    return raw.replace(f'\n "sha256": "{sha256}",\n'.encode(), b"\n", 1)
 
 
 def read_text(path: str | Path) -> tuple[dict[str, Any], bytes]:

@@ -21,6 +21,7 @@ from graphkeel.errors import CertificateError
 
 HOLE, DEFAULT, STORED = -1, -2, -3
 MAX_NODES = 2**27
+BATCH = 4096  # leaves that are worth a call
 
 
 class Refused(Exception):
@@ -83,7 +84,22 @@ class Tree:
         return Tree(lower, upper, axis, cut, slopes, lenses)
 
     def leaves(self, where: str) -> Iterator[Leaves]:
-        """All leaves in batches; refuses a tree that is no complete binary tree or has a cut outside its box."""
+        """All leaves in batches of one kind; refuses an incomplete tree, and one with a cut outside its box."""
+        waiting: dict[tuple[int, bool], list[Leaves]] = {}
+        counts: dict[tuple[int, bool], int] = {}
+        for level in self._levels(where):
+            key = (level.kind, level.lenses is None)
+            group = waiting.setdefault(key, [])
+            group.append(level)
+            counts[key] = counts.get(key, 0) + level.lower.shape[0]
+            if counts[key] >= BATCH:
+                yield _joined(group)
+                group.clear()
+                counts[key] = 0
+        yield from (_joined(group) for group in waiting.values() if group)
+
+    def _levels(self, where: str) -> Iterator[Leaves]:
+        """The leaves level by level; deep trees have many levels with few leaves each."""
         upper_child = self._upper_children(where)
         cut_of = np.cumsum(self.axis >= 0) - 1
         slopes_of = np.cumsum(self.axis == STORED) - 1
@@ -129,6 +145,14 @@ class Tree:
         if waiting or not count or max(children) >= count:
             raise Refused(f"{where}: the tree is not complete")
         return np.array(children, dtype=np.int64)
+
+
+def _joined(parts: list[Leaves]) -> Leaves:
+    def joined(name: str) -> Any:
+        arrays = [getattr(part, name) for part in parts]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return Leaves(parts[0].kind, *(joined(name) for name in ("lower", "upper", "slopes", "lenses")))
 
 
 def _lenses(value: Any, units: int, where: str) -> Floats:
