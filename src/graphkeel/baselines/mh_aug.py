@@ -97,15 +97,18 @@ class Chain:
     def step(self, uncertainty: Tensor) -> tuple[State, State] | None:
         """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in [0, 1] per node."""
         old, new = self.state, self.propose()
-        gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
-        ratio = gain - (self._proposal(old, new) - self._proposal(new, old))
-        if math.log(self.rng.random()) >= ratio:
+        if math.log(self.rng.random()) >= self.log_acceptance(old, new, uncertainty):
             return None
         # The shares that count are those really dropped, which int() rounds down.
         self.state = State(
             1.0 - self._left(new), 1.0 - float(new.nodes.sum()) / self.pattern.n_nodes, new.entries, new.nodes
         )
         return old, new
+
+    def log_acceptance(self, old: State, new: State, uncertainty: Tensor) -> float:
+        """log of π(new) q(old | new) / π(old) q(new | old)."""
+        gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
+        return gain - (self._proposal(old, new) - self._proposal(new, old))
 
     def _left(self, state: State) -> float:
         edges = self.pattern.edges

@@ -25,7 +25,7 @@ _TABLE: dict[str, _Entry] = {
     "cs": _Entry("correct_and_smooth:CorrectAndSmooth"),
     "smooth": _Entry("clamped_smoothing:ClampedSmoothing"),
     "t3a": _Entry("t3a:T3A"),
-    "lame": _Entry("lame:Lame"),
+    "lame": _Entry("lame:LAME"),
     "frgnn": _Entry("frgnn:FRGNN"),
     "frgnn-all": _Entry("frgnn:FRGNN", config={"classes": "all"}),
     "frgnn-labelled": _Entry("frgnn:FRGNN", config={"pairs": "labelled"}),
