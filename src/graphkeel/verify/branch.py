@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.verify.exact import violates
-from graphkeel.verify.falsify import climb
+from graphkeel.verify.falsify import climb, find_violation
 from graphkeel.verify.homogeneous import Plan, plan
 from graphkeel.verify.lens import find_lens
 from graphkeel.verify.pack import accepts_lens, too_large
@@ -43,12 +43,17 @@ class BranchVerifier:
         reports = tuple(self.decide(problem, condition, budget, start + budget.seconds) for condition in conditions)
         return VerifyReport(reports, time.monotonic() - start)
 
-    def decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
-        """One condition: on the faces alone where the loop is homogeneous, else over the whole box."""
+    def decide(
+        self, problem: Problem, condition: str, budget: Budget, deadline: float, *, searched: bool = False
+    ) -> ConditionReport:
+        """One condition: on the faces alone where the loop is homogeneous, else over the whole box.
+
+        `searched`: falsification has been tried already.
+        """
         start = time.monotonic()
         if any(map(too_large, rows_of(problem, condition))):
             return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
-        confirm = _Confirm(problem, condition)
+        confirm = _Confirm(problem, condition, searched)
         nodes = 0
         faces = plan(problem, condition)
         if faces is not None:
@@ -127,8 +132,9 @@ class BranchVerifier:
 class _Confirm:
     """Turns a suspicious point into a confirmed counterexample, if it is or leads to one."""
 
-    def __init__(self, problem: Problem, condition: str) -> None:
+    def __init__(self, problem: Problem, condition: str, searched: bool = False) -> None:
         self.problem, self.condition, self.climbs = problem, condition, 0
+        self.searched = searched
 
     def __call__(self, point: Array) -> Array | None:
         if violates(self.problem, self.condition, point):
@@ -138,6 +144,13 @@ class _Confirm:
         self.climbs += 1
         higher = climb(self.problem, self.condition, point)
         return higher if higher is not None and violates(self.problem, self.condition, higher) else None
+
+    def search(self) -> Array | None:
+        """Falsification, once per condition."""
+        if self.searched:
+            return None
+        self.searched = True
+        return find_violation(self.problem, self.condition)
 
 
 _warm = False
@@ -153,5 +166,5 @@ def warm_up() -> None:
     network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
     tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
     row: Row = rows_of(tiny, "decrease")[0]
-    Search(tiny, row, Budget(threads=1), time.monotonic() + 1.0, lambda point: None).run()
+    Search(tiny, row, Budget(threads=1), time.monotonic() + 1.0, _Confirm(tiny, "decrease", searched=True)).run()
     _warm = True

@@ -35,5 +35,5 @@ class AutoVerifier:
         if report.verdict is Verdict.UNKNOWN:
             report = FalsifyVerifier().decide(problem, condition)
         if report.verdict is Verdict.UNKNOWN:
-            report = BranchVerifier().decide(problem, condition, budget, deadline)
+            report = BranchVerifier().decide(problem, condition, budget, deadline, searched=True)
         return replace(report, seconds=time.monotonic() - start)

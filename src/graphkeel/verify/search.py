@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -45,7 +45,15 @@ MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
 MOST_STUCK = 200
 MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
-Confirm = Callable[[Array], Array | None]
+
+class Confirm(Protocol):
+    """How a search gets its counterexamples confirmed."""
+
+    def __call__(self, point: Array) -> Array | None:
+        """The point, or one it leads to, if that is a real counterexample."""
+
+    def search(self) -> Array | None:
+        """A counterexample found by other means than boxes."""
 
 
 @dataclass(eq=False)
@@ -117,6 +125,8 @@ class Search:
         number = self._new_lens(self.row.lower, self.row.upper)
         first = Task(self.row.lower.copy(), self.row.upper.copy(), number, root, 0)
         self._explore(first, FIRST_LIMIT)
+        if self.tasks and not self._stopped():
+            self.counterexample = self.confirm.search()  # not easy: a violation would spare the long way
         if self.tasks and not self._stopped():
             self._run_workers()
         return self._outcome(root)
