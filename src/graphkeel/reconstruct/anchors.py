@@ -16,6 +16,7 @@ from graphkeel.frozen import FrozenModel
 from graphkeel.head import extract_head
 
 RIDGE = 1e-3
+SEARCH_STEPS, REACHED = 60, 1e-5
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,11 @@ def solve_anchors(plant: Plant, strength: float, controller: str | Controller = 
     """Ask a controller for the anchor of every class.
 
     `deadbeat` is the closed form: the least-norm solution for an affine head, `blendable_anchors` for a head with
-    one hidden layer, Levenberg–Marquardt steps otherwise.
+    one hidden layer; any other head gets Levenberg–Marquardt steps.
     """
-    if controller == "deadbeat" and _hidden_is_free(plant.layers):
-        return blendable_anchors(plant, strength)
+    if controller == "deadbeat" and len(plant.layers) != 1:
+        solve = blendable_anchors if _hidden_is_free(plant.layers) else searched_anchors
+        return solve(plant, strength)
     found = named_controller(controller) if isinstance(controller, str) else controller
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
@@ -76,6 +78,41 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
         features.append(anchor)
         residuals.append(float((plant(anchor.double()) - target).norm()))
     return Anchors(torch.stack(features), strength, tuple(residuals), "deadbeat")
+
+
+def searched_anchors(plant: Plant, strength: float) -> Anchors:
+    """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
+
+    Steps are damped until they help; what they could not reach is in the residuals.
+    """
+    targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
+    noise = torch.randn(plant.n_out, plant.n_in, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    x, damping = 0.1 * noise, torch.ones(plant.n_out, dtype=torch.float64)  # at zero itself, units may all be off
+    error = targets - plant(x).detach()
+    for _ in range(SEARCH_STEPS):
+        slope = _jacobians(plant, x)
+        gram = slope @ slope.mT
+        scale = gram.diagonal(dim1=1, dim2=2).mean(dim=1).clamp_min(1e-30) * damping
+        lever = torch.linalg.solve(gram + torch.diag_embed(scale.unsqueeze(1).expand_as(error)), error)
+        trial = x + (slope.mT @ lever.unsqueeze(2)).squeeze(2)
+        left = targets - plant(trial).detach()
+        better = left.norm(dim=1) < error.norm(dim=1)
+        x, error = torch.where(better.unsqueeze(1), trial, x), torch.where(better.unsqueeze(1), left, error)
+        damping = torch.where(better, damping / 10, damping * 4).clamp(1e-12, 1e12)
+        if float(error.norm(dim=1).max()) <= REACHED * strength:
+            break
+    shipped = x.float()
+    residuals = (plant(shipped.double()).detach() - targets).norm(dim=1)
+    return Anchors(shipped, strength, tuple(residuals.tolist()), "deadbeat")
+
+
+def _jacobians(plant: Plant, x: Tensor) -> Tensor:
+    """dC/dx at several features, shape (B, n, d), by one backward pass per class."""
+    with torch.enable_grad():
+        point = x.detach().requires_grad_(True)
+        answers = plant(point)
+        parts = [torch.autograd.grad(column.sum(), point, retain_graph=True)[0] for column in answers.unbind(dim=1)]
+    return torch.stack(parts, dim=1)
 
 
 def _hidden_is_free(layers: Layers) -> bool:

@@ -20,7 +20,7 @@ SHARPER = 4
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: ten times the model's largest logit) at the labelled nodes of one class, or of all."""
+    """Anchors of strength m (None: ten times the largest logit) at the labelled nodes of one class, or of all."""
 
     strength: float | None = None
     only: int | None = None
@@ -64,7 +64,8 @@ PROTOTYPE: tuple[Prototype, ...] = (
     Prototype("labels"),
     Prototype("balanced-labels"),
     *(
-        Prototype("balanced-labels", refine=kind, smooth=True)
+        Prototype(start, refine=kind, smooth=True)
+        for start in ("labels", "balanced-labels")
         for kind in ("cosine", "discriminant", "spread-discriminant")
     ),
 )

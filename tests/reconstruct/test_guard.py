@@ -1,0 +1,152 @@
+"""The guard decides on held-back labels alone, by numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from small_graphs import scene_of, shifted_task
+
+from graphkeel.reconstruct import (
+    Builder,
+    CrossFitJudge,
+    Diffuse,
+    GuardDecision,
+    Labels,
+    Prototype,
+    Replace,
+    ValidationJudge,
+    choose_judge,
+    decide,
+    mcnemar,
+)
+from graphkeel.reconstruct.guard import Trial
+
+ONE, TWO, THREE = Prototype("labels"), Prototype("model"), Prototype("cosine")
+
+
+class Scripted:
+    """A judge that has its answers ready: how many of n held-back labels are right, from the first on."""
+
+    source = "scripted labels"
+
+    def __init__(self, n: int, base: int, right: dict[object, int], changed: dict[object, int] | None = None) -> None:
+        self.n, self.base, self.right, self.changed = n, base, right, changed or {}
+        self.asked: list[tuple[object, ...]] = []
+
+    def try_out(self, members):
+        self.asked.append(tuple(members))
+        count = self.base if not members else max(self.right[member] for member in members)
+        changed = self.changed.get(members[0], 1) if members else 0
+        return Trial(torch.arange(self.n) < count, changed)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_the_exact_binomial_test(wins, losses):
+    expected = binomtest(wins, wins + losses, alternative="greater").pvalue if wins + losses else 1.0
+    assert mcnemar(wins, losses) == pytest.approx(expected)
+
+
+def test_a_clear_winner_is_taken():
+    members, decision = decide((ONE, TWO), Scripted(100, 50, {ONE: 70, TWO: 60}))
+    assert members == (ONE,)
+    assert decision.chosen == ("labels",)
+    assert (decision.untouched, decision.accuracy) == pytest.approx((50.0, 70.0))
+    assert decision.p_value == pytest.approx(2**-20)
+    assert [score.name for score in decision.scores] == ["none", "labels", "model"]
+    assert decision.reason.startswith("changed: 20 labels won and 0 lost")
+
+
+def test_candidates_within_one_standard_error_are_averaged():
+    """70 against 69 of 100: one label apart, 1 ≤ √1. 70 against 68: two labels, 2 > √2."""
+    judge = Scripted(100, 50, {ONE: 70, TWO: 69, THREE: 68})
+    members, decision = decide((ONE, TWO, THREE), judge)
+    assert members == (ONE, TWO)
+    assert judge.asked[-1] == (ONE, TWO)
+    assert decision.chosen == ("labels", "model")
+
+
+def test_only_prototypes_are_averaged():
+    replaced, diffused = Replace(), Diffuse()
+    assert decide((replaced, ONE), Scripted(100, 50, {replaced: 70, ONE: 70}, {ONE: 2}))[0] == (replaced,)
+    assert decide((ONE, diffused), Scripted(100, 50, {ONE: 70, diffused: 70}, {diffused: 2}))[0] == (ONE,)
+
+
+def test_ties_go_to_the_least_change():
+    judge = Scripted(100, 50, {ONE: 70, TWO: 70}, {ONE: 30, TWO: 20})
+    assert decide((ONE, TWO), judge, average=False)[0] == (TWO,)
+
+
+def test_a_tie_with_none_leaves_the_model_alone():
+    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 50}), significance=1.0)
+    assert members == ()
+    assert decision.left_alone
+    assert decision.accuracy == decision.untouched
+
+
+def test_a_difference_that_could_be_luck_leaves_the_model_alone():
+    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 54}))  # 4 won, 0 lost: p = 1/16
+    assert members == ()
+    assert decision.p_value == pytest.approx(1 / 16)
+    assert "no candidate beat the untouched model on scripted labels" in decision.reason
+    assert decide((ONE,), Scripted(100, 50, {ONE: 55}))[0] == (ONE,)  # 5 won: p = 1/32
+
+
+def test_too_few_labels_to_judge_by_are_said_to_be_so():
+    members, decision = decide((ONE,), Scripted(12, 0, {ONE: 12}))
+    assert members == ()
+    assert "12 labels are too few to judge by" in decision.reason
+
+
+def test_a_decision_survives_json():
+    _, decision = decide((ONE, TWO), Scripted(100, 50, {ONE: 70, TWO: 69}))
+    assert GuardDecision.from_dict(decision.to_dict()) == decision
+
+
+@pytest.fixture(scope="module")
+def situation():
+    task = shifted_task()
+    return task, *scene_of(task)
+
+
+def labels_of(task, mask):
+    nodes = mask.nonzero().flatten()
+    return Labels(nodes, task.y[nodes], task.n_classes)
+
+
+def test_validation_labels_judge_where_there_are_any(situation):
+    task, scene, labels = situation
+    judge = choose_judge(Builder(scene, labels), labels_of(task, task.val_mask), task.train_mask, 0)
+    assert isinstance(judge, ValidationJudge)
+    untouched = judge.try_out(())
+    expected = (scene.logits.argmax(1) == task.y)[task.val_mask]
+    assert torch.equal(untouched.correct, expected)
+    assert untouched.changed == 0
+
+
+def test_without_validation_the_training_labels_are_cross_fitted_and_it_says_so(situation):
+    task, scene, labels = situation
+    nobody = labels_of(task, torch.zeros_like(task.val_mask))
+    judge = choose_judge(Builder(scene, labels), nobody, task.train_mask, 0)
+    assert isinstance(judge, CrossFitJudge)
+    _, decision = decide((ONE, THREE), judge)
+    assert decision.source.startswith("training labels, cross-fitted")
+    assert decision.n_labels == len(labels)
+
+
+def test_labels_the_model_has_not_seen_are_preferred_for_cross_fitting(situation):
+    task, scene, _ = situation
+    both = labels_of(task, task.train_mask | task.val_mask)
+    judge = choose_judge(Builder(scene, both), both.without(torch.arange(len(both))), task.train_mask, 0)
+    assert judge.source == "fed-back labels, cross-fitted"
+    assert len(judge.try_out(()).correct) == int(task.val_mask.sum())
+
+
+def test_a_cross_fitted_label_is_not_in_its_own_candidates(situation):
+    _, scene, labels = situation
+    judge = CrossFitJudge(scene, labels, torch.arange(len(labels)), "test", 0)
+    for fold, builder in zip(judge.folds, judge.builders, strict=True):
+        assert not torch.isin(labels.nodes[fold], builder.labels.nodes).any()
+    assert sorted(torch.cat(judge.folds).tolist()) == list(range(len(labels)))

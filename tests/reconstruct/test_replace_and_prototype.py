@@ -1,0 +1,136 @@
+"""The rewritings themselves."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_graphs import PATH, scene_of, shifted_task
+
+from graphkeel.errors import ConfigError
+from graphkeel.reconstruct import GRIDS, Builder, Diffuse, Labels, Posteriors, Prototype, Replace, replace
+from graphkeel.reconstruct.evidence import (
+    balanced,
+    both,
+    class_means,
+    cosine_evidence,
+    discriminant_evidence,
+    label_evidence,
+)
+from graphkeel.reconstruct.propagation import Propagator
+
+ANCHORS = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
+LABELS = Labels(torch.tensor([0, 2]), torch.tensor([1, 0]), 2)
+
+
+def test_replace_all_classes_by_hand():
+    x = torch.ones(3, 2)
+    expected = torch.tensor([[0.0, 20.0], [1.0, 1.0], [10.0, 0.0]])
+    torch.testing.assert_close(replace(x, LABELS, ANCHORS), expected)
+    torch.testing.assert_close(x, torch.ones(3, 2))
+
+
+def test_replace_one_class_leaves_the_others():
+    expected = torch.tensor([[0.0, 20.0], [1.0, 1.0], [1.0, 1.0]])
+    torch.testing.assert_close(replace(torch.ones(3, 2), LABELS, ANCHORS, only=1), expected)
+
+
+def test_labels_can_be_taken_out_added_and_corrected():
+    assert LABELS.without(torch.tensor([0])).nodes.tolist() == [2]
+    more = LABELS.with_more(torch.tensor([1, 2]), torch.tensor([0, 1]))
+    assert dict(zip(more.nodes.tolist(), more.classes.tolist(), strict=True)) == {0: 1, 2: 1, 1: 0}
+
+
+def test_class_means_weigh_members():
+    features, memberships = torch.tensor([[0.0], [4.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
+    torch.testing.assert_close(class_means(features, memberships), torch.tensor([[2.0], [4.0]]))
+
+
+@pytest.mark.parametrize("evidence", [cosine_evidence, discriminant_evidence])
+def test_feature_evidence_prefers_the_nearer_mean(evidence):
+    torch.manual_seed(0)
+    centres = torch.tensor([[3.0, 0.0], [0.0, 3.0]])
+    classes = torch.arange(2).repeat(50)
+    features = centres[classes] + 0.3 * torch.randn(100, 2)
+    found = evidence(features, features[:10], torch.eye(2)[classes[:10]])
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(100))
+    assert (found.argmax(dim=1) == classes).all()
+
+
+def test_label_evidence_is_for_the_nearer_label_and_undecided_between():
+    found = label_evidence(Propagator(PATH, 3), LABELS, 0.1, 20)
+    assert found.argmax(dim=1)[[0, 2]].tolist() == [1, 0]
+    assert found[1].tolist() == pytest.approx([0.5, 0.5], abs=1e-4)
+
+
+def test_balanced_evidence_gives_every_class_its_share():
+    torch.manual_seed(0)
+    skewed = (torch.rand(40, 3) + torch.tensor([2.0, 0.0, 0.0])).softmax(dim=1)
+    assert balanced(skewed, rounds=200).mean(dim=0).tolist() == pytest.approx([1 / 3] * 3, abs=1e-3)
+
+
+def test_both_is_the_geometric_mean():
+    found = both(torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]]))
+    assert found.tolist()[0] == pytest.approx([0.75, 0.25])  # 3 : 1
+
+
+@pytest.fixture(scope="module")
+def situation():
+    task = shifted_task()
+    return task, *scene_of(task)
+
+
+@pytest.mark.parametrize("prototype", GRIDS["prototype"], ids=lambda p: p.name)
+def test_posteriors_are_distributions_that_keep_known_labels(situation, prototype):
+    _, scene, labels = situation
+    posterior = Posteriors(scene, labels)(prototype)
+    torch.testing.assert_close(posterior.sum(dim=1), torch.ones(len(posterior)))
+    assert (posterior >= 0).all()
+    kept = (posterior[labels.nodes].argmax(dim=1) == labels.classes).float().mean()
+    assert kept == 1 if not prototype.smooth else kept > 0.9
+
+
+def test_the_frozen_model_answers_a_prototype_with_its_propagated_posterior(situation):
+    """For SGC the claim is exact, up to the bias where rows of Ŝ do not sum to one."""
+    _, scene, labels = situation
+    prototype = Prototype("cosine", with_labels=True)
+    asked = scene.ask(Builder(scene, labels).features((prototype,))) / scene.anchors().strength
+    expected = Posteriors(scene, labels)(prototype)
+    for _ in range(3):
+        expected = scene.propagator(expected)
+    torch.testing.assert_close(asked, expected, atol=0.3, rtol=0)
+    assert (asked.argmax(1) == expected.argmax(1)).float().mean() > 0.97
+
+
+def test_several_prototypes_are_averaged(situation):
+    _, scene, labels = situation
+    builder, (one, two) = Builder(scene, labels), GRIDS["prototype"][:2]
+    mean = (builder.features((one,)) + builder.features((two,))) / 2
+    torch.testing.assert_close(builder.features((one, two)), mean, atol=1e-4, rtol=1e-4)
+
+
+def test_no_member_means_the_features_as_they_are(situation):
+    task, scene, labels = situation
+    assert torch.equal(Builder(scene, labels).features(()), task.x)
+
+
+def test_strengths_and_diffusions_are_built_as_named(situation):
+    _, scene, labels = situation
+    builder = Builder(scene, labels)
+    replaced = builder.features((Replace(5.0),))
+    torch.testing.assert_close(replaced[labels.nodes], scene.anchors(5.0).features[labels.classes])
+    found = builder.diffusion(Diffuse(0.5, 5.0))
+    assert found.contraction <= 0.5 + 1e-4
+    assert torch.equal(builder.features((Diffuse(0.5, 5.0),)), found.features)
+
+
+def test_names_in_a_grid_are_unique():
+    for candidates in GRIDS.values():
+        names = [candidate.name for candidate in candidates]
+        assert len(set(names)) == len(names)
+
+
+def test_unknown_steps_are_refused():
+    with pytest.raises(ConfigError, match="the evidence must be one of model"):
+        Prototype("tarot")
+    with pytest.raises(ConfigError, match="refine must be None or one of cosine"):
+        Prototype("model", refine="tarot")

@@ -1,0 +1,246 @@
+"""The facade: contracts of scikit-learn and PyG, feedback, storage, and what `fit` cannot see."""
+
+from __future__ import annotations
+
+import copy
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from sklearn.base import clone
+from torch import nn
+from torch_geometric.nn import GCNConv
+from torch_geometric.transforms import Compose
+
+import graphkeel as gk
+from graphkeel.data import load, make_sbm, make_task
+from graphkeel.errors import ConfigError, DataError, ModelError
+from graphkeel.models import train_model
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def task():
+    return load("digits")
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    return train_model("sgc", task, seed=0)
+
+
+@pytest.fixture
+def data(task):
+    return task.to_data()
+
+
+@pytest.fixture(scope="module")
+def fitted(task, model):
+    return gk.Reconstructor(model).fit(task.to_data())
+
+
+def accuracy(predicted, task):
+    return 100 * float((predicted == task.y)[task.test_mask].float().mean())
+
+
+def test_predictions_improve_and_come_from_the_same_weights(fitted, model, task, data):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    untouched = accuracy(model(task.x, task.edge_index).argmax(1), task)
+    assert accuracy(fitted.predict(data), task) > untouched + 5
+    assert not fitted.guard_.left_alone
+    assert fitted.guard_.p_value < 0.05
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    changed = fitted.transform(data)
+    assert torch.equal(model(changed.x, changed.edge_index).argmax(1), fitted.predict(data))
+
+
+def test_transform_copies_and_composes(fitted, data):
+    original = data.x.clone()
+    changed = fitted.transform(data)
+    assert changed is not data
+    assert torch.equal(data.x, original)
+    assert not torch.equal(changed.x, original)
+    changed.x.zero_()
+    assert torch.equal(Compose([fitted])(data).x, fitted.features_)
+
+
+def test_scikit_learns_contract(model, data):
+    rec = gk.Reconstructor(model, method="prototype", seed=3)
+    assert [name for name in vars(rec) if name.endswith("_")] == []
+    twin = clone(rec)
+    assert twin.get_params()["method"] == "prototype"
+    assert twin.set_params(seed=5).seed == 5
+    with pytest.raises(ConfigError, match="the parameters are model, method"):
+        rec.set_params(colour="red")
+    out = rec.fit_transform(data)
+    assert torch.equal(out.x, rec.features_)
+    assert rec.n_features_in_ == 64
+    assert rec.classes_.tolist() == list(range(10))
+
+
+def test_test_labels_are_out_of_reach_of_fit(model, task, data):
+    scrambled = copy.copy(data)
+    scrambled.y = torch.where(task.test_mask, (task.y + 1) % 10, task.y)
+    without = copy.copy(data)
+    without.y = torch.where(task.test_mask, torch.full_like(task.y, -1), task.y)
+    without.test_mask = torch.zeros_like(task.test_mask)
+    first, second, third = (gk.Reconstructor(model).fit(d) for d in (data, scrambled, without))
+    assert torch.equal(first.features_, second.features_)
+    assert torch.equal(first.features_, third.features_)
+    assert first.guard_ == second.guard_ == third.guard_
+
+
+def test_the_same_seed_gives_the_same_bits(model, data):
+    one, two = (gk.Reconstructor(model, seed=1).fit(data) for _ in range(2))
+    assert torch.equal(one.features_, two.features_)
+
+
+def test_feedback_uses_new_labels_and_reset_forgets_them(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    before, scene, anchors = rec.features_.clone(), rec._scene, rec.anchors_
+    fresh = task.val_mask.nonzero().flatten()[::2]
+    rec.feedback(fresh, task.y[fresh])
+    assert len(rec.labels_) == int(task.train_mask.sum()) + len(fresh)
+    assert rec.guard_.n_labels == int(task.val_mask.sum()) - len(fresh)
+    assert not torch.equal(rec.features_, before)
+    assert rec._scene is scene
+    assert rec.anchors_ is anchors
+    assert torch.equal(rec.reset().features_, before)
+
+
+def test_all_validation_labels_fed_back_are_judged_by_cross_fitting(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    val = task.val_mask.nonzero().flatten()
+    rec.feedback(val, task.y[val])
+    assert rec.guard_.source == "fed-back labels, cross-fitted"
+    untouched = accuracy(model(task.x, task.edge_index).argmax(1), task)
+    assert accuracy(rec.predict(data), task) > untouched + 5
+
+
+@pytest.mark.parametrize(
+    ("nodes", "labels", "message"),
+    [
+        ([1, 2], [0], "one label per node"),
+        ([9999], [0], "nodes must be integers in 0..1796"),
+        ([1], [17], "labels must be integers in 0..9"),
+        ([1.5], [0], "nodes must be integers"),
+    ],
+)
+def test_bad_feedback_is_refused(fitted, nodes, labels, message):
+    with pytest.raises(DataError, match=message):
+        fitted.feedback(torch.tensor(nodes), torch.tensor(labels))
+
+
+def test_no_validation_labels_leave_the_model_alone_and_say_so(model, data):
+    data.val_mask = torch.zeros_like(data.val_mask)
+    rec = gk.Reconstructor(model).fit(data)
+    assert rec.guard_.left_alone
+    assert "training labels, cross-fitted" in rec.guard_.source
+    assert torch.equal(rec.transform(data).x, data.x)
+
+
+def test_too_few_validation_labels_leave_the_model_alone_and_say_so(model, data):
+    few = data.val_mask.nonzero().flatten()[:5]
+    data.val_mask = torch.zeros_like(data.val_mask)
+    data.val_mask[few] = True
+    assert "5 labels are too few to judge by" in gk.Reconstructor(model).fit(data).guard_.reason
+
+
+def test_harmful_candidates_are_refused(task, data):
+    """A model that is right everywhere cannot be improved, so nothing changes."""
+    oracle = torch.nn.functional.one_hot(task.y, 10).float()
+    rec = gk.Reconstructor(lambda x, edge_index: x[:, :1] * 0 + oracle[: len(x)]).fit(data)
+    assert rec.guard_.left_alone
+    assert rec.guard_.untouched == 100.0
+
+
+def test_saved_features_come_back_without_a_model(fitted, model, data, tmp_path):
+    fitted.save(tmp_path / "run")
+    stored = gk.load(tmp_path / "run")
+    assert torch.equal(stored.transform(data).x, fitted.transform(data).x)
+    assert stored.guard_ == fitted.guard_
+    assert stored.anchors_.residuals == fitted.anchors_.residuals
+    assert stored.get_params()["method"] == "auto"
+    with pytest.raises(ModelError, match="no model to predict with"):
+        stored.predict(data)
+    with pytest.raises(ConfigError, match="cannot take in new labels"):
+        stored.feedback(torch.tensor([0]), torch.tensor([0]))
+    assert torch.equal(gk.load(tmp_path / "run", model=model).predict(data), fitted.predict(data))
+    assert {path.suffix for path in (tmp_path / "run").iterdir()} == {".safetensors", ".json"}
+
+
+def test_damaged_folders_are_refused(fitted, tmp_path):
+    with pytest.raises(DataError, match="holds no stored reconstruction"):
+        gk.load(tmp_path)
+    fitted.save(tmp_path)
+    (tmp_path / "reconstruction.json").write_text('{"format": 99}')
+    with pytest.raises(DataError, match="written by another version"):
+        gk.load(tmp_path)
+
+
+class Weighted(nn.Module):
+    """A model that needs an argument of its own."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = GCNConv(64, 10)
+
+    def forward(self, x, edge_index, edge_weight=None):
+        return self.conv(x, edge_index, edge_weight)
+
+
+def test_model_arguments_pass_through(data):
+    weights = torch.rand(data.edge_index.shape[1])
+    rec = gk.Reconstructor(Weighted(), significance=1.0).fit(data, edge_weight=weights)
+    changed = rec.transform(data)
+    expected = rec.model(changed.x, changed.edge_index, edge_weight=weights).argmax(1)
+    assert torch.equal(rec.predict(data), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "hope"}, "method must be one of"),
+        ({"controller": "hope"}, "the controller must be one of"),
+        ({"significance": 0.0}, "significance must lie in"),
+        ({"return_type": "vibes"}, "return_type must be one of"),
+    ],
+)
+def test_bad_options_are_refused_by_fit_not_by_the_constructor(model, data, options, message):
+    rec = gk.Reconstructor(model, **options)
+    with pytest.raises((ConfigError, ModelError), match=message):
+        rec.fit(data)
+
+
+def test_misuse_is_explained(fitted, model, data):
+    with pytest.raises(ModelError, match="there is no model"):
+        gk.Reconstructor().fit(data)
+    with pytest.raises(ConfigError, match="not fitted"):
+        gk.Reconstructor(model).transform(data)
+    data.x = data.x[:, :5]
+    with pytest.raises(DataError, match="x of shape"):
+        fitted.transform(data)
+
+
+def test_its_representation_says_what_it_did(fitted, model):
+    assert "not fitted" in repr(gk.Reconstructor(model))
+    assert "changed:" in repr(fitted)
+
+
+def test_neural_controllers_come_with_a_certificate():
+    task = make_task(make_sbm(300, 900, n_classes=3, n_features=6), split="random")
+    model, data = train_model("sgc", task, seed=0), task.to_data()
+    rec = gk.Reconstructor(model, controller="neural", significance=1.0).fit(data)
+    assert rec.anchors_.controller == "neural"
+    assert len(rec.certificate_["classes"]) == 3
+    closed_form = gk.Reconstructor(model, significance=1.0).fit(data)
+    agree = (rec.predict(data) == closed_form.predict(data)).float().mean()
+    assert agree > 0.99  # whoever finds an exact anchor, the predictions are the same
+
+
+def test_the_example_for_an_own_model_runs(capsys):
+    runpy.run_path(str(ROOT / "examples" / "own_model.py"))
+    assert "same weights" in capsys.readouterr().out
