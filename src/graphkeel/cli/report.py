@@ -1,0 +1,50 @@
+"""One self-contained HTML page about a run: what changed, for which nodes, and what is proved.
+
+  keel run --dataset cora --method auto --out runs/cora
+  keel certify --dataset cora --out runs/cora
+  keel figure 3 --dataset cora --out runs/cora
+  keel report runs/cora                             writes runs/cora/report.html
+  keel report runs/cora tables/ --to page.html      several folders, one page
+
+The page needs no network and no file beside it; it is light or dark as the reader's system is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from graphkeel.cli.common import EXIT_DONE, add_json, emit_json
+from graphkeel.errors import ConfigError
+
+HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="folders written by other commands' --out")
+    parser.add_argument("--to", type=Path, default=None, metavar="FILE", help="the page (default: RUN/report.html)")
+    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="write report.html into this folder")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from graphkeel.report import find_sources, write_report
+
+    path = args.to or (args.out or args.folders[0]) / "report.html"
+    sources = find_sources(args.folders)
+    try:
+        write_report(sources, path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written", got=error.strerror, fix="Choose another --to.") from error
+    if args.json:
+        held = {
+            "run": sources.run is not None,
+            "certificate": sources.certificate is not None,
+            "figures": len(sources.figures),
+            "tables": len(sources.tables),
+        }
+        emit_json({"command": "report", "report": str(path), "bytes": path.stat().st_size, **held})
+    else:
+        sys.stdout.write(f"{path}\n")
+    return EXIT_DONE

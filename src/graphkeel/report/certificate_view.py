@@ -1,0 +1,93 @@
+"""A certificate as the page shows it: verdicts, conclusions and limits in words, and the loops for the surface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphkeel.certificate import CheckResult
+from graphkeel.certificates.encoding import decode_array
+
+CONDITIONS = {
+    "representative": ("C(h*) ≈ Y", "the model answers the class's feature h* with its target Y, within δ"),
+    "positivity": ("V > 0", "V grows with the distance from Y, on the whole domain outside the hole"),
+    "decrease": ("V falls", "every step of the loop lowers V by the factor ρ, outside the hole"),
+    "invariance": ("D is kept", "no step leaves the domain D"),
+    "hole": ("the hole", "what happens in the small box around Y that the conditions leave out"),
+}
+
+
+def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
+    """Everything the template needs, in plain values; a certificate is shown as proof only if it was accepted."""
+    classes = [_class_row(entry) for entry in certificate["classes"]]
+    verdicts = [row["verdict"] for row in classes]
+    provenance = certificate.get("provenance") or {}
+    return {
+        "accepted": checked.accepted,
+        "reason": checked.reason,
+        "check_seconds": checked.seconds,
+        "classes": classes,
+        "conditions": [{"name": name, "short": short, "long": long} for name, (short, long) in CONDITIONS.items()],
+        "counts": {verdict: verdicts.count(verdict) for verdict in ("proved", "refuted", "unknown")},
+        "conclusions": _conclusions(classes),
+        "not_covered": [str(sentence) for sentence in certificate.get("not_covered", [])],
+        "provenance": {key: value for key, value in provenance.items() if isinstance(value, str | int | float)},
+        "data": (certificate.get("hashes") or {}).get("data") or "",
+        "sha256": certificate.get("sha256", ""),
+    }
+
+
+def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
+    conditions, problem = entry["conditions"], entry["problem"]
+    return {
+        "label": entry["class"],
+        "form": entry["form"],
+        "verdict": entry["verdict"],
+        "conditions": {name: conditions[name]["verdict"] for name in CONDITIONS},
+        "engines": sorted({conditions[name]["engine"] for name in ("positivity", "decrease", "invariance")}),
+        "distance": conditions["representative"]["distance"],
+        "kind": entry["conclusion"]["kind"],
+        "sentence": entry["conclusion"]["sentence"],
+        "radius": entry["conclusion"].get("radius"),
+        "rho": problem["rho"],
+        "hole_radius": problem["hole_radius"],
+    }
+
+
+def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What follows, once for each kind of conclusion, in the words of the class for which it is weakest."""
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in classes:
+        # Where nothing follows, the sentence names the missing condition: classes differ in that.
+        kinds.setdefault((row["kind"], row["sentence"] if row["kind"] == "nothing" else ""), []).append(row)
+    told = []
+    for group in kinds.values():
+        weakest = max(group, key=lambda row: row["radius"] or 0.0)
+        labels = [row["label"] for row in group]
+        told.append({"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels})
+    return told
+
+
+def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
+    """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws."""
+    return [
+        {
+            "label": entry["class"],
+            "verdict": entry["verdict"],
+            "F": _layers(entry["problem"]["F"]),
+            "V": _layers(entry["problem"]["V"]),
+            **{name: _list(entry["problem"][name]) for name in ("lower", "upper", "equilibrium")},
+        }
+        for entry in certificate["classes"]
+    ]
+
+
+def _layers(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"weight": _list(layer["weight"]), "bias": _list(layer["bias"])} for layer in layers]
+
+
+def _list(encoded: dict[str, Any]) -> list[Any]:
+    """Seven digits are enough to draw."""
+    array = decode_array(encoded, "an array of the certificate", len(encoded["shape"]))
+    return np.asarray(array, dtype=np.float32).astype(float).round(7).tolist()

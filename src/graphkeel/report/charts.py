@@ -1,0 +1,53 @@
+"""Small charts drawn as SVG by hand: they take the page's colours, light or dark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+WIDTH, ROW, LEFT, RIGHT = 640, 26, 70, 60
+
+
+def dumbbells(rows: list[dict[str, Any]], *, label: str) -> Markup:
+    """A line a row from `before` to `after`, in percent; rows hold name, before, after."""
+    if not rows:
+        return Markup("")
+    low = min(min(row["before"], row["after"]) for row in rows)
+    high = max(max(row["before"], row["after"]) for row in rows)
+    pad = max(1.0, 0.08 * (high - low))
+    low, high = max(0.0, low - pad), min(100.0, high + pad)
+    height = ROW * len(rows) + 28
+
+    def x(value: float) -> float:
+        return LEFT + (value - low) / max(high - low, 1e-9) * (WIDTH - LEFT - RIGHT)
+
+    parts = [Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(WIDTH, height, label)]
+    for tick in _ticks(low, high):
+        parts.append(
+            Markup('<line class="rule" x1="{0:.1f}" x2="{0:.1f}" y1="4" y2="{1}"/>').format(x(tick), height - 22)
+            + Markup('<text class="tick" x="{:.1f}" y="{}">{:g} %</text>').format(x(tick), height - 6, tick)
+        )
+    for i, row in enumerate(rows):
+        parts.append(_dumbbell(row, x(row["before"]), x(row["after"]), ROW * i + 17))
+    return Markup("").join([*parts, Markup("</svg>")])
+
+
+def _dumbbell(row: dict[str, Any], before: float, after: float, y: int) -> Markup:
+    gain = row["after"] - row["before"]
+    kind = "up" if gain > 0 else "down" if gain < 0 else "same"
+    return (
+        Markup('<text class="name" x="4" y="{}">{}</text>').format(y + 4, row["name"])
+        + Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(kind, before, after, y=y)
+        + Markup('<circle class="before" cx="{:.1f}" cy="{}" r="4"/>').format(before, y)
+        + Markup('<circle class="{}" cx="{:.1f}" cy="{}" r="5"/>').format(kind, after, y)
+        + Markup('<text class="gain" x="{}" y="{}">{:+.1f}</text>').format(WIDTH - 4, y + 4, gain)
+    )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    for step in (1, 2, 5, 10, 20, 50):
+        if (high - low) / step <= 6:
+            first = -(-low // step) * step
+            return [first + k * step for k in range(int((high - first) // step) + 1)]
+    return [low, high]

@@ -1,0 +1,158 @@
+"""The page: views into a template, style and script inlined, every string escaped."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shlex
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from graphkeel import __version__
+from graphkeel._optional import require
+from graphkeel.errors import CertificateError
+from graphkeel.report.certificate_view import certificate_view, loop_data
+from graphkeel.report.charts import dumbbells
+from graphkeel.report.run_view import node_data, run_view
+from graphkeel.report.sources import Sources
+
+CAPTIONS = {
+    "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers are measured in the "
+    "embedding itself.",
+    "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
+    "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples met in training.",
+}
+
+
+def write_report(sources: Sources, path: Path) -> Path:
+    """Write the page; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_page(sources), encoding="utf-8")
+    return path
+
+
+def render_page(sources: Sources) -> str:
+    """One HTML document that needs nothing else: no network, no file beside it."""
+    run = run_view(sources.run) if sources.run else None
+    certificate = _certificate(sources)
+    data = {
+        "nodes": node_data(sources.run) if sources.run else {},
+        "loops": loop_data(sources.certificate) if sources.certificate else [],
+    }
+    return _template().render(
+        title=_title(run, certificate),
+        run=run,
+        certificate=certificate,
+        same_data=_same_data(sources),
+        figures=[_figure(path) for path in sources.figures],
+        tables=[_table(content) for content in sources.tables],
+        seed_chart=_seed_chart(run),
+        class_chart=_class_chart(run),
+        commands=_commands(run, certificate),
+        data=script_json(data),
+        style=Markup(_text("report.css")),
+        script=Markup(_text("report.js")),
+        version=__version__,
+    )
+
+
+def script_json(value: Any) -> Markup:
+    """JSON that may stand in a script element: no character of it can end the element or begin a comment."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)
+
+
+@cache
+def _template() -> Any:
+    jinja2 = require("jinja2", extra="report")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("graphkeel.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _text(name: str) -> str:
+    return (files("graphkeel.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _certificate(sources: Sources) -> dict[str, Any] | None:
+    if sources.certificate is None or sources.checked is None:
+        return None
+    try:
+        return certificate_view(sources.certificate, sources.checked)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CertificateError("the certificate lacks what every certificate has", got=repr(error)) from error
+
+
+def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
+    source = run["spec"] if run else certificate["provenance"] if certificate else {}
+    parts = [str(source[key]) for key in ("dataset", "model", "method") if source.get(key)]
+    return " · ".join(parts) or "graphkeel report"
+
+
+def _same_data(sources: Sources) -> bool | None:
+    """Whether the certificate speaks of data that the run used; None where one of them is missing."""
+    if sources.run is None or sources.certificate is None:
+        return None
+    data = (sources.certificate.get("hashes") or {}).get("data")
+    return bool(data) and data in {row.get("data") for row in sources.run.rows}
+
+
+def _figure(path: Path) -> dict[str, str]:
+    """An SVG as an image: whatever is in the file, it cannot run a script in the page."""
+    content = base64.b64encode(path.read_bytes()).decode()
+    return {"uri": f"data:image/svg+xml;base64,{content}", "caption": CAPTIONS.get(path.stem, path.stem)}
+
+
+def _table(content: dict[str, Any]) -> dict[str, Any]:
+    rows = content["rows"]
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    places = {(row["method"], row["dataset"]): row for row in rows}
+    lines = [[places.get((method, dataset)) for dataset in datasets] for method in methods]
+    return {
+        "number": content.get("table", ""),
+        "datasets": datasets,
+        "lines": [line for line in lines if any(line)],
+        "verdicts": content.get("verdicts", []),
+        "test": content.get("test", ""),
+    }
+
+
+def _seed_chart(run: dict[str, Any] | None) -> Markup:
+    seeds = run["seeds"] if run else []
+    rows = [{"name": f"seed {row['seed']}", "before": row["base"], "after": row["after"]} for row in seeds]
+    return dumbbells(rows, label="test accuracy of each seed, before and after")
+
+
+def _class_chart(run: dict[str, Any] | None) -> Markup:
+    rows = [{**row, "name": f"class {row['label']}"} for row in run["classes"]] if run else []
+    return dumbbells(rows, label="test accuracy of each class, before and after")
+
+
+_RUN_FLAGS = ("dataset", "model", "method", "labels", "split", "features", "pca")
+_CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
+
+
+def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> list[str]:
+    """What to type to get the same again."""
+    told = []
+    if run:
+        spec, seeds = run["spec"], [row["seed"] for row in run["seeds"]]
+        flags = [f"--{key} {shlex.quote(str(spec[key]))}" for key in _RUN_FLAGS if key in spec]
+        told.append(f"keel run {' '.join(flags)} --seed {min(seeds)} --seeds {len(seeds)} --out run/")
+    if certificate:
+        by = certificate["provenance"]
+        flags = [f"--{key} {shlex.quote(str(by[key]))}" for key in _CERTIFY_FLAGS if key in by]
+        told += [f"keel certify {' '.join(flags)} --out certificate/", "keel check certificate/certificate.json"]
+    return told

@@ -1,0 +1,127 @@
+"""A run as the page shows it: headline, seeds, classes, nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from graphkeel.experiments.paper import published
+from graphkeel.experiments.statistics import TEST, paired_p, summarise
+from graphkeel.report.sources import Nodes, RunFiles
+
+TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them
+NODE_LIMIT = 120_000  # rows in the page, over all seeds; beyond it the last seeds' nodes are left out
+
+
+def run_view(run: RunFiles) -> dict[str, Any]:
+    """Everything the template needs, in plain values."""
+    base = [row["base"] for row in run.rows]
+    after = [row["accuracy"] for row in run.rows]
+    seeds, rows = _shown_seeds(run), [_seed_row(row) for row in run.rows]
+    return {
+        "spec": run.spec,
+        "versions": {key: value for key, value in run.manifest.items() if isinstance(value, str)},
+        "base": _spread(base),
+        "after": _spread(after),
+        "gain": float(np.mean(after) - np.mean(base)),
+        "p_value": paired_p(after, base),
+        "test": TEST,
+        "seeds": rows,
+        "reasons": any(row["reason"] or row["chosen"] for row in rows),
+        "paper": _paper(run.spec),
+        "classes": _class_rows(run.nodes),
+        "changed": _changes(run.nodes),
+        "shown_seeds": seeds,
+        "left_out": len(run.nodes) - len(seeds),
+        "data": run.rows[0].get("data", ""),
+        "weights": run.rows[0].get("weights", ""),
+    }
+
+
+def node_data(run: RunFiles) -> dict[str, Any]:
+    """Columns of every node for the page's search, seed by seed."""
+    return {str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS} for seed in _shown_seeds(run)}
+
+
+_COLUMNS = ("y", "split", "before", "after", "degree")
+
+
+def _shown_seeds(run: RunFiles) -> list[int]:
+    shown: list[int] = []
+    rows = 0
+    for seed in sorted(run.nodes):
+        rows += len(run.nodes[seed]["y"])
+        if shown and rows > NODE_LIMIT:
+            break
+        shown.append(seed)
+    return shown
+
+
+def _spread(values: list[float]) -> dict[str, float | None]:
+    summary = summarise(values)
+    return {"mean": summary.mean, "std": summary.std}
+
+
+def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
+    decision = row.get("decision") or {}
+    chosen = decision.get("chosen")
+    return {
+        "seed": row["seed"],
+        "base": row["base"],
+        "after": row["accuracy"],
+        "gain": row["accuracy"] - row["base"],
+        "kept": row["kept"],
+        "seconds": row.get("seconds"),
+        "reason": str(decision.get("reason", "")),
+        "chosen": ", ".join(map(str, chosen)) if isinstance(chosen, list) else str(chosen or ""),
+    }
+
+
+def _paper(spec: dict[str, Any]) -> dict[str, list[float]]:
+    """The published numbers, where the run follows the paper's protocol."""
+    protocol = {"model": ("sgc",), "split": ("biased",), "pca": (20,), "features": ("auto", "pca")}
+    if any(spec.get(key) not in wanted for key, wanted in protocol.items()):
+        return {}
+    cells = {row: published(row, str(spec.get("dataset"))) for row in ("sgc", "neural")}
+    return {row: list(cell) for row, cell in cells.items() if cell}
+
+
+def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
+    """Test accuracy class by class, all seeds together."""
+    if not nodes:
+        return []
+    y, before, after = (np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED)
+    rows = []
+    for label in np.unique(y):
+        mine = y == label
+        right_before, right_after = (100.0 * float((part[mine] == label).mean()) for part in (before, after))
+        rows.append(
+            {
+                "label": int(label),
+                "count": int(mine.sum()) / len(nodes),
+                "before": right_before,
+                "after": right_after,
+                "gain": right_after - right_before,
+            }
+        )
+    return rows
+
+
+_COMPARED = ("y", "before", "after")
+
+
+def _test(found: Nodes, name: str) -> np.ndarray:
+    return found[name][found["split"] == TEST_NODE]
+
+
+def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
+    """Test nodes a seed that changed their class: to the right one, from it, or between two wrong ones."""
+    if not nodes:
+        return None
+    y, before, after = (np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED)
+    moved = before != after
+    counts = {"gained": moved & (after == y), "lost": moved & (before == y)}
+    counts["wrong"] = moved & ~counts["gained"] & ~counts["lost"]
+    told = {name: float(mask.sum()) / len(nodes) for name, mask in counts.items()}
+    return {**told, "nodes": len(y) / len(nodes)}

@@ -1,0 +1,139 @@
+"""What the page says, worked out from files with known answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from graphkeel.errors import ConfigError
+from graphkeel.report import find_sources, render_page
+from graphkeel.report.certificate_view import certificate_view, loop_data
+from graphkeel.report.charts import dumbbells
+from graphkeel.report.page import script_json
+from graphkeel.report.run_view import node_data, run_view
+
+
+def test_headline_and_seeds(run_folder):
+    view = run_view(find_sources([run_folder]).run)
+    assert (view["base"]["mean"], view["after"]["mean"], view["gain"]) == (70.5, 81.0, 10.5)
+    assert view["base"]["std"] == pytest.approx(0.5**0.5)
+    assert [(row["seed"], row["gain"]) for row in view["seeds"]] == [(0, 10.0), (1, 11.0)]
+    assert view["paper"]["neural"] == [67.22, 2.27]
+
+
+def test_classes_count_test_nodes_only(run_folder):
+    view = run_view(find_sources([run_folder]).run)
+    assert [(row["label"], row["count"], row["before"], row["after"]) for row in view["classes"]] == [
+        (0, 5.0, 40.0, 80.0),
+        (1, 5.0, 100.0, 80.0),
+    ]
+    assert view["changed"] == {"gained": 2.0, "lost": 1.0, "wrong": 0.0, "nodes": 10.0}
+
+
+def test_too_many_nodes_are_left_out_and_said(run_folder, monkeypatch):
+    monkeypatch.setattr("graphkeel.report.run_view.NODE_LIMIT", 15)
+    run = find_sources([run_folder]).run
+    assert list(node_data(run)) == ["0"]
+    assert run_view(run)["left_out"] == 1
+
+
+def test_the_papers_numbers_stand_beside_its_own_protocol_only(tmp_path, write_run):
+    assert run_view(find_sources([write_run(tmp_path / "a", dataset="digits")]).run)["paper"] == {}
+
+
+def test_a_certificate_in_words(certificate_folder):
+    sources = find_sources([certificate_folder])
+    assert sources.checked.accepted
+    view = certificate_view(sources.certificate, sources.checked)
+    assert view["counts"] == {"proved": 2, "refuted": 0, "unknown": 0}
+    (conclusion,) = view["conclusions"]
+    assert conclusion["labels"] == [0, 1]
+    assert "asymptotic stability" in conclusion["sentence"]
+    assert len(view["not_covered"]) == 4
+    loops = loop_data(sources.certificate)
+    assert loops[1]["equilibrium"] == [0.0, 1.0]
+    assert len(loops[0]["V"]) == len(loops[0]["F"]) == 2
+
+
+def test_a_certificate_that_was_tampered_with_is_shown_as_rejected(certificate_folder, tmp_path):
+    text = (certificate_folder / "certificate.json").read_text()
+    (tmp_path / "certificate.json").write_text(text.replace('"rho": 0.9', '"rho": 0.8', 1))
+    page = render_page(find_sources([tmp_path]))
+    assert "rejected" in page
+    assert "re-proved this certificate" not in page
+
+
+def test_the_page_knows_whether_run_and_certificate_share_their_data(run_folder, certificate_folder):
+    sources = find_sources([run_folder, certificate_folder])
+    assert "same data as this run" in render_page(sources)
+    other = replace(sources, certificate={**sources.certificate, "hashes": {"data": "0" * 64}})
+    assert "not that of any seed" in render_page(other)
+
+
+def test_hostile_strings_stay_strings(tmp_path, write_run):
+    evil = '<script>alert(1)</script><img src=x onerror="alert(2)">'
+    page = render_page(find_sources([write_run(tmp_path / "a", dataset=evil, reason=evil, method="</script>")]))
+    assert evil not in page
+    assert "<img src=x" not in page
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_json_in_the_page_cannot_leave_its_element():
+    text = script_json({"name": "</script><!--\u2028", "n": 1})
+    assert "<" not in text
+    assert json.loads(text) == {"name": "</script><!--\u2028", "n": 1}
+
+
+def test_nothing_is_loaded_from_anywhere(run_folder, certificate_folder):
+    page = render_page(find_sources([run_folder, certificate_folder]))
+    assert not re.findall(r'(?:src|href)="(?!data:|#)[^"]*"', page)
+    assert not re.findall(r"@import|url\(|fetch\(|XMLHttpRequest|https?://", page)
+    assert "default-src 'none'" in page
+
+
+def test_figures_and_tables_are_taken_in(tmp_path):
+    (tmp_path / "figure-3.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    place = {
+        "method": "auto",
+        "label": "auto (ours)",
+        "dataset": "cora",
+        "mean": 72.5,
+        "std": 1.25,
+        "seeds": 1,
+        "asked": 3,
+    }
+    table = {"table": 1, "rows": [{**place, "paper": None, "note": ""}], "verdicts": ["cora: <above>"]}
+    (tmp_path / "table-1.json").write_text(json.dumps(table))
+    page = render_page(find_sources([tmp_path]))
+    assert "data:image/svg+xml;base64," in page
+    assert "72.50 ± 1.25 (n=1)" in page
+    assert "cora: &lt;above&gt;" in page
+
+
+def test_damaged_files_do_not_break_the_page(run_folder):
+    (run_folder / "nodes" / "seed-0000.safetensors").write_bytes(b"\x00" * 9)
+    (run_folder / "rows" / "seed-0001.json").write_text('{"half":')
+    sources = find_sources([run_folder])
+    assert [row["seed"] for row in sources.run.rows] == [0]
+    assert sources.run.nodes == {}
+    assert 'id="node-table"' not in render_page(sources)
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="nothing to report on"):
+        find_sources([tmp_path])
+    with pytest.raises(ConfigError, match="no such folder"):
+        find_sources([tmp_path / "none"])
+
+
+def test_charts_escape_names_and_mark_directions():
+    chart = dumbbells([{"name": "<a>", "before": 60.0, "after": 50.0}], label='"quoted"')
+    assert "&lt;a&gt;" in chart
+    assert 'class="down"' in chart
+    assert "-10.0" in chart
+    assert "&#34;quoted&#34;" in chart
