@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.certificates.bounds import RowBound
+from graphkeel.certificates.collapse import value_at
+from graphkeel.certificates.dyadic import Dyadic
 from graphkeel.certificates.exact_bounds import exact_upper
 from graphkeel.certificates.rows import Row, compose, rows_of
 from graphkeel.certificates.schema import Layer, Loop
@@ -113,9 +115,35 @@ def test_no_sample_exceeds_the_bounds(
             lower[None], upper[None], None if slopes is None else slopes[None], None if lens is None else lens[None]
         )
         exact = exact_upper(row, lower, upper, slopes, lens)
-        assert Fraction(bound[0]) >= exact  # the rounding slack covers every rounding
+        # Two sound bounds of one relaxation: they differ by their roundings, either way, as wider enclosures of a unit
+        # may tighten a bound whose stored slopes are not those of the enclosure.
+        assert abs(float(Fraction(bound[0]) - exact)) <= 1e-8 * max(1.0, abs(bound[0]))
+        assert (true_row(loop, row.name, points, rng) <= bound[0] + 1e-12).all()
         assert slack[0] < 1e-11 * max(1.0, abs(bound[0])) * 100
         assert (true_row(loop, row.name, points, rng) <= float(exact) + 1e-12).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), shapes=SHAPES, condition=st.sampled_from(["decrease", "positivity", "invariance"]))
+def test_at_a_point_the_bound_lies_above_the_exact_value_by_no_more_than_rounding(
+    seed: int, shapes: tuple[list[int], list[int]], condition: str
+) -> None:
+    """On a box of one point nothing is relaxed but rounding: exact value <= bound <= exact value + a little."""
+    loop = random_loop(seed, *shapes, positivity=0.0)
+    point = loop.lower + 2 * np.random.default_rng(seed).random(2)
+    exact_layers = [
+        [(Dyadic.of(a.weight), Dyadic.of(a.bias)) for a in net] for net in (loop.closed_loop, loop.lyapunov)
+    ]
+    image, here = (value_at(tuple(layers), Dyadic.of(point)) for layers in exact_layers)
+    after = value_at(tuple(exact_layers[1]), image).fraction()
+    values = {"decrease": after - Fraction(loop.rho) * here.fraction(), "positivity": -here.fraction()}
+    for i, value in enumerate(image.fractions()):
+        values[f"upper {i}"] = value - Fraction(loop.upper[i])
+        values[f"lower {i}"] = Fraction(loop.lower[i]) - value
+    for row in rows_of(loop, condition):
+        bound = RowBound(row, loop.lower, loop.upper).upper(point[None], point[None])[0][0]
+        assert values[row.name] <= Fraction(bound)
+        assert float(Fraction(bound) - values[row.name]) < 1e-9 * max(1.0, abs(bound))
 
 
 def test_float_and_exact_bounds_agree_to_rounding() -> None:

@@ -20,6 +20,7 @@ from graphkeel.certificates.rows import Branch, Row
 from graphkeel.certificates.schema import Layer
 
 _TINY = 1e-250  # more than all underflows together
+_UP = 1 + 2.0**-38  # covers the roundings of a sum of up to 8000 non-negative products
 _CHUNK = 1_000_000  # entries of the largest intermediate array
 
 
@@ -141,10 +142,10 @@ class RowBound:
         errors: list[Floats] = []
         reach = boxes.reach
         for k, layer in enumerate(branch.hidden):
-            errors.append((reach @ layer.weight_error.T + layer.bias_error) * (1 + 2.0**-20))
+            errors.append((reach @ layer.weight_error.T + layer.bias_error) * _UP)
             tilted = tilt if k + 1 == len(branch.hidden) else None
             if tilted is not None:
-                errors[k] = (errors[k] + tilted.error) * (1 + 2.0**-20)
+                errors[k] = (errors[k] + tilted.error) * _UP
             low, high = self._enclosure(branch.hidden, k, lines, errors, magnitudes, boxes, tilted)
             lines.append(_lines(low, high))
             reach = np.maximum(high, 0.0)
@@ -154,12 +155,12 @@ class RowBound:
         if lenses is not None and index == 1:
             final, final_error = self._lensed(final, final_error, lenses)
         form = _substituted(branch.hidden, final, lines, errors, magnitudes, tilt)
-        form.error += (reach * final_error).sum(axis=1)[:, None] * (1 + 2.0**-20)
+        form.error += (reach * final_error).sum(axis=1)[:, None] * _UP
         return form
 
     def _tilt(self, boxes: Boxes, lenses: Floats) -> Tilt:
         layer, magnitudes = self.row.branches[1].hidden[0], self._magnitudes[1][0]
-        own_error = (boxes.reach @ layer.weight_error.T + layer.bias_error) * (1 + 2.0**-20)
+        own_error = (boxes.reach @ layer.weight_error.T + layer.bias_error) * _UP
         return Tilt(
             -(lenses @ layer.weight),
             -(lenses @ layer.bias),
@@ -240,7 +241,7 @@ def _magnitudes(branch: Branch, reach: Floats) -> list[Floats]:
     magnitudes = []
     for layer in branch.hidden:
         weight, bias = np.abs(layer.weight) + layer.weight_error, np.abs(layer.bias) + layer.bias_error
-        reach = (weight @ reach + bias) * (1 + 2.0**-20) + _TINY
+        reach = (weight @ reach + bias) * _UP + _TINY
         magnitudes.append(reach)
     return magnitudes
 
