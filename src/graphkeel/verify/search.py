@@ -118,6 +118,8 @@ class Search:
         self.keep = True
         self.reason = ""
         self.counterexample: Array | None = None
+        self.failure: Exception | None = None
+        self.pending = 1  # boxes handed out and not yet filed
 
     def run(self) -> Outcome:
         empty = np.zeros((0, self.columns), np.uint8)
@@ -136,9 +138,16 @@ class Search:
         workers = [threading.Thread(target=self._work, daemon=True) for _ in range(count - 1)]
         for worker in workers:
             worker.start()
-        self._work()
-        for worker in workers:
-            worker.join()
+        try:
+            self._work()
+        except BaseException:
+            self.reason = "interrupted"
+            raise
+        finally:
+            for worker in workers:
+                worker.join()
+        if self.failure is not None:
+            raise self.failure
 
     def _stopped(self) -> bool:
         return bool(self.reason) or self.counterexample is not None
@@ -155,6 +164,9 @@ class Search:
                 self.busy += 1
             try:
                 self._explore(task, LIMIT)
+            except Exception as error:
+                # a lost piece must never pass for a finished one: the main thread raises this again
+                self.failure, self.reason = error, "a worker failed"
             finally:
                 with self.lock:
                     self.busy -= 1
@@ -175,6 +187,7 @@ class Search:
             np.array([max(self.best, -1e300)]),
         )
         work = workspace(*self.size)
+        why = FULL
         while not self._stopped():
             why = explore(
                 self.net,
@@ -233,6 +246,7 @@ class Search:
                 out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy(), [None] * children
             )
             task.home.rest[task.place] = piece
+            self.pending += children - 1
             # the top of the stack comes next in preorder; pushed last, it is also explored first
             for place in range(children - 1, -1, -1):
                 box = boxes[children - 1 - place]
@@ -277,5 +291,7 @@ class Search:
             return Outcome(counterexample=self.counterexample, nodes=self.nodes)
         if self.reason or self.stuck:
             return Outcome(reason=self.reason or self._stuck_reason(), nodes=self.nodes)
+        if self.pending:
+            raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
         piece = join(root) if self.keep else None
         return Outcome(piece=piece, lenses=self.thetas, nodes=self.nodes)
