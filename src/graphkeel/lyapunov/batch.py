@@ -22,7 +22,7 @@ from graphkeel.lyapunov.states import StateSet
 from graphkeel.verify.problem import Problem
 
 TIGHTEN = 0.6
-SATISFIED = 1e-12  # a sum of hinges this small has nothing left to teach
+SATISFIED = 1e-9  # a sum of hinges this small has nothing left to teach
 
 
 class LoopBatch:
