@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphkeel.errors import ConfigError
-from graphkeel.experiments.notes import base_note, gain_note
+from graphkeel.experiments.notes import base_note, gain_note, reading_note
 from graphkeel.experiments.plan import needed_cells
 from graphkeel.experiments.render import render
 from graphkeel.experiments.rows import BASE, TABLES, select_rows
@@ -104,7 +104,10 @@ def test_latex_is_escaped(cell, measured):
 def test_controllers_show_how_near_they_came(cell, measured):
     _, places = _table(cell, measured, {"lqr": [64.0, 65.0, 66.0]}, table=3, rows=["sgc", "lqr"])
     assert places[1].residual == 1e-8
-    assert "65.00 ± 1.00, 1e-08" in render(3, places, ["cora"], [], "text")
+    text = render(3, places, ["cora"], [], "text")
+    assert "65.00 ± 1.00, 1e-08" in text
+    assert "‖C(h*)−Y‖" in text
+    assert "1.0e-08" in text
 
 
 def test_notes_say_what_is_reproduced_and_what_is_not():
@@ -112,6 +115,13 @@ def test_notes_say_what_is_reproduced_and_what_is_not():
     assert gain_note("frgnn-sgc", 0.1, 0.53, error=0.01) == "gain reproduced (+0.10, published +0.53)"
     assert gain_note("neural", 0.0, 2.86, error=2.0).startswith("gain reproduced")  # too noisy to tell them apart
     assert gain_note("neural", 0.0, 2.86, error=0.1).startswith("not reproduced")
+
+
+def test_readings_are_weighed_against_the_published_gain(cell, measured):
+    assert reading_note("m10", 2.6, 2.86, error=0.1) == "this reading comes near the published gain (+2.60, +2.86)"
+    assert reading_note("neural-paper", -1.0, 2.86, error=0.1).endswith("the free form ends with C(h*) far from Y")
+    _, places = _table(cell, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
+    assert places[1].note == "this reading comes near the published gain (+2.90, +2.86)"
 
 
 def test_tables_have_the_papers_rows_and_only_takes_known_ones():

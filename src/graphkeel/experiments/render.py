@@ -16,7 +16,7 @@ TITLES = {
     1: "Table 1. Test accuracy in percent under biased training sets",
     3: "Table 3. Controllers: test accuracy in percent and ‖C(h*) − Y‖, one class replaced",
 }
-_DETAILS = ("method", "ours", "paper", "difference", "gain", "p", "note")
+_RESIDUAL = "‖C(h*)−Y‖"
 
 
 def render(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str], style: str) -> str:
@@ -53,11 +53,17 @@ def _p(value: float | None) -> str:
     return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _details(place: Place) -> list[str]:
-    residual = "" if place.residual is None else f"‖C(h*)−Y‖ ≤ {place.residual:.1e}"
+def _details(table: int, places: Sequence[Place]) -> list[list[str]]:
+    """One dataset's lines, their heads first; Table 3 also says how near each controller came to its target."""
+    head = ["method", "ours", "paper", "difference", "gain", "p", *([_RESIDUAL] if table == 3 else []), "note"]
+    return [head, *(_detail(table, place) for place in places)]
+
+
+def _detail(table: int, place: Place) -> list[str]:
     paper = "" if place.paper is None else spread(place.paper, place.paper_std)
-    note = "; ".join(filter(None, (residual, place.note)))
-    return [place.label, ours(place), paper, _signed(place.difference), _signed(place.gain), _p(place.p_value), note]
+    numbers = [ours(place), paper, _signed(place.difference), _signed(place.gain), _p(place.p_value)]
+    residual = "" if place.residual is None else f"{place.residual:.1e}"
+    return [place.label, *numbers, *([residual] if table == 3 else []), place.note]
 
 
 def _rows(places: Sequence[Place]) -> list[list[Place]]:
@@ -106,13 +112,15 @@ def _text(table: int, places: Sequence[Place], datasets: Sequence[str], remarks:
     numbers: dict[str, int] = {}
     blocks = [TITLES[table], "", *_aligned([["", *datasets], *_summary(table, places)], left=[0]), ""]
     for dataset in datasets:
-        rows = [_details(place) for place in places if place.dataset == dataset]
-        numbered = [
-            [*row[:-1], f"[{numbers.setdefault(row[-1], len(numbers) + 1)}]" if row[-1] else ""] for row in rows
-        ]
-        blocks += [dataset, *_aligned([list(_DETAILS), *numbered], left=[0, len(_DETAILS) - 1]), ""]
+        head, *rows = _details(table, [place for place in places if place.dataset == dataset])
+        numbered = [[*row[:-1], _marked(row[-1], numbers)] for row in rows]
+        blocks += [dataset, *_aligned([head, *numbered], left=[0, len(head) - 1]), ""]
     notes = [f"[{number}] {note}" for note, number in numbers.items()]
     return "\n\n".join("\n".join(part).rstrip() for part in (blocks, notes, remarks, legend()) if part) + "\n"
+
+
+def _marked(note: str, numbers: dict[str, int]) -> str:
+    return f"[{numbers.setdefault(note, len(numbers) + 1)}]" if note else ""
 
 
 def _markdown(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]) -> str:
@@ -123,8 +131,8 @@ def _markdown(table: int, places: Sequence[Place], datasets: Sequence[str], rema
     blocks = [f"### {TITLES[table]}", ""]
     blocks += [*lines(["", *datasets], _summary(table, places), range(1, len(datasets) + 1)), ""]
     for dataset in datasets:
-        rows = [_details(place) for place in places if place.dataset == dataset]
-        blocks += [f"#### {dataset}", "", *lines(_DETAILS, rows, range(1, 6)), ""]
+        head, *rows = _details(table, [place for place in places if place.dataset == dataset])
+        blocks += [f"#### {dataset}", "", *lines(head, rows, range(1, len(head) - 1)), ""]
     blocks += [f"- {remark}" for remark in remarks] + ([""] if remarks else [])
     return "\n".join([*blocks, *legend()]) + "\n"
 

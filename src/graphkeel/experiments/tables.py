@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.experiments.cells import Cell, Measured
-from graphkeel.experiments.notes import base_note, gain_note
+from graphkeel.experiments.notes import base_note, gain_note, reading_note
 from graphkeel.experiments.paper import TABLE_1, TABLE_3, Published
 from graphkeel.experiments.rows import BASE, TableRow
 from graphkeel.experiments.statistics import gain_error, paired_p, summarise
@@ -132,7 +132,8 @@ def _note(
         return ""
     ours, theirs = zip(*pairs, strict=True)
     gain = float(np.mean(ours) - np.mean(theirs))
-    return gain_note(row.paper, gain, published.mean - base.mean, gain_error(ours, theirs))
+    numbers = (gain, published.mean - base.mean, gain_error(ours, theirs))
+    return reading_note(row.name, *numbers) if row.group == "reading" else gain_note(row.paper, *numbers)
 
 
 def verdicts(places: Sequence[Place], datasets: Sequence[str]) -> list[str]:

@@ -197,8 +197,8 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
 def _decline(axes: Any, loop: Loop, paths: Array) -> None:
     """V step by step; a trajectory on which it rises outside the hole is red."""
     values = _values(loop, paths)
-    rises = ((np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])).any(axis=1)
-    for line, bad in zip(values, rises, strict=True):
+    rising = (np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])
+    for line, bad in zip(values, np.asarray(rising.any(axis=1)), strict=True):
         axes.plot(np.arange(len(line)), line, color=BAD if bad else GOOD, linewidth=0.8, alpha=0.5)
     if (values > 0).all():
         axes.set_yscale("log")
