@@ -12,6 +12,8 @@ from graphkeel.certificates.schema import loop_of
 from graphkeel.verify import Budget, Network, Problem, Verdict, engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.exact import violates
+from graphkeel.verify.query import rows_of
+from graphkeel.verify.search import Search
 from problems import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
 
 BUDGET = Budget(seconds=10.0, nodes=200_000)
@@ -104,6 +106,62 @@ def test_a_residual_needs_a_hole_that_outweighs_it() -> None:
     assert report.proof["kind"] == "homogeneous"
     tight = verify(replace(problem, hole_radius=0.0), "branch", Budget(seconds=5.0))["decrease"]
     assert tight.verdict is Verdict.REFUTED
+
+
+def nearly_linear(n: int, seed: int) -> Problem:
+    """A trained loop's shape: F close to 0.45·y, V a gauge whose directions are no axes, a hole, ρ = 0.8."""
+    rng = np.random.default_rng(seed)
+    turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    rows = np.vstack([turn, -turn @ np.diag(0.5 + rng.random(n)), rng.normal(size=(2, n)) / np.sqrt(n)])
+    v = Network.of((rows, np.zeros(len(rows))), (0.5 + rng.random((1, len(rows))), np.zeros(1)))
+    kinks = rng.normal(size=(6, n)) / np.sqrt(n)
+    first = np.vstack([np.eye(n), kinks])
+    offsets = np.concatenate([np.full(n, 2.0), 0.3 * rng.normal(size=6)])
+    last = np.hstack([0.45 * np.eye(n), 0.05 * rng.normal(size=(n, 6))])
+    loop = Network.of((first, offsets), (last, -last @ np.maximum(offsets, 0.0)))
+    return Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 0.1, rho=0.8, positivity=0.05)
+
+
+def test_lenses_shrink_the_tree_and_pass_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = nearly_linear(5, seed=1)
+    seen = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
+    assert seen.verdict is Verdict.PROVED and seen.proof is not None
+    assert seen.proof["trees"][0]["lenses"]["shape"][0] >= 1
+    assert _check_proof(loop_of(problem), "decrease", seen.proof) > 0
+    monkeypatch.setattr("graphkeel.verify.search.find_lens", lambda *_: None)
+    blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
+    assert blind.nodes > 4 * seen.nodes
+
+
+def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphkeel.verify.search.FIRST_LIMIT", 16)
+    monkeypatch.setattr("graphkeel.verify.search.LIMIT", 16)
+    problem = nearly_linear(4, seed=2)
+    report = verify(problem, "branch", Budget(threads=4), ("decrease",))["decrease"]
+    assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
+    leaves = _check_proof(loop_of(problem), "decrease", report.proof)
+    assert 2 * leaves - 1 == report.nodes
+
+
+def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphkeel.verify.search.FIRST_LIMIT", 16)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    problem = nearly_linear(4, seed=2)
+    search = Search(problem, rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch())
+    monkeypatch.setattr(search, "_lens_for", lambda task: task.number if search.nodes == 0 else fail())
+    with pytest.raises(MemoryError):
+        search.run()
+
+
+class NoSearch:
+    def __call__(self, point: object) -> None:
+        return None
+
+    def search(self) -> None:
+        return None
 
 
 def test_magnitudes_near_overflow_are_left_alone() -> None:

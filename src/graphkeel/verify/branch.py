@@ -7,6 +7,7 @@ that account for every rounding (relax.py). A violation counts only after it was
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,17 +44,12 @@ class BranchVerifier:
         reports = tuple(self.decide(problem, condition, budget, start + budget.seconds) for condition in conditions)
         return VerifyReport(reports, time.monotonic() - start)
 
-    def decide(
-        self, problem: Problem, condition: str, budget: Budget, deadline: float, *, searched: bool = False
-    ) -> ConditionReport:
-        """One condition: on the faces alone where the loop is homogeneous, else over the whole box.
-
-        `searched`: falsification has been tried already.
-        """
+    def decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
+        """One condition: on the faces alone where the loop is homogeneous, else over the whole box."""
         start = time.monotonic()
         if any(map(too_large, rows_of(problem, condition))):
             return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
-        confirm = _Confirm(problem, condition, searched)
+        confirm = _Confirm(problem, condition)
         nodes = 0
         faces = plan(problem, condition)
         if faces is not None:
@@ -77,8 +73,7 @@ class BranchVerifier:
             outcome = Search(problem, row, budget, deadline, confirm).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
-                found = outcome.counterexample
-                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=found)
+                return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
             gap = gap or outcome.reason
             trees.append(None if outcome.piece is None else tree_entry(row, outcome.piece, outcome.lenses))
         if gap:
@@ -98,8 +93,7 @@ class BranchVerifier:
             outcome = Search(problem, face.row, budget, deadline, confirm, faces.margin, lens).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
-                found = outcome.counterexample
-                return self._report(condition, Verdict.REFUTED, start, nodes, counterexample=found)
+                return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
             if outcome.reason:
                 return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=outcome.reason)
             entry = None if outcome.piece is None else tree_entry(face.row, outcome.piece, outcome.lenses)
@@ -107,6 +101,11 @@ class BranchVerifier:
         head = {"kind": "homogeneous", "margin": faces.margin}
         reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
         return self._proved(condition, start, nodes, reason, head, "faces", trees)
+
+    def _refuted(self, condition: str, start: float, nodes: int, point: Array, confirm: _Confirm) -> ConditionReport:
+        """A violation, confirmed; it says so where falsification found it on the way."""
+        report = self._report(condition, Verdict.REFUTED, start, nodes, counterexample=point)
+        return replace(report, reason="found by falsification on the way") if confirm.found_by_search else report
 
     def _proved(
         self,
@@ -134,7 +133,7 @@ class _Confirm:
 
     def __init__(self, problem: Problem, condition: str, searched: bool = False) -> None:
         self.problem, self.condition, self.climbs = problem, condition, 0
-        self.searched = searched
+        self.searched, self.found_by_search = searched, False
 
     def __call__(self, point: Array) -> Array | None:
         if violates(self.problem, self.condition, point):
@@ -150,7 +149,9 @@ class _Confirm:
         if self.searched:
             return None
         self.searched = True
-        return find_violation(self.problem, self.condition)
+        point = find_violation(self.problem, self.condition)
+        self.found_by_search = point is not None
+        return point
 
 
 _warm = False

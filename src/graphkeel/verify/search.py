@@ -127,7 +127,7 @@ class Search:
         number = self._new_lens(self.row.lower, self.row.upper)
         first = Task(self.row.lower.copy(), self.row.upper.copy(), number, root, 0)
         self._explore(first, FIRST_LIMIT)
-        if self.tasks and not self._stopped():
+        if (self.tasks or self.stuck) and self.counterexample is None:
             self.counterexample = self.confirm.search()  # not easy: a violation would spare the long way
         if self.tasks and not self._stopped():
             self._run_workers()
