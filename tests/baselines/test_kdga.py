@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -97,6 +99,17 @@ def test_the_sample_is_symmetric_has_loops_and_names_its_kept_edges():
     listed = torch.zeros_like(kept)
     listed[graph.kept_edges[0], graph.kept_edges[1]] = True
     assert torch.equal(kept, listed) and graph.kept_edges.shape[1] == int(kept.sum())
+
+
+def test_a_draw_is_freed_with_its_graph():
+    """Autograd's references are invisible to Python's collector: a cycle through them would leak every epoch."""
+    edges, hidden, x = random_graph()
+    graph = SampledGraph(hidden.requires_grad_(), Tiles(edges, len(x)), 0.3, 1.0, SEED)
+    (two_layers(graph.product, x) + graph.loss).backward()
+    draw = weakref.ref(graph._draw)
+    del graph
+    gc.collect()
+    assert draw() is None
 
 
 def test_the_distilling_loss_by_hand():

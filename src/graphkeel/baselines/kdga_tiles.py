@@ -142,52 +142,64 @@ def _add_products(gradient: Tensor, hidden: Tensor, tile: Tile, slope: Tensor) -
 
 
 class SampledGraph:
-    """One draw of the augmented graph: its loss, its products, and the gradient of both.
+    """One draw of the augmented graph, differentiable in what it was drawn from.
 
     Args:
         hidden: h ≥ 0, shape (N, k).
         alpha: the predictor's share in the edge probabilities.
         temperature: of the relaxed Bernoulli.
         seed: of this draw.
+
+    Attributes:
+        loss: norm · mean BCE(h hᵀ, A), from the same sweep.
     """
 
     def __init__(self, hidden: Tensor, tiles: Tiles, alpha: float, temperature: float, seed: int) -> None:
-        self.tiles, self.alpha, self.temperature, self.seed = tiles, alpha, temperature, seed
-        self._left: list[Tensor] = []  # what the products leave for the gradient by S: Σ left_i·right_j + shift_i
-        self._right: list[Tensor] = []
-        self._shift = hidden.new_zeros(tiles.n_nodes)
-        self._rows: list[Tensor] = []
-        self._columns: list[Tensor] = []
-        self._kept: list[Tensor] = []
+        # The autograd graph refers to the draw; the draw must not refer back, or neither would ever be freed.
+        self._draw = _Draw(tiles, alpha, temperature, seed, hidden.dtype)
         peak = hidden.square().sum(dim=1).max()
-        self.loss, self._token = _Sample.apply(hidden, peak, self)
+        self.loss, self._token = _Sample.apply(hidden, peak, self._draw)
 
     def product(self, values: Tensor) -> Tensor:
-        """D^-1/2 S D^-1/2 values, differentiable in the values and in what the graph was drawn from."""
-        return _SampledProduct.apply(self._token, values, self)
+        """D^-1/2 S D^-1/2 values."""
+        return _SampledProduct.apply(self._token, values, self._draw)
 
     @property
     def kept_edges(self) -> Tensor:
         """Edges of the original graph that were drawn again, both ways, and every node with itself; shape (2, K)."""
-        one_way = torch.cat(self._kept, dim=1)
-        return torch.cat([one_way, one_way.flip(0), torch.arange(self.tiles.n_nodes).repeat(2, 1)], dim=1)
+        one_way = torch.cat(self._draw.kept, dim=1)
+        loops = torch.arange(self._draw.tiles.n_nodes).repeat(2, 1)
+        return torch.cat([one_way, one_way.flip(0), loops], dim=1)
 
     @property
     def n_edges(self) -> int:
-        return int(sum(len(rows) for rows in self._rows))
+        return int(sum(len(rows) for rows in self._draw.rows))
+
+
+class _Draw:
+    """The numbers of a draw: the sparse S, and what its products leave for the gradient."""
+
+    def __init__(self, tiles: Tiles, alpha: float, temperature: float, seed: int, dtype: torch.dtype) -> None:
+        self.tiles, self.alpha, self.temperature, self.seed = tiles, alpha, temperature, seed
+        self.rows: list[Tensor] = []
+        self.columns: list[Tensor] = []
+        self.kept: list[Tensor] = []
+        self._left: list[Tensor] = []  # the gradient by S_ij is Σ left_i·right_j + shift_i
+        self._right: list[Tensor] = []
+        self._shift = torch.zeros(tiles.n_nodes, dtype=dtype)
 
     def keep(self, tile: Tile, drawn: Tensor) -> None:
         rows, columns = drawn.nonzero(as_tuple=True)
-        self._rows.append(rows + tile.rows.start)
-        self._columns.append(columns + tile.columns.start)
+        self.rows.append(rows + tile.rows.start)
+        self.columns.append(columns + tile.columns.start)
         again = drawn[tile.edge_rows, tile.edge_columns]
         corner = torch.tensor([[tile.rows.start], [tile.columns.start]])
-        self._kept.append(torch.stack([tile.edge_rows[again], tile.edge_columns[again]]) + corner)
+        self.kept.append(torch.stack([tile.edge_rows[again], tile.edge_columns[again]]) + corner)
 
     def close(self, dtype: torch.dtype) -> None:
         """Every tile has been drawn: build S and its degrees."""
         n = self.tiles.n_nodes
-        rows, columns = torch.cat(self._rows).numpy(), torch.cat(self._columns).numpy()
+        rows, columns = torch.cat(self.rows).numpy(), torch.cat(self.columns).numpy()
         upper = sparse.coo_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(n, n)).tocsr()
         self._matrix = (upper + upper.T + sparse.identity(n, dtype=np.float32)).tocsr()
         self._degrees = torch.from_numpy(np.asarray(self._matrix.sum(axis=1)).ravel()).to(dtype)
@@ -238,49 +250,49 @@ class _Sample(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, peak: Tensor, graph: SampledGraph) -> tuple[Tensor, Tensor]:
-        total, _ = _diagonal_loss(hidden, graph.tiles)
-        for tile in graph.tiles:
+    def forward(ctx: Any, hidden: Tensor, peak: Tensor, draw: _Draw) -> tuple[Tensor, Tensor]:
+        total, _ = _diagonal_loss(hidden, draw.tiles)
+        for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
-            total += _tile_loss(tile, logits, graph.tiles)
-            probabilities = graph.probabilities(tile, logits, peak).clamp_(EPSILON, 1 - EPSILON)
+            total += _tile_loss(tile, logits, draw.tiles)
+            probabilities = draw.probabilities(tile, logits, peak).clamp_(EPSILON, 1 - EPSILON)
             # The relaxed sample exceeds one half exactly where noise + probability exceed one.
-            drawn = probabilities.add_(tile.uniforms(graph.seed, hidden.dtype)) > 1
-            graph.keep(tile, tile.upper(drawn))
-        graph.close(hidden.dtype)
-        ctx.graph = graph
+            drawn = probabilities.add_(tile.uniforms(draw.seed, hidden.dtype)) > 1
+            draw.keep(tile, tile.upper(drawn))
+        draw.close(hidden.dtype)
+        ctx.draw = draw
         ctx.save_for_backward(hidden, peak)
         return hidden.new_tensor(total), hidden.new_zeros(())
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        graph: SampledGraph = ctx.graph
+        draw: _Draw = ctx.draw
         hidden, peak = ctx.saved_tensors
         loss_weight = float(gradients[0])
-        left, right = graph.slope_factors()
-        gradient = loss_weight * _diagonal_loss(hidden, graph.tiles)[1]
+        left, right = draw.slope_factors()
+        gradient = loss_weight * _diagonal_loss(hidden, draw.tiles)[1]
         by_peak = 0.0
-        for tile in graph.tiles:
+        for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
-            steep = graph.steepness(tile.uniforms(graph.seed, hidden.dtype), graph.probabilities(tile, logits, peak))
-            slope = tile.upper((left[tile.rows] @ right[tile.columns].T).mul_(steep).mul_(graph.alpha / peak))
+            steep = draw.steepness(tile.uniforms(draw.seed, hidden.dtype), draw.probabilities(tile, logits, peak))
+            slope = tile.upper((left[tile.rows] @ right[tile.columns].T).mul_(steep).mul_(draw.alpha / peak))
             by_peak -= float((slope * logits).sum(dtype=torch.float64) / peak)
-            slope.add_(tile.upper(_tile_slope(tile, logits, graph.tiles)), alpha=loss_weight)
+            slope.add_(tile.upper(_tile_slope(tile, logits, draw.tiles)), alpha=loss_weight)
             _add_products(gradient, hidden, tile, slope)
         return gradient, peak.new_tensor(by_peak), None
 
 
 class _SampledProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, token: Tensor, values: Tensor, graph: SampledGraph) -> Tensor:
-        product = graph.normalised_product(values.detach())
-        ctx.graph = graph
+    def forward(ctx: Any, token: Tensor, values: Tensor, draw: _Draw) -> Tensor:
+        product = draw.normalised_product(values.detach())
+        ctx.draw = draw
         ctx.save_for_backward(token, values, product)
         return product
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         token, values, product = ctx.saved_tensors
-        back = ctx.graph.normalised_product(gradients[0])  # the matrix is symmetric
-        ctx.graph.note(gradients[0], values, product, back)
+        back = ctx.draw.normalised_product(gradients[0])  # the matrix is symmetric
+        ctx.draw.note(gradients[0], values, product, back)
         return torch.zeros_like(token), back, None
