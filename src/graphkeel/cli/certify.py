@@ -139,6 +139,7 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
 
 
 def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path) -> dict[str, Any]:
+    from graphkeel.cli.certify_store import write_results
     from graphkeel.frozen import FrozenModel
     from graphkeel.head import extract_head
 
@@ -150,7 +151,7 @@ def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: P
         return _unsupported(head, labels, time.monotonic() - started)
     logits = frozen.logits(task.x, task.edge_index)
     result = _train(head, logits, labels, config, out, frozen.weights_hash + task.hash)
-    certificate = _write(head, result, task, frozen.weights_hash, args, out)
+    certificate = write_results(head, result, task, frozen.weights_hash, args, out)
     entries = {entry["class"]: entry for entry in certificate["classes"]}
     return {
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
@@ -190,14 +191,15 @@ def _train(
     head: Head, logits: Tensor, labels: list[int], config: LyapunovConfig, out: Path, subject: str
 ) -> TrainResult:
     """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an interruption."""
+    from graphkeel.cli import certify_store as store
     from graphkeel.lyapunov import ask_portfolio, train
 
-    fingerprint = _fingerprint(config, labels, subject)
+    fingerprint = store.fingerprint(config, labels, subject)
     stored = out / "training-state.safetensors"
     stderr = console(stderr=True)
 
     def keep(log: RoundLog, state: TrainState) -> None:
-        _save_state(stored, state, fingerprint)
+        store.save_state(stored, state, fingerprint)
         proved = log.verdicts.count("proved")
         stderr.print(
             f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
@@ -206,85 +208,10 @@ def _train(
             style="dim",
         )
 
-    resume = _load_state(stored, fingerprint)
+    resume = store.load_state(stored, fingerprint)
     result = train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
     stored.unlink(missing_ok=True)
     return result
-
-
-def _fingerprint(config: LyapunovConfig, labels: list[int], subject: str) -> str:
-    import hashlib
-    import json
-
-    told = {**config.resolved().as_dict(), "seconds": 0.0, "labels": labels, "subject": subject}
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-
-
-def _save_state(path: Path, state: TrainState, fingerprint: str) -> None:
-    import json
-
-    from safetensors.torch import save_file
-
-    log = json.dumps([entry.as_dict() for entry in state.log])
-    part = path.with_suffix(".part")  # never leave half a file behind
-    save_file({k: v.contiguous() for k, v in state.tensors.items()}, part, {"fingerprint": fingerprint, "log": log})
-    part.replace(path)
-
-
-def _load_state(path: Path, fingerprint: str) -> TrainState | None:
-    import json
-
-    from safetensors import SafetensorError, safe_open
-
-    from graphkeel.lyapunov import RoundLog, TrainState
-
-    if not path.exists():
-        return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
-            if told.get("fingerprint") != fingerprint:
-                return None  # of another task or configuration
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        return TrainState(tensors, tuple(RoundLog(**entry) for entry in json.loads(told["log"])))
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError):
-        return None
-
-
-def _write(
-    head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
-) -> dict[str, Any]:
-    """certificate.json, controllers.safetensors and training.json; returns the certificate."""
-    import json
-
-    import torch
-    from safetensors.torch import save_file
-
-    from graphkeel.certificate import write_certificate
-    from graphkeel.lyapunov import anchor_of, certificate_of
-
-    provenance = {
-        "dataset": args.dataset,
-        "split": args.split,
-        "features": args.features,
-        "model": args.model,
-        "model_sha256": weights,
-        "head_gap": head.model_gap,
-        "seed": args.seed,
-        "seconds": result.seconds,
-        "torch": torch.__version__,
-    }
-    certificate = certificate_of(head, result, provenance=provenance, data_sha256=task.hash)
-    write_certificate(certificate, out / "certificate.json")
-    tensors = {}
-    for outcome in result.outcomes:
-        tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
-        for part, weights_of in (("f", outcome.control), ("V", outcome.function)):
-            tensors |= {f"{outcome.label}.{part}.{name}": t for name, t in weights_of.tensors().items()}
-    save_file({k: v.contiguous() for k, v in tensors.items()}, out / "controllers.safetensors", {"form": args.form})
-    log = {"config": result.config.as_dict(), "stopped": result.stopped, "rounds": [e.as_dict() for e in result.log]}
-    (out / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-    return certificate
 
 
 # ---- what the reader sees
@@ -307,6 +234,8 @@ def _show(payload: dict[str, Any]) -> None:
     screen.print(table)
     for sentence in _sentences(payload["classes"]):
         screen.print(sentence, style="dim")
+    if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
+        screen.print("The head does not reach every target Y; try another --shift (say -0.5) or --strength.")
     where = f"; certificate: {payload['certificate']}" if payload["certificate"] else ""
     screen.print(f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}")
 
@@ -318,6 +247,10 @@ _SEARCHED = {"positivity": "V>0", "decrease": "ΔV<0", "invariance": "F(D)⊆D",
 
 def _coloured(text: str, verdict: str) -> str:
     return f"[{_COLOURS[verdict]}]{text}[/]"
+
+
+def _missed(row: dict[str, Any]) -> bool:
+    return bool(row.get("conditions", {}).get("representative") == "refuted")
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
