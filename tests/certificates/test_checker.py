@@ -246,6 +246,53 @@ def test_random_weight_changes_with_fresh_hashes(good: dict[str, Any]) -> None:
     assert refusals >= 40  # the rest are changes of zero's sign and the like, which change no claim
 
 
+STRANGE = [None, True, -1, 0, 3, 1e308, 10**400, "", "x", [], {}, [1, 2], {"a": 1}, [[]], -0.0]
+
+
+def nodes_of(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values but the whole."""
+    if isinstance(content, dict):
+        inner = [p for key in sorted(content) for p in nodes_of(content[key], (*path, key))]
+    elif isinstance(content, list):
+        inner = [p for i, value in enumerate(content) for p in nodes_of(value, (*path, i))]
+    else:
+        inner = []
+    return [*([path] if path else []), *inner]
+
+
+def test_strange_values_with_fresh_hashes_end_in_a_refusal_or_an_error(good: dict[str, Any]) -> None:
+    """No value of the wrong kind anywhere may end in a traceback."""
+    rng = np.random.default_rng(3)
+    paths = nodes_of(good)
+    for _ in range(300):
+        content = copy.deepcopy(good)
+        *parents, key = paths[int(rng.integers(len(paths)))]
+        place: Any = content
+        for step in parents:
+            place = place[step]
+        strange = STRANGE[int(rng.integers(len(STRANGE)))]
+        if strange == place[key]:
+            continue
+        place[key] = strange
+        try:
+            content = resealed(content)
+        except (KeyError, TypeError, AttributeError):
+            content = sealed(content)
+        try:
+            check_content(content)
+        except (Refused, CertificateError):
+            continue
+        # What is left is no statement: remarks, the shape of an empty array, hashes that were formed anew.
+        remarks = {"provenance", "seconds", "nodes", "reason", "engine", "form", "data", "class", "shape", "hashes"}
+        assert remarks & {*parents, key}, (parents, key)
+
+
+def test_deep_nesting_is_an_error(good: dict[str, Any], tmp_path: Path) -> None:
+    raw = canonical({**good, "provenance": 0}).replace(b'"provenance": 0', b'"provenance": ' + b"[" * 700 + b"]" * 700)
+    (tmp_path / "c.json").write_bytes(raw)
+    assert refused(tmp_path / "c.json")
+
+
 # ---- refutations ------------------------------------------------------------------------------------------
 
 

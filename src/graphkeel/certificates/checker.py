@@ -74,6 +74,9 @@ def check_certificate(path: str | Path) -> CheckResult:
         classes = _check_statements(content)
     except Refused as refusal:
         return CheckResult(False, str(refusal), time.perf_counter() - start)
+    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
+        # The readers name what is wrong; this is for what they did not foresee in a file from a stranger.
+        raise CertificateError("the certificate is malformed", got=f"{type(error).__name__}: {error}"[:200]) from error
     leaves = sum(entry["leaves"] for entry in classes)
     reason = f"everything stated about {len(classes)} class(es) holds, {leaves} leaves re-proved"
     return CheckResult(True, reason, time.perf_counter() - start, tuple(classes))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphkeel.errors import CertificateError
 
 MAX_BYTES = 2**30
-_DTYPES = {"<f8": np.float64, "<f4": np.float32}
+_DTYPES = ("<f8", "<f4")
 
 
 def encode_array(values: Any) -> dict[str, Any]:
@@ -62,7 +62,10 @@ def decode_bytes(text: Any, where: str) -> bytes:
 
 def canonical(content: Any) -> bytes:
     """The one text of a JSON value: sorted keys, one space of indent, ASCII, no NaN."""
-    text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+    try:
+        text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+    except RecursionError as error:
+        raise CertificateError("a certificate is not nested that deeply", got="too many levels") from error
     return text.encode("ascii") + b"\n"
 
 
