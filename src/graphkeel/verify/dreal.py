@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.verify.confirm import nearest_confirmed
+from graphkeel.verify.in_turn import decide_in_turn
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
@@ -41,13 +42,12 @@ class DrealVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
-        budget, start = budget or Budget(), time.perf_counter()
         against = self.supports(problem)
-        reports = []
-        for condition in conditions:
-            left = budget.seconds - (time.perf_counter() - start)
-            reports.append(self._condition(problem, condition, max(left, 0.1), against))
-        return VerifyReport(tuple(reports), time.perf_counter() - start)
+
+        def decide(condition: str, seconds: float) -> ConditionReport:
+            return self._condition(problem, condition, seconds, against)
+
+        return decide_in_turn(conditions, budget, decide)
 
     def _condition(self, problem: Problem, condition: str, seconds: float, against: str | None) -> ConditionReport:
         if against is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from graphkeel._optional import available, require
 from graphkeel.verify.bigm import Chain, Plain, bounded, condition_error, lyapunov_after, output_range
 from graphkeel.verify.confirm import nearest_confirmed
+from graphkeel.verify.in_turn import decide_in_turn
 from graphkeel.verify.problem import CONDITIONS, Array, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
@@ -59,12 +60,12 @@ class MilpVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
-        budget, start = budget or Budget(), time.perf_counter()
-        reports = []
-        for condition in conditions:
-            left = budget.seconds - (time.perf_counter() - start)
-            reports.append(self._condition(problem, condition, max(left, 0.1), budget.threads))
-        return VerifyReport(tuple(reports), time.perf_counter() - start)
+        threads = (budget or Budget()).threads
+
+        def decide(condition: str, seconds: float) -> ConditionReport:
+            return self._condition(problem, condition, seconds, threads)
+
+        return decide_in_turn(conditions, budget, decide)
 
     def _condition(self, problem: Problem, condition: str, seconds: float, threads: int) -> ConditionReport:
         start = time.perf_counter()
@@ -256,7 +257,7 @@ def _stop_when_decided(highspy: Any, solver: Any) -> None:
 
     def decided(event: Any) -> None:
         bound, best = event.data_out.mip_dual_bound, event.data_out.mip_primal_bound
-        if bound < -100 * TOLERANCE or (np.isfinite(best) and best > 100 * TOLERANCE):
+        if bound < -100 * TOLERANCE or (np.isfinite(best) and best > TOLERANCE):
             event.interrupt()
 
     solver.cbMipInterrupt += decided

@@ -17,6 +17,7 @@ import numpy as np
 
 from graphkeel._optional import available, require
 from graphkeel.verify.confirm import nearest_confirmed
+from graphkeel.verify.in_turn import decide_in_turn
 from graphkeel.verify.problem import CONDITIONS, Affine, Array, Network, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
@@ -34,12 +35,10 @@ class SmtVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
-        budget, start = budget or Budget(), time.perf_counter()
-        reports = []
-        for condition in conditions:
-            left = budget.seconds - (time.perf_counter() - start)
-            reports.append(self._condition(problem, condition, max(left, 0.1)))
-        return VerifyReport(tuple(reports), time.perf_counter() - start)
+        def decide(condition: str, seconds: float) -> ConditionReport:
+            return self._condition(problem, condition, seconds)
+
+        return decide_in_turn(conditions, budget, decide)
 
     def _condition(self, problem: Problem, condition: str, seconds: float) -> ConditionReport:
         start = time.perf_counter()
