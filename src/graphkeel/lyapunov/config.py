@@ -30,7 +30,8 @@ class LyapunovConfig:
         contraction: the factor that training aims at, below ρ by a margin that rounding and search can live on.
         rounds, steps: of Algorithm 1, and of Adam within a round.
         falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if there are none.
-        seconds: the whole training's budget; verify_seconds: of one class's proof in one round.
+        seconds: the whole training's budget; verify_seconds: of one class's first proof, doubled
+            after each that ran out of time.
     """
 
     form: str = "anchored"

@@ -96,6 +96,7 @@ class _Inquiry:
         self.reports: dict[int, VerifyReport] = {}
         self.problems: dict[int, Problem] = {}
         self.seconds = [0.0] * len(batch.classes)
+        self.patience = [batch.config.verify_seconds] * len(batch.classes)
         self.started = time.monotonic()
 
     def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
@@ -112,13 +113,14 @@ class _Inquiry:
         found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
         if not found and any(c.verdict is Verdict.UNKNOWN for c in goals):
-            self.batch.tighten(k)  # neither a proof nor anything to learn from: make the question easier
+            self.batch.tighten(k)  # neither a proof nor anything to learn from: an easier question, and more time
+            self.patience[k] *= 2
         return confirmed, len(found) - confirmed
 
     def _asked(self, k: int, complete: bool) -> VerifyReport:
         started = time.monotonic()
         left = max(self.deadline - started, 0.5)
-        seconds = min(self.batch.config.verify_seconds, left)
+        seconds = min(self.patience[k], left)
         report = self.ask(self.problems[k], seconds=seconds, complete=complete)
         self.seconds[k] += time.monotonic() - started
         return report
