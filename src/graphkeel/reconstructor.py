@@ -18,7 +18,7 @@ from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, grid
 from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision, decide
 from graphkeel.reconstruct.judges import choose_judge
-from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.proofs import proved_anchors
 from graphkeel.reconstruct.scene import Scene
 from graphkeel.reconstruct.storage import load_folder, save_folder
@@ -102,7 +102,7 @@ class Reconstructor:
             frozen, task.x, task.edge_index, model_kwargs=model_kwargs, controller=classical, seed=self.seed
         )
         self._trained_on = task.train_mask
-        self._start = _labels(task, task.train_mask), _labels(task, task.val_mask)
+        self._start = tuple(known_labels(task, mask.nonzero().flatten()) for mask in (task.train_mask, task.val_mask))
         self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
         self.certificate_: dict[str, Any] | None = None
         if self.controller == "neural":
@@ -264,8 +264,3 @@ def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconst
 
 def _parameters() -> list[str]:
     return [name for name in inspect.signature(Reconstructor.__init__).parameters if name != "self"]
-
-
-def _labels(task: GraphTask, mask: Tensor) -> Labels:
-    nodes = mask.nonzero().flatten()
-    return Labels(nodes, task.y[nodes], task.n_classes)

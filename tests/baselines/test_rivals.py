@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphkeel.baselines import RIVALS
+from graphkeel.baselines import get_baseline
 from graphkeel.baselines.correct_and_smooth import correct
 from graphkeel.baselines.embeddings import Embedding, classified_embedding
 from graphkeel.baselines.lame import neighbour_affinity, pulled_together
@@ -17,11 +17,22 @@ from graphkeel.models import build_model
 from graphkeel.reconstruct import Labels, Propagator
 
 
+@pytest.mark.parametrize("name", ["t3a", "cs", "smooth", "lame", "lp"])
+def test_every_rival_scores_every_node(make_task, name):
+    task = make_task()
+    torch.manual_seed(0)
+    frozen = FrozenModel(build_model("sgc", 2, 2))
+    result = get_baseline(name).fit_predict(frozen, task, torch.tensor([0, 5]), torch.tensor([1, 4]), 0)
+    assert result.scores.shape == (6, 2)
+    assert torch.isfinite(result.scores).all()
+    assert result.features is None
+
+
 def test_label_propagation_gives_a_path_to_its_nearer_end(make_task):
     task = make_task()
     frozen = FrozenModel(lambda x, edge_index: torch.zeros(len(x), 2))
     ends = torch.tensor([0, 5])
-    result = RIVALS["lp"].fit_predict(frozen, task, ends, torch.tensor([1, 4]), 0)
+    result = get_baseline("lp").fit_predict(frozen, task, ends, torch.tensor([1, 4]), 0)
     assert result.scores.argmax(dim=1).tolist() == [0, 0, 0, 1, 1, 1]
 
 
@@ -29,7 +40,7 @@ def test_smoothing_outvotes_a_model_that_is_wrong_at_one_node(make_task):
     task = make_task()
     beliefs = torch.tensor([[3.0, 0.0], [0.0, 0.5], [3.0, 0.0], [0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
     frozen = FrozenModel(lambda x, edge_index: beliefs)
-    result = RIVALS["smooth"].fit_predict(frozen, task, torch.tensor([0, 2]), torch.tensor([4]), 0)
+    result = get_baseline("smooth").fit_predict(frozen, task, torch.tensor([0, 2]), torch.tensor([4]), 0)
     assert result.scores.argmax(dim=1)[1] == 0
 
 

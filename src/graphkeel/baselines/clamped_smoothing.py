@@ -9,7 +9,8 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult, known_labels
+from graphkeel.method import MethodResult
+from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
 TELEPORTS = (0.1, 0.05, 0.2)
@@ -18,6 +19,7 @@ STEPS = 50
 
 class ClampedSmoothing:
     name = "smooth"
+    retrains = False
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0

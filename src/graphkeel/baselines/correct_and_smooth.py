@@ -10,8 +10,8 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.method import MethodResult, known_labels
+from graphkeel.method import MethodResult
+from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
 # α of the correcting and of the smoothing step: three published choices and a mild one
@@ -22,6 +22,7 @@ LARGEST_SCALE = 1000.0
 
 class CorrectAndSmooth:
     name = "cs"
+    retrains = False
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0

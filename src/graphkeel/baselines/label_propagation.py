@@ -10,7 +10,8 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult, known_labels
+from graphkeel.method import MethodResult
+from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
 ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
@@ -19,6 +20,7 @@ STEPS = 50
 
 class LabelPropagation:
     name = "lp"
+    retrains = False
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0

@@ -13,7 +13,7 @@ from graphkeel.baselines.embeddings import classified_embedding
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.method import MethodResult
 from graphkeel.reconstruct.propagation import Propagator
 
 NEIGHBOURS = 5
@@ -27,6 +27,7 @@ class LAME:
     """With the published affinity (nearest neighbours in the embedding), or the graph's own edges."""
 
     name = "lame"
+    retrains = False
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0

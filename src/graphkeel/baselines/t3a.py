@@ -11,13 +11,14 @@ from graphkeel.baselines.embeddings import Embedding, classified_embedding
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.method import MethodResult
 
 SUPPORTS = (None, 1, 5, 20, 50, 100)  # embeddings kept per class; None keeps all
 
 
 class T3A:
     name = "t3a"
+    retrains = False
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from graphkeel.data import GraphTask
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.method import MethodResult
 
 Setting = dict[str, Any]
 

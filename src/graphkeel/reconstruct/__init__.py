@@ -6,9 +6,8 @@ from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, Diffuse,
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.guard import GuardDecision, Score, decide, mcnemar
 from graphkeel.reconstruct.judges import CrossFitJudge, ValidationJudge, choose_judge
-from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.method import Method, MethodResult
-from graphkeel.reconstruct.methods import get_method, methods
+from graphkeel.reconstruct.labels import Labels, known_labels
+from graphkeel.reconstruct.methods import METHODS, get_method
 from graphkeel.reconstruct.propagation import Propagator
 from graphkeel.reconstruct.prototype import Posteriors, Prototype
 from graphkeel.reconstruct.replace import replace
@@ -16,6 +15,7 @@ from graphkeel.reconstruct.scene import Scene
 
 __all__ = [
     "GRIDS",
+    "METHODS",
     "Anchors",
     "Builder",
     "Candidate",
@@ -24,8 +24,6 @@ __all__ = [
     "Diffusion",
     "GuardDecision",
     "Labels",
-    "Method",
-    "MethodResult",
     "Posteriors",
     "Propagator",
     "Prototype",
@@ -37,8 +35,8 @@ __all__ = [
     "decide",
     "diffuse",
     "get_method",
+    "known_labels",
     "mcnemar",
-    "methods",
     "replace",
     "solve_anchors",
 ]

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphkeel.data import GraphTask
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -45,3 +47,8 @@ class Labels:
         merged = dict(zip(self.nodes.tolist(), self.classes.tolist(), strict=True))
         merged.update(zip(nodes.tolist(), classes.tolist(), strict=True))
         return Labels(torch.tensor(list(merged)), torch.tensor(list(merged.values())), self.n_classes)
+
+
+def known_labels(task: GraphTask, nodes: Tensor) -> Labels:
+    """The labels of these nodes."""
+    return Labels(nodes, task.y[nodes], task.n_classes)
