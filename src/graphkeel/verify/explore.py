@@ -196,7 +196,6 @@ def _source_digest() -> str:
 def _compile(digest: str) -> Any:
     """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches this one file."""
 
-    @njit(cache=True, **OPTIONS)  # type: ignore[untyped-decorator]
     def explore(
         net: Net,
         lens: Lens,
@@ -246,7 +245,10 @@ def _compile(digest: str) -> Any:
             counts[OPEN] += 1
         return FINISHED
 
-    return explore
+    try:
+        return njit(cache=True, **OPTIONS)(explore)
+    except RuntimeError:  # nowhere to write a cache: compile in every process
+        return njit(**OPTIONS)(explore)
 
 
 explore = _compile(_source_digest())
