@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numba import njit
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
@@ -229,18 +231,29 @@ class _Draw:
         mixed[tile.edge_rows, tile.edge_columns] += 1 - self.alpha
         return mixed
 
-    def steepness(self, noise: Tensor, probabilities: Tensor) -> Tensor:
-        """Derivative of the relaxed sample by the probability; zero where that is clamped.
 
-        With odds o = u/(1−u) · p/(1−p), the relaxed sample is o^(1/T) / (1 + o^(1/T)).
-        """
-        inside = (probabilities >= EPSILON) & (probabilities <= 1 - EPSILON)
-        clamped = probabilities.clamp(EPSILON, 1 - EPSILON)
-        variance = clamped * (1 - clamped)
-        odds = noise * clamped / ((1 - noise) * (1 - clamped))
-        if self.temperature != 1.0:
-            odds.pow_(1 / self.temperature)
-        return odds.div_((1 + odds).square_()).div_(variance).mul_(inside).div_(self.temperature)
+@njit(cache=True, fastmath=True, nogil=True)
+def times_steepness(
+    slopes: NDArray[Any], noise: NDArray[Any], probabilities: NDArray[Any], temperature: float, epsilon: float
+) -> None:  # pragma: no cover - compiled
+    """Multiply slopes, in place, by the derivative of the relaxed sample by its probability.
+
+    With odds o = (u/(1−u) · p/(1−p))^(1/T) the relaxed sample is o/(1+o), and its derivative o/(1+o)² / (T p (1−p));
+    zero where p is clamped. One pass over a tile instead of a dozen.
+    """
+    one = slopes.dtype.type(1.0)
+    low, high = slopes.dtype.type(epsilon), slopes.dtype.type(1.0 - epsilon)
+    for i in range(slopes.shape[0]):
+        for j in range(slopes.shape[1]):
+            u, p = noise[i, j], probabilities[i, j]
+            q = min(max(p, low), high)
+            if temperature == 1.0:
+                spread = u * q + (one - u) * (one - q)
+                steep = u * (one - u) / (spread * spread)
+            else:
+                odds = (u * q / ((one - u) * (one - q))) ** (1.0 / temperature)
+                steep = odds / ((one + odds) * (one + odds)) / (temperature * q * (one - q))
+            slopes[i, j] *= steep if q == p else slopes.dtype.type(0.0)
 
 
 class _Sample(torch.autograd.Function):
@@ -274,8 +287,10 @@ class _Sample(torch.autograd.Function):
         by_peak = 0.0
         for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
-            steep = draw.steepness(tile.uniforms(draw.seed, hidden.dtype), draw.probabilities(tile, logits, peak))
-            slope = tile.upper((left[tile.rows] @ right[tile.columns].T).mul_(steep).mul_(draw.alpha / peak))
+            slope = (left[tile.rows] @ right[tile.columns].T).mul_(draw.alpha / peak)
+            noise, probabilities = tile.uniforms(draw.seed, hidden.dtype), draw.probabilities(tile, logits, peak)
+            times_steepness(slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON)
+            tile.upper(slope)
             by_peak -= float((slope * logits).sum(dtype=torch.float64) / peak)
             slope.add_(tile.upper(_tile_slope(tile, logits, draw.tiles)), alpha=loss_weight)
             _add_products(gradient, hidden, tile, slope)
