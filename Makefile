@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format bench clean
+.PHONY: setup demo test test-slow lint format bench bench-verify clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,7 @@ $(STAMP): pyproject.toml constraints/cpu.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints/cpu.txt torch
 	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]'
+	$(BIN)/python -c 'from graphkeel.verify.branch import warm_up; warm_up()'  # compile the engine once
 	touch $@
 
 demo: setup
@@ -35,6 +36,9 @@ format: setup
 
 bench: setup
 	$(BIN)/python benchmarks/bench_data.py
+
+bench-verify: setup
+	$(BIN)/python benchmarks/bench_verify.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""The contract of everything that `keel run` and `keel table` can compare: ours, the rivals, the retraining references."""
+"""The contract of everything that `keel run` and `keel table` compare: ours, the rivals, the retraining references."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ class Network:
         layers = tuple(self.layers)
         if not layers:
             raise ProblemError("a network needs at least one layer", got="none")
-        for i, (a, b) in enumerate(zip(layers, layers[1:], strict=False)):
+        for i, (a, b) in enumerate(pairwise(layers)):
             if a.n_out != b.n_in:
                 raise ProblemError(
                     f"layer {i} and layer {i + 1} of a network do not fit together",
@@ -156,9 +157,7 @@ class Problem:
                 got=f"R^{self.closed_loop.n_in} to R^{self.closed_loop.n_out}",
             )
         if self.lyapunov.n_in != n or self.lyapunov.n_out != 1:
-            raise ProblemError(
-                f"V must map R^{n} to R", got=f"R^{self.lyapunov.n_in} to R^{self.lyapunov.n_out}"
-            )
+            raise ProblemError(f"V must map R^{n} to R", got=f"R^{self.lyapunov.n_in} to R^{self.lyapunov.n_out}")
         if self.upper.shape != (n,) or self.equilibrium.shape != (n,):
             raise ProblemError(
                 "lower, upper and equilibrium must have the same length",
@@ -166,9 +165,7 @@ class Problem:
             )
         if (self.lower >= self.upper).any():
             axis = int(np.argmax(self.lower >= self.upper))
-            raise ProblemError(
-                f"the box is empty along axis {axis}", got=f"[{self.lower[axis]}, {self.upper[axis]}]"
-            )
+            raise ProblemError(f"the box is empty along axis {axis}", got=f"[{self.lower[axis]}, {self.upper[axis]}]")
         self._check_numbers()
 
     def _check_numbers(self) -> None:
