@@ -20,7 +20,7 @@ SHARPER = 4
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: ten times the largest logit) at the labelled nodes of one class, or of all."""
+    """Anchors of strength m (None: the scene's typical one) at the labelled nodes of one class, or of all."""
 
     strength: float | None = None
     only: int | None = None
