@@ -110,7 +110,8 @@ def _row(
         else:
             total = total + Dyadic.of(last.weight[0])
             total_error = _sum_up(total_error, last.weight_error[0])
-    rounded, rounding = _nearest(total)
+    some = linear is not None or len(branches) < len(networks)
+    rounded, rounding = _nearest(total) if some else (np.zeros(n), np.zeros(n))
     constant = offset.numerator / offset.denominator
     error = up(offset_error + abs(offset - Fraction(constant)))
     errors = _sum_up(total_error, rounding)
