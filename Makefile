@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format bench bench-verify clean
+.PHONY: setup demo test test-slow lint format bench bench-verify tables clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,10 @@ bench: setup
 
 bench-verify: setup
 	$(BIN)/python benchmarks/bench_verify.py
+
+tables: setup
+	$(BIN)/keel table 1 --out runs/tables
+	$(BIN)/keel table 3 --out runs/tables
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -13,7 +13,19 @@ from graphkeel import __version__
 from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED
 from graphkeel.errors import KeelError
 
-COMMANDS = ("demo", "run", "feedback", "certify", "check", "verify", "export", "doctor")
+COMMANDS = (
+    "demo",
+    "run",
+    "feedback",
+    "certify",
+    "check",
+    "verify",
+    "export",
+    "table",
+    "figure",
+    "report",
+    "doctor",
+)
 
 DESCRIPTION = """\
 graphkeel keeps a trained graph neural network upright under distribution shift, without retraining it.
