@@ -269,9 +269,8 @@ class _Sample(torch.autograd.Function):
             logits = hidden[tile.rows] @ hidden[tile.columns].T
             total += _tile_loss(tile, logits, draw.tiles)
             probabilities = draw.probabilities(tile, logits, peak).clamp_(EPSILON, 1 - EPSILON)
-            # The relaxed sample exceeds one half exactly where noise + probability exceed one.
-            drawn = probabilities.add_(tile.uniforms(draw.seed, hidden.dtype)) > 1
-            draw.keep(tile, tile.upper(drawn))
+            # The relaxed sample exceeds one half where p > 1 − u, and 1 − u is exact in floating point.
+            draw.keep(tile, tile.upper(probabilities > 1 - tile.uniforms(draw.seed, hidden.dtype)))
         draw.close(hidden.dtype)
         ctx.draw = draw
         ctx.save_for_backward(hidden, peak)
