@@ -10,7 +10,7 @@ from graphkeel.errors import ConfigError
 from graphkeel.frozen import FrozenModel
 from graphkeel.head import extract_head
 from graphkeel.reconstruct import Scene, solve_anchors
-from graphkeel.reconstruct.anchors import FieldResponse, plant_of
+from graphkeel.reconstruct.anchors import FieldResponse, blendable_anchors, plant_of
 
 
 def test_affine_anchors_by_hand():
@@ -31,7 +31,7 @@ def test_every_affine_anchor_is_answered_with_its_class(controller):
 
 def test_a_gcn_is_linear_between_its_anchors():
     head = extract_head(gcn(), 20)
-    anchors = solve_anchors(head, 5.0)
+    anchors = blendable_anchors(head, 5.0)
     torch.manual_seed(1)
     mixture = torch.rand(50, 3).softmax(dim=1)
     blended = head((mixture @ anchors.features).double())
@@ -43,6 +43,14 @@ def test_the_residual_is_what_the_head_says():
     anchors = solve_anchors(head, 5.0)
     gaps = (head(anchors.features.double()) - 5.0 * torch.eye(3, dtype=torch.float64)).norm(dim=1)
     assert anchors.residuals == pytest.approx(gaps.tolist())
+
+
+def test_of_two_kinds_of_anchors_the_more_faithful_are_taken():
+    torch.manual_seed(0)
+    x, edges = torch.randn(30, 20), torch.randint(30, (2, 60))
+    scene = Scene(FrozenModel(gcn()), x, edges)
+    options = (blendable_anchors(scene.plant, 2.0), solve_anchors(scene.plant, 2.0))
+    assert scene.faithfulness(scene.anchors(2.0)) == max(scene.faithfulness(option) for option in options)
 
 
 def test_a_callable_without_layers_still_has_anchors():

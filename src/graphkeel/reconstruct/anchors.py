@@ -44,12 +44,11 @@ class Anchors:
 def solve_anchors(plant: Plant, strength: float, controller: str | Controller = "deadbeat") -> Anchors:
     """Ask a controller for the anchor of every class.
 
-    `deadbeat` is the closed form: the least-norm solution for an affine head, `blendable_anchors` for a head with
-    one hidden layer; any other head gets Levenberg–Marquardt steps.
+    `deadbeat` is the closed form: the least-norm solution for an affine head; any other head gets
+    Levenberg–Marquardt steps.
     """
     if controller == "deadbeat" and len(plant.layers) != 1:
-        solve = blendable_anchors if _hidden_is_free(plant.layers) else searched_anchors
-        return solve(plant, strength)
+        return searched_anchors(plant, strength)
     found = named_controller(controller) if isinstance(controller, str) else controller
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
@@ -115,7 +114,7 @@ def _jacobians(plant: Plant, x: Tensor) -> Tensor:
     return torch.stack(parts, dim=1)
 
 
-def _hidden_is_free(layers: Layers) -> bool:
+def hidden_is_free(layers: Layers) -> bool:
     """One hidden layer, each of whose pre-activations some feature reaches."""
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
 

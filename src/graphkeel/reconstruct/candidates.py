@@ -15,8 +15,6 @@ from graphkeel.reconstruct.prototype import Posteriors, Prototype
 from graphkeel.reconstruct.replace import replace
 from graphkeel.reconstruct.scene import Scene
 
-SHARPER = 4
-
 
 @dataclass(frozen=True)
 class Replace:
@@ -113,8 +111,4 @@ class Builder:
         return replace(self.scene.x, self.labels, self.scene.anchors(strength).features, only)
 
     def _blend(self, posteriors: list[Tensor]) -> Tensor:
-        posterior = torch.stack(posteriors).mean(dim=0)
-        if len(self.scene.plant.layers) != 1:
-            # Only an affine head answers a mixture with the mixture of its answers; others like it clear-cut.
-            posterior = posterior**SHARPER / (posterior**SHARPER).sum(dim=1, keepdim=True).clamp_min(1e-30)
-        return posterior @ self.scene.anchors().features
+        return self.scene.blend(torch.stack(posteriors).mean(dim=0))

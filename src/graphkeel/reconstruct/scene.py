@@ -10,10 +10,11 @@ from torch import Tensor
 
 from graphkeel.control import Controller, Plant
 from graphkeel.frozen import FrozenModel
-from graphkeel.reconstruct.anchors import Anchors, plant_of, solve_anchors
+from graphkeel.reconstruct.anchors import Anchors, blendable_anchors, hidden_is_free, plant_of, solve_anchors
 from graphkeel.reconstruct.propagation import Propagator
 
 STRONG = 10.0
+SHARPER = 4
 WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW principal directions
 
 
@@ -91,8 +92,31 @@ class Scene:
         """The class anchors; by default with the typical strength."""
         wanted = self.typical_strength if strength is None else strength
         if wanted not in self._anchors:
-            self._anchors[wanted] = solve_anchors(self.plant, wanted, self.controller)
+            self._anchors[wanted] = self._solve(wanted)
         return self._anchors[wanted]
+
+    def blend(self, posterior: Tensor) -> Tensor:
+        """Σ_c p_v(c)·h*_c for every node."""
+        return self._blend(posterior, self.anchors())
+
+    def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
+        if len(self.plant.layers) != 1:
+            # Only an affine head answers a mixture with the mixture of its answers; others like it clear-cut.
+            sharp = posterior**SHARPER
+            posterior = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        return posterior @ anchors.features
+
+    def _solve(self, strength: float) -> Anchors:
+        """Where there are two ways to the anchors, those with which the model best repeats what it already says."""
+        found = solve_anchors(self.plant, strength, self.controller)
+        if self.controller != "deadbeat" or not hidden_is_free(self.plant.layers):
+            return found
+        return max((found, blendable_anchors(self.plant, strength)), key=self.faithfulness)
+
+    def faithfulness(self, anchors: Anchors) -> float:
+        """Share of nodes whose class the model repeats when its own beliefs are written with these anchors."""
+        repeated = self.ask(self._blend(self.beliefs, anchors)).argmax(dim=1)
+        return float((repeated == self.beliefs.argmax(dim=1)).float().mean())
 
     def adopt(self, anchors: Anchors) -> None:
         """Use these anchors wherever typical ones are asked for."""
