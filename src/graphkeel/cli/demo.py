@@ -96,12 +96,10 @@ def draw(results: dict[str, RunResult], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout="constrained")
     first = next(iter(results.values()))
     splits = [row["seed"] for row in first.rows]
-    axes.plot(
-        splits, [row["base"] for row in first.rows], "o", color="#888888", label="untouched frozen model", zorder=3
-    )
+    axes.plot(splits, [row["base"] for row in first.rows], "o", color="#888888", label="untouched", zorder=3)
     for (title, result), colour in zip(results.items(), colours, strict=True):
         ours = [row["accuracy"] for row in result.rows]
-        axes.plot(splits, ours, "o", color=colour, label=f"reconstructed, {title}", zorder=3)
+        axes.plot(splits, ours, "o", color=colour, label=title, zorder=3)
         axes.axhline(result.summary()["accuracy_mean"], color=colour, lw=0.8, ls=":")
     top = [max(r.rows[i]["accuracy"] for r in results.values()) for i in range(len(splits))]
     axes.vlines(splits, [row["base"] for row in first.rows], top, color="#cccccc", lw=1.5, zorder=1)
@@ -113,6 +111,6 @@ def draw(results: dict[str, RunResult], path: Path) -> None:
         title="digits: the same weights, before and after",
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
