@@ -3,6 +3,8 @@
   keel table 1                                       every row, ten seeds, all five datasets
   keel table 1 --quick --datasets digits             two seeds, nothing downloaded
   keel table 1 --only auto,t3a,cs --datasets cora,citeseer
+  keel table 1 --only auto,t3a,cs,smooth,lame,lp --labels train+half-val
+  keel table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel table 3 --format md                           the controllers
   keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
 
@@ -44,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="separated by commas (default: the paper's)",
     )
+    parser.add_argument("--labels", default="train", help="labels the rows may use: train, train+half-val, train+val")
+    parser.add_argument("--model", default="sgc", help="the frozen model: sgc (the paper's), gcn, gat, sage or appnp")
+    parser.add_argument("--features", default="auto", help="auto (the paper's protocol), raw, rownorm or pca")
     parser.add_argument(
         "--heavy-seeds",
         type=int,
@@ -70,10 +75,11 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.experiments.plan import needed_cells
     from graphkeel.experiments.provenance import package_versions
     from graphkeel.experiments.render import render
-    from graphkeel.experiments.rows import PAPER_DATASETS, select_rows
+    from graphkeel.experiments.rows import PAPER_DATASETS, select_rows, under
     from graphkeel.experiments.tables import fill_table, verdicts
 
     rows = select_rows(args.table, args.only)
+    rows = under(rows, labels=args.labels, model=args.model, features=args.features)
     datasets = args.datasets or list(PAPER_DATASETS)
     seeds = range(args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds))
     if args.heavy_seeds < 0:

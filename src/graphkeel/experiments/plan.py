@@ -26,10 +26,10 @@ def needed_cells(
 
 def _cell(row: TableRow, dataset: str, seed: int) -> Cell:
     spec = row.spec(dataset)
-    return Cell(row.name, spec, seed, _data_hash(dataset, seed), method_version(spec))
+    return Cell(row.name, spec, seed, _data_hash(dataset, seed, row.features), method_version(spec))
 
 
 @lru_cache(maxsize=4096)
-def _data_hash(dataset: str, seed: int) -> str:
+def _data_hash(dataset: str, seed: int, features: str) -> str:
     """Of the split and its features, in which the rows of a table do not differ."""
-    return TableRow("", "", "", "none").spec(dataset).task(seed).hash
+    return TableRow("", "", "", "none", features=features).spec(dataset).task(seed).hash

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphkeel.errors import ConfigError
@@ -29,6 +30,7 @@ class TableRow:
     method: str
     model: str = "sgc"
     labels: str = "train"
+    features: str = "auto"
     options: dict[str, Any] = field(default_factory=dict)
     paper: str | None = None
     frozen: bool = True
@@ -36,7 +38,12 @@ class TableRow:
 
     def spec(self, dataset: str) -> RunSpec:
         return RunSpec(
-            dataset=dataset, model=self.model, method=self.method, labels=self.labels, method_options=self.options
+            dataset=dataset,
+            model=self.model,
+            method=self.method,
+            labels=self.labels,
+            features=self.features,
+            method_options=self.options,
         )
 
     def seeds(self, dataset: str, asked: int, heavy_seeds: int) -> int:
@@ -104,3 +111,16 @@ def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
     if unknown:
         raise ConfigError(f"table {table} has the rows {', '.join(names)}", got=", ".join(unknown))
     return [row for row in rows if only is None or row.name in only or row is BASE]
+
+
+def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -> list[TableRow]:
+    """The same rows with other labels or another frozen model: conditions for which the paper has no figures."""
+    if (labels, model, features) == (BASE.labels, BASE.model, BASE.features):
+        return list(rows)
+    changed = []
+    for row in rows:
+        untouched = row.name == BASE.name
+        label = f"{model.upper()}, untouched" if untouched else row.label
+        used = BASE.labels if untouched else labels  # the untouched model uses no labels
+        changed.append(replace(row, label=label, labels=used, model=model, features=features, paper=None))
+    return changed

@@ -107,7 +107,7 @@ def _place(
 
 
 def _against_base(row: TableRow, pairs: list[tuple[float, float]]) -> dict[str, Any]:
-    if row is BASE or not pairs:
+    if row.name == BASE.name or not pairs:
         return {}
     ours, theirs = zip(*pairs, strict=True)
     return {"gain": float(np.mean(ours) - np.mean(theirs)), "p_value": paired_p(ours, theirs)}
@@ -126,7 +126,7 @@ def _note(
         return ""
     if published is None:
         return "out of memory in the paper" if row.paper == "kdga" else "no number in the paper"
-    if row is BASE:
+    if row.name == BASE.name:
         return base_note(dataset, mean - published.mean)
     if not pairs:
         return ""
