@@ -1,4 +1,9 @@
 # Every target works alone on a fresh clone: it makes the virtual environment it needs first.
+# Benchmarks and tests find the real datasets here, where they are at hand.
+ifneq ($(wildcard ../shared/data/.),)
+export GRAPHKEEL_DATA ?= $(abspath ../shared/data)
+endif
+
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -35,6 +40,7 @@ format: setup
 	$(BIN)/ruff format .
 
 bench: setup
+	$(BIN)/python benchmarks/bench_reconstruct.py
 	$(BIN)/python benchmarks/bench_data.py
 
 bench-verify: setup
