@@ -1,0 +1,40 @@
+"""README and docs: every command they show exists with those options, and every file they point to is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from graphkeel.cli.main import build_parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands(page: Path) -> list[str]:
+    blocks = re.findall(r"```(?:bash|sh)\n(.*?)```", page.read_text(), flags=re.S)
+    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line.startswith("keel ")]
+
+
+SHOWN = [(page.name, line) for page in PAGES for line in commands(page)]
+
+
+def test_the_pages_show_commands():
+    assert {"README.md"} <= {page for page, _ in SHOWN}
+
+
+@pytest.mark.parametrize(("page", "line"), SHOWN, ids=lambda value: value)
+def test_commands_in_the_pages_exist(page, line):
+    words = shlex.split(line.split(" | ")[0].split(" && ")[0], comments=True)
+    build_parser().parse_args(words[1:])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    local = [target for target in targets if not target.startswith("http")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
