@@ -171,7 +171,8 @@ def main() -> int:
         s for s in collection(full=args.full) if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])
     ]
     console.print(
-        f"{len(specs)} instances, limit {args.own_limit:g} s for ours and {args.limit:g} s for the others, conditions {', '.join(CONDITIONS)}"
+        f"{len(specs)} instances; limits: {args.own_limit:g} s for ours, {args.limit:g} s for the others; "
+        f"conditions {', '.join(CONDITIONS)}"
     )
     rows = run(specs, args.engines, args, Console(stderr=True))
     show(rows, console)
