@@ -12,7 +12,7 @@ from graphkeel.errors import ConfigError
 from graphkeel.experiments.notes import base_note, gain_note, reading_note
 from graphkeel.experiments.plan import needed_cells
 from graphkeel.experiments.render import render
-from graphkeel.experiments.rows import BASE, TABLES, select_rows
+from graphkeel.experiments.rows import BASE, TABLES, select_rows, under
 from graphkeel.experiments.statistics import paired_p, summarise
 from graphkeel.experiments.tables import fill_table, verdicts
 
@@ -134,7 +134,7 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
 
 
 def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
-    monkeypatch.setattr("graphkeel.experiments.plan._data_hash", lambda dataset, seed: f"{dataset}{seed}")
+    monkeypatch.setattr("graphkeel.experiments.plan._data_hash", lambda dataset, seed, features: f"{dataset}{seed}")
     rows = select_rows(1, ["kdga", "auto"])
     cells = needed_cells(rows, ["cora", "pubmed"], range(3), heavy_seeds=1)
     counts = {
@@ -146,3 +146,12 @@ def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
     assert {cell.row for cell in cells[-4:]} == {"kdga"}
     assert cells[0].row == BASE.name
     assert needed_cells(rows, ["pubmed"], range(3), heavy_seeds=0)[-1].row == "auto"
+
+
+def test_other_labels_and_models_change_every_row_but_the_labels_of_the_base():
+    rows = select_rows(1, ["auto", "t3a"])
+    assert under(rows, labels="train", model="sgc", features="auto") == rows
+    base, *others = under(rows, labels="train+half-val", model="gcn", features="rownorm")
+    assert (base.label, base.labels, base.paper) == ("GCN, untouched", "train", None)
+    specs = [row.spec("cora") for row in others]
+    assert {(s.model, s.labels, s.features) for s in specs} == {("gcn", "train+half-val", "rownorm")}
