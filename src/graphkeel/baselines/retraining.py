@@ -15,7 +15,8 @@ def unit_scale(x: Tensor) -> Tensor:
     """Features divided by one number, their mean row length.
 
     Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a GCN with the
-    published learning rates and weight decay hardly moves; the published codes feed rows of about unit size.
+    published learning rates and weight decay hardly moves; the published codes feed rows of about unit size. Chosen on
+    validation nodes (docs/reproducing.md has the figures).
     """
     return x / x.norm(dim=1).mean().clamp_min(1e-12)
 
