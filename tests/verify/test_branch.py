@@ -9,12 +9,12 @@ import pytest
 
 from graphkeel.certificates.checker import _check_proof
 from graphkeel.certificates.schema import loop_of
+from graphkeel.testing.loops import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
 from graphkeel.verify import Budget, Network, Problem, Verdict, engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.exact import violates
 from graphkeel.verify.query import rows_of
 from graphkeel.verify.search import Search
-from problems import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
 
 BUDGET = Budget(seconds=10.0, nodes=200_000)
 EXPECTED = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}

@@ -9,9 +9,9 @@ import numpy as np
 
 from graphkeel.certificates.checker import _check_proof
 from graphkeel.certificates.schema import loop_of
+from graphkeel.testing.loops import ALL, base, stable
 from graphkeel.verify import Affine, Network, Verdict
 from graphkeel.verify.contraction import ContractionVerifier, Gauge, Loop, contraction_factor, gauge_of, outside_radius
-from problems import ALL, base, stable
 
 ENGINE = ContractionVerifier()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from graphkeel.testing.loops import ALL, Known, corner_only, norm_one, plateau, stable
 from graphkeel.verify import Network, Problem, Verdict
 from graphkeel.verify.exact import violates
 from graphkeel.verify.falsify import FalsifyVerifier, admit, climb, find_violation, gradient, margin, starts
-from problems import ALL, Known, corner_only, norm_one, plateau, stable
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)

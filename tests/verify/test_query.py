@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from graphkeel.errors import ProblemError
+from graphkeel.testing.loops import ALL, Known, base, corner_only, stable
 from graphkeel.verify.falsify import margin
 from graphkeel.verify.pack import no_lens, pack, pack_lens, size_of
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.query import Row, compose, rows_of
 from graphkeel.verify.relax import hidden_bounds, value, workspace
-from problems import ALL, Known, base, corner_only, stable
 
 
 def test_the_rows_of_each_condition() -> None:

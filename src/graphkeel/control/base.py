@@ -8,6 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from graphkeel.errors import ConfigError
+
 Layers = tuple[tuple[Tensor, Tensor], ...]  # (weight, bias) in float64, a ReLU between each two
 
 
@@ -53,7 +55,24 @@ class Controller(Protocol):
 
 
 def origin(plant: Plant, start: Tensor | None) -> Tensor:
-    return torch.zeros(plant.n_in, dtype=torch.float64) if start is None else start.detach().double().clone()
+    """The feature to start from, checked; zero where none is given."""
+    if start is None:
+        return torch.zeros(plant.n_in, dtype=torch.float64)
+    return _checked("the start", start, plant.n_in, "feature").clone()
+
+
+def set_point(plant: Plant, target: Tensor) -> Tensor:
+    """The target Y in float64, checked against the plant's outputs."""
+    return _checked("the target", target, plant.n_out, "logit")
+
+
+def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
+    vector = torch.as_tensor(given).detach().double()
+    if vector.shape != (length,):
+        raise ConfigError(f"{what} must have one entry per {unit}, {length}", got=f"shape {tuple(vector.shape)}")
+    if not bool(torch.isfinite(vector).all()):
+        raise ConfigError(f"{what} must be finite", got=vector.tolist())
+    return vector
 
 
 def settle(name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]) -> Regulation:

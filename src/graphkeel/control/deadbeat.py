@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Layers, Plant, Regulation, evaluate, jacobian, origin, settle
+from graphkeel.control.base import Layers, Plant, Regulation, evaluate, jacobian, origin, set_point, settle
 
 STEPS = 100
 RESTARTS = 8
@@ -33,7 +33,7 @@ class Deadbeat:
 
 def solve_anchor(plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution."""
-    target, x = target.double(), origin(plant, start)
+    target, x = set_point(plant, target), origin(plant, start)
     if len(plant.layers) == 1:
         return _least_norm(plant, target, x)
     generator = torch.Generator().manual_seed(seed)

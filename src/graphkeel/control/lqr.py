@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, settle
+from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LQR:
     name: str = "lqr"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), target.double()
+        x, target = origin(plant, start), set_point(plant, target)
         trajectory = [plant(x)]
         for _ in range(self.steps):
             error = target - trajectory[-1]

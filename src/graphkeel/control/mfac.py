@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, origin, settle
+from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
 from graphkeel.errors import ConfigError
 
 CHUNK = 512
@@ -37,7 +37,7 @@ class MFAC:
             raise ConfigError("MFAC's initial Jacobian must be 'probed' or 'blind'", got=repr(self.initial))
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), target.double()
+        x, target = origin(plant, start), set_point(plant, target)
         first = estimate = self._first_estimate(plant, x)
         trajectory = [plant(x)]
         for _ in range(self.steps):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graphkeel.control.base import Plant, Regulation, settle
+from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.errors import ConfigError
 
@@ -63,10 +63,9 @@ class NeuralController:
         self.weights, self.steps, self.tolerance = weights, steps, tolerance
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        target = target.double()
+        target, x = set_point(plant, target), origin(plant, start)
         if not torch.equal(target, self.weights.equilibrium):
             raise ConfigError("a neural controller holds the equilibrium it was trained for", got=target.tolist())
-        x = torch.zeros(plant.n_in, dtype=torch.float64) if start is None else start.double()
         with torch.no_grad():
             trajectory = [plant(x)]
             while len(trajectory) <= self.steps and float((trajectory[-1] - target).norm()) > self.tolerance:

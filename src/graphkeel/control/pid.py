@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, settle
+from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PID:
     name: str = "pid"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), target.double()
+        x, target = origin(plant, start), set_point(plant, target)
         trajectory = [plant(x)]
         error = target - trajectory[0]
         last, before = error, error

@@ -1,8 +1,8 @@
-"""Closed loops with known truth, shared by every engine's tests.
+"""Closed loops with known truth, for every engine's tests.
 
 Each is small enough to be settled by hand. `truth` says what holds over real arithmetic; an engine may answer that or
 `unknown`, never the opposite. Where the truth itself is open (weights known only within bounds that straddle the
-limit) it is None, and only `unknown` is right. `decisive` names the conditions the branch engine must decide.
+limit) it is None, and only `unknown` is right. `decisive` names the conditions that a complete engine has to decide.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 
@@ -18,6 +19,8 @@ HOLDS, FAILS, OPEN = True, False, None
 
 @dataclass(frozen=True)
 class Known:
+    """A problem and, condition by condition, whether it holds (True), fails (False) or is open (None)."""
+
     problem: Problem
     truth: dict[str, bool | None]
     decisive: tuple[str, ...] = field(default=("positivity", "decrease", "invariance"))
@@ -42,16 +45,16 @@ def linear_loop(matrix: Array, centre: Array) -> Network:
     return Network.of(first, (np.hstack([matrix, -matrix]), centre))
 
 
-def with_bumps(loop: Network, rows: Array, offsets: Array, gains: Array) -> Network:
+def with_bumps(loop: Network, rows: ArrayLike, offsets: ArrayLike, gains: ArrayLike) -> Network:
     """Add gains·relu(rows·y + offsets) to a loop with one hidden layer."""
     first, last = loop.layers
     return Network.of(
-        (np.vstack([first.weight, rows]), np.concatenate([first.bias, offsets])),
-        (np.hstack([last.weight, gains]), last.bias),
+        (np.vstack([first.weight, np.asarray(rows)]), np.concatenate([first.bias, np.asarray(offsets)])),
+        (np.hstack([last.weight, np.asarray(gains)]), last.bias),
     )
 
 
-def base(name: str, matrix: object, **changes: object) -> Problem:
+def base(name: str, matrix: ArrayLike, **changes: object) -> Problem:
     weights = np.asarray(matrix, dtype=float)
     centre = np.zeros(weights.shape[0])
     problem = Problem(

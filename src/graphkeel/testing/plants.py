@@ -1,4 +1,4 @@
-"""Small heads with known answers."""
+"""Small heads with known answers: what a controller has to steer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from graphkeel.control.base import Layers, evaluate
+
 
 @dataclass(frozen=True)
 class LayeredPlant:
-    layers: tuple[tuple[Tensor, Tensor], ...]
+    """A ReLU network as (weight, bias) pairs in float64."""
+
+    layers: Layers
 
     @property
     def n_in(self) -> int:
@@ -22,15 +26,13 @@ class LayeredPlant:
         return int(self.layers[-1][0].shape[0])
 
     def __call__(self, x: Tensor) -> Tensor:
-        for i, (weight, bias) in enumerate(self.layers):
-            x = (x if i == 0 else x.relu()) @ weight.T + bias
-        return x
+        return evaluate(self.layers, x)
 
 
 class OpaquePlant:
-    """A smooth head without layers: y = tanh-free, invertible, but not a ReLU network."""
+    """y = x + sin(x)/10: smooth and invertible, but no ReLU network, so it has no layers."""
 
-    layers = ()
+    layers: Layers = ()
     n_in, n_out = 2, 2
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -41,6 +43,12 @@ def affine_plant() -> LayeredPlant:
     """y = (2x₀ + x₂ + 1, x₁ − 1): three features, two logits."""
     weight = torch.tensor([[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
     return LayeredPlant(((weight, torch.tensor([1.0, -1.0], dtype=torch.float64)),))
+
+
+def blind_plant() -> LayeredPlant:
+    """y = (x₀, 0): no feature moves the second logit, so a target off the first axis cannot be reached."""
+    weight = torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    return LayeredPlant(((weight, torch.zeros(2, dtype=torch.float64)),))
 
 
 def random_plant(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0) -> LayeredPlant:

@@ -1,0 +1,85 @@
+"""What a check is: a name, a deed, and a message that says what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from unittest import SkipTest
+
+from graphkeel.errors import KeelError
+
+
+class ConformanceError(KeelError, AssertionError):
+    """A part breaks its contract; the message names the part, the check, what was expected and what came."""
+
+
+class Unmet(Exception):
+    """An expectation that was not met; the check it belongs to adds the names."""
+
+    def __init__(self, expected: str, got: object) -> None:
+        super().__init__(expected)
+        self.expected, self.got = expected, got
+
+
+def expect(condition: bool, expected: str, got: object) -> None:
+    """Raise unless the condition holds. (A plain `assert` would vanish under `python -O`.)"""
+    if not condition:
+        raise Unmet(expected, got)
+
+
+def expect_refusal(call: Callable[[], object], because: str) -> None:
+    """The call must raise a `KeelError`: neither an answer nor somebody else's exception."""
+    try:
+        answer = call()
+    except KeelError:
+        return
+    except Exception as error:
+        raise Unmet(f"a KeelError for {because}", f"{type(error).__name__}: {error}") from error
+    raise Unmet(f"a KeelError for {because}", f"an answer, {type(answer).__name__}")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One named check of one part: call it. It raises `ConformanceError`, or `SkipTest` where it does not apply."""
+
+    part: str
+    name: str
+    deed: Callable[[], None]
+
+    def __call__(self) -> None:
+        try:
+            self.deed()
+        except SkipTest:
+            raise
+        except Unmet as unmet:
+            raise ConformanceError(f"{self._heading}: expected {unmet.expected}", got=unmet.got) from unmet.__cause__
+        except Exception as error:
+            got = f"{type(error).__name__}: {error}"
+            raise ConformanceError(f"{self._heading}: expected no exception", got=got) from error
+
+    @property
+    def _heading(self) -> str:
+        return f"{self.part} does not pass the check {self.name!r}"
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.name}"
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """What a part passed, and which checks did not apply to it and why."""
+
+    passed: tuple[str, ...]
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def run_all(checks: Iterable[Check]) -> Conformance:
+    """Every check in turn; the first that fails ends it with its message."""
+    passed, skipped = [], {}
+    for check in checks:
+        try:
+            check()
+            passed.append(check.name)
+        except SkipTest as reason:
+            skipped[check.name] = str(reason)
+    return Conformance(tuple(passed), skipped)

@@ -1,0 +1,244 @@
+"""The contract of a controller: steers a plant to its target, and tells the truth about how near it came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from unittest import SkipTest
+
+import torch
+from torch import Tensor
+
+from graphkeel.control.base import Controller, Plant, Regulation
+from graphkeel.errors import KeelError
+from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal, run_all
+from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
+from graphkeel.testing.surroundings import global_seed, left_alone
+
+Factory = Callable[[Plant, Tensor], Controller]
+
+REACHABLE: dict[str, dict[str, Plant]] = {
+    "affine": {"by hand": affine_plant(), "20 features": random_plant((20, 7), seed=1)},
+    "relu": {"30-16-4": random_plant((30, 16, 4), seed=5), "8-24-24-3": random_plant((8, 24, 24, 3), seed=1)},
+}
+STRENGTHS = (1.0, 5.0)
+
+
+def check_controller(
+    controller: Controller | type[Controller] | Factory,
+    *,
+    reaches: Collection[str] = ("affine", "relu"),
+    tolerance: float = 1e-3,
+) -> Conformance:
+    """Run every check on a controller.
+
+    Args:
+        controller: the controller, its class, or a function `(plant, target) -> controller` for one that is trained
+            for its plant and target; the function may refuse a plant with a `KeelError`.
+        reaches: the kinds of plants, "affine" and "relu", on which it claims to arrive. On the others it still has to
+            tell the truth.
+        tolerance: how near it has to come, as a part of 1 + ‖Y‖.
+    """
+    return run_all(yield_controller_checks(controller, reaches=reaches, tolerance=tolerance))
+
+
+def yield_controller_checks(
+    controller: Controller | type[Controller] | Factory,
+    *,
+    reaches: Collection[str] = ("affine", "relu"),
+    tolerance: float = 1e-3,
+) -> Iterator[Check]:
+    """The checks one by one, each to be called."""
+    subject = _Subject(controller, tolerance)
+    for kind in reaches:
+        for name, plant in REACHABLE[kind].items():
+            yield subject.check(f"reaches its targets ({kind} plant, {name})", _reaches, plant)
+    for name, plant in _every_plant().items():
+        yield subject.check(f"measures its residual at the shipped feature ({name})", _tells_the_truth, plant)
+    for deed in (
+        _has_the_promised_form,
+        _begins_where_it_is_told,
+        _admits_what_cannot_be_reached,
+        _remembers_nothing,
+        _ignores_the_global_generators,
+        _leaves_its_arguments_alone,
+        _leaves_its_surroundings_alone,
+        _takes_any_precision,
+        _refuses_wrong_targets,
+        _refuses_wrong_starts,
+    ):
+        yield subject.check(deed.__name__.strip("_").replace("_", " "), deed)
+
+
+class _Subject:
+    """The controller under test, made anew for a plant and target where it comes as a function."""
+
+    def __init__(self, given: Controller | type[Controller] | Factory, tolerance: float) -> None:
+        self.given = given() if isinstance(given, type) else given
+        self.tolerance = tolerance
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.given, "name", None) or getattr(self.given, "__name__", type(self.given).__name__))
+
+    def of(self, plant: Plant, target: Tensor) -> Controller:
+        if hasattr(self.given, "regulate"):
+            return self.given  # type: ignore[return-value]
+        try:
+            return self.given(plant, target)
+        except KeelError as refusal:
+            raise SkipTest(f"refused: {refusal}") from refusal
+
+    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        return self.of(plant, target).regulate(plant, target, start)
+
+    def check(self, name: str, deed: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.name, name, partial(deed, self, *arguments))
+
+
+def _every_plant() -> dict[str, Plant]:
+    reachable = {f"{kind}, {name}": plant for kind, plants in REACHABLE.items() for name, plant in plants.items()}
+    return {**reachable, "without layers": OpaquePlant(), "blind to a logit": blind_plant()}
+
+
+def _targets(plant: Plant) -> Iterator[Tensor]:
+    for strength in STRENGTHS:
+        yield from strength * torch.eye(plant.n_out, dtype=torch.float64)
+
+
+def _target(values: tuple[float, ...] = (1.0, 0.0)) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+# ---- arriving, and saying so
+
+
+def _reaches(subject: _Subject, plant: Plant) -> None:
+    for target in _targets(plant):
+        allowed = subject.tolerance * (1.0 + float(target.norm()))
+        residual = subject.regulate(plant, target).residual
+        expect(residual <= allowed, f"a residual of at most {allowed:.1e} for Y = {target.tolist()}", residual)
+
+
+def _tells_the_truth(subject: _Subject, plant: Plant) -> None:
+    for target in _targets(plant):
+        found = subject.regulate(plant, target)
+        expect(bool(torch.isfinite(found.anchor).all()), f"a finite feature for Y = {target.tolist()}", found.anchor)
+        true = float((plant(found.anchor.double()) - target).norm())
+        near = math.isclose(found.residual, true, rel_tol=1e-6, abs_tol=1e-12)
+        expect(near, f"the residual ‖C(h*) − Y‖ = {true:.9g} of the float32 feature handed over", found.residual)
+
+
+def _admits_what_cannot_be_reached(subject: _Subject) -> None:
+    residual = subject.regulate(blind_plant(), _target((0.0, 1.0))).residual
+    expect(residual >= 1.0 - 1e-6, "a residual of at least 1 where no feature moves the logit asked for", residual)
+
+
+def _has_the_promised_form(subject: _Subject) -> None:
+    plant, target = affine_plant(), _target()
+    controller = subject.of(plant, target)
+    found = controller.regulate(plant, target)
+    expect(isinstance(found, Regulation), "a Regulation", type(found).__name__)
+    expect(bool(controller.name) and found.controller == controller.name, "its own name on it", found.controller)
+    shape, kind = tuple(found.anchor.shape), found.anchor.dtype
+    expect(
+        shape == (plant.n_in,) and kind == torch.float32, f"a float32 feature of shape ({plant.n_in},)", (shape, kind)
+    )
+    states = tuple(found.trajectory.shape)
+    expect(states == (found.steps + 1, plant.n_out), "a trajectory of steps + 1 states", (states, found.steps))
+    attached = found.anchor.requires_grad or found.trajectory.requires_grad
+    expect(not attached, "tensors without a gradient history", "one that requires gradients")
+
+
+def _begins_where_it_is_told(subject: _Subject) -> None:
+    plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
+    first = subject.regulate(plant, _target(), start).trajectory[0]
+    there = plant(start.double())
+    expect(torch.allclose(first.double(), there), f"C(start) = {there.tolist()} as the first state", first.tolist())
+
+
+# ---- nothing but the arguments counts, and nothing but the answer changes
+
+
+def _remembers_nothing(subject: _Subject) -> None:
+    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    controller = subject.of(plant, target)
+    first = controller.regulate(plant, target)
+    subject.regulate(affine_plant(), _target())
+    _expect_same(first, controller.regulate(plant, target), "the same answer after another plant")
+
+
+def _ignores_the_global_generators(subject: _Subject) -> None:
+    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    answers = []
+    for seed in (1, 2):
+        with global_seed(seed):
+            answers.append(subject.regulate(plant, target))
+    _expect_same(answers[0], answers[1], "the same answer, to the bit, under any global seed")
+
+
+def _expect_same(first: Regulation, second: Regulation, what: str) -> None:
+    expect(torch.equal(first.anchor, second.anchor), what, f"anchors apart by {(first.anchor - second.anchor).norm()}")
+    expect(first.residual == second.residual, what, f"residuals {first.residual} and {second.residual}")
+
+
+def _leaves_its_arguments_alone(subject: _Subject) -> None:
+    plant = random_plant((30, 16, 4), seed=5)
+    tensors = {"target": torch.eye(4, dtype=torch.float64)[1], "start": torch.ones(30, dtype=torch.float64)}
+    before = [tensor.clone() for tensor in (*tensors.values(), *_weights(plant))]
+    subject.regulate(plant, tensors["target"], tensors["start"])
+    for name, kept, now in zip(
+        (*tensors, *["plant"] * len(_weights(plant))), before, (*tensors.values(), *_weights(plant)), strict=True
+    ):
+        expect(torch.equal(kept, now), f"the {name} to be left alone", "a change")
+
+
+def _weights(plant: Plant) -> list[Tensor]:
+    return [tensor for layer in plant.layers for tensor in layer]
+
+
+def _leaves_its_surroundings_alone(subject: _Subject) -> None:
+    plant, target = random_plant((30, 16, 4), seed=5), torch.eye(4, dtype=torch.float64)[1]
+    controller = subject.of(plant, target)
+    with left_alone():
+        controller.regulate(plant, target)
+
+
+def _takes_any_precision(subject: _Subject) -> None:
+    plant, target = affine_plant(), _target()
+    controller = subject.of(plant, target)
+    single = controller.regulate(plant, target.float(), torch.ones(3))
+    double = controller.regulate(plant, target, torch.ones(3, dtype=torch.float64))
+    _expect_same(single, double, "the same answer to a target in float32 and in float64")
+
+
+# ---- what makes no sense is refused
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    value: Tensor
+    because: str
+
+
+def _refuses_wrong_targets(subject: _Subject) -> None:
+    plant, controller = affine_plant(), subject.of(affine_plant(), _target())
+    for wrong in (
+        _Wrong(_target((1.0, 0.0, 0.0)), "a target with three entries for two logits"),
+        _Wrong(_target().unsqueeze(0), "a target of shape (1, 2)"),
+        _Wrong(_target((math.nan, 0.0)), "a target with a NaN"),
+        _Wrong(_target((math.inf, 0.0)), "an infinite target"),
+    ):
+        expect_refusal(partial(controller.regulate, plant, wrong.value), wrong.because)
+
+
+def _refuses_wrong_starts(subject: _Subject) -> None:
+    plant, controller = affine_plant(), subject.of(affine_plant(), _target())
+    for wrong in (
+        _Wrong(torch.zeros(2), "a start with two entries for three features"),
+        _Wrong(torch.zeros(1, 3), "a start of shape (1, 3)"),
+        _Wrong(torch.tensor([0.0, math.nan, 0.0]), "a start with a NaN"),
+    ):
+        expect_refusal(partial(controller.regulate, plant, _target(), wrong.value), wrong.because)
