@@ -28,6 +28,13 @@ ABOVE = rooms("experiments", "report", "cli")
 FORBIDDEN = {
     "errors.py": TORCH | SOLVERS | {"numpy", "graphkeel"},
     "_optional.py": TORCH | SOLVERS | {"numpy"},
+    "durable.py": TORCH | SOLVERS | ABOVE | {"numpy"},
+    "memory_limit.py": TORCH | SOLVERS | ABOVE | {"numpy"},
+    "tensor_files.py": PYG | SOLVERS | ABOVE,
+    "propagate": TORCH
+    | SOLVERS
+    | ABOVE
+    | rooms("data", "models", "control", "lyapunov", "verify", "reconstruct", "baselines", "frozen", "reconstructor"),
     "data": SOLVERS | ABOVE | rooms("models", "control", "lyapunov", "verify", "reconstruct", "baselines"),
     "models": SOLVERS | ABOVE | rooms("control", "lyapunov", "verify", "reconstruct", "baselines"),
     "method.py": SOLVERS | ABOVE | rooms("verify", "lyapunov", "control", "reconstruct", "baselines"),

@@ -1,0 +1,112 @@
+"""The local engine: sparse products in row blocks on all cores, features streamed in column blocks.
+
+A hop needs every node's row, but no column needs another: so columns are what is cut into pieces. All hops of a
+column block run in memory, and only the first values and the last ones touch the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import mmap
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[np.float32]
+
+WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a block is given
+_BUFFERS = 4  # column blocks alive at once: source, current, following, and the rows being written
+_ROWS = 1 << 16  # rows read or written at once
+_PIECES = 8  # row blocks per core, so that no core waits long for the other
+
+
+def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
+    """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns, however it is cut."""
+    result = np.empty((matrix.shape[0], values.shape[1]), dtype=np.float32) if out is None else out
+
+    def piece(rows: slice) -> None:
+        result[rows] = _rows_of(matrix, rows) @ values
+
+    cores = os.cpu_count() or 1
+    blocks = list(_even_blocks(matrix.indptr, cores * _PIECES))
+    if cores == 1 or matrix.nnz * values.shape[1] < 1 << 20:  # threads would cost more than they bring
+        for rows in blocks:
+            piece(rows)
+        return result
+    with ThreadPoolExecutor(cores) as pool:
+        list(pool.map(piece, blocks))
+    return result
+
+
+def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float = 0.0) -> Array:
+    """Z ← (1−a)·ŜZ + a·values, `hops` times from Z = values; with a = 0 simply Ŝ^hops · values."""
+    current = values
+    spare: Array | None = None
+    for _ in range(hops):
+        following = multiply(matrix, current, spare)
+        if teleport:
+            following *= np.float32(1.0 - teleport)
+            following += np.float32(teleport) * values
+        spare = None if current is values else current
+        current = following
+    return current
+
+
+def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None) -> None:
+    """All hops, one block of columns after the other; x and out may lie on disk."""
+    width = block or max(1, WORKING_MEMORY // (_BUFFERS * 4 * max(1, x.shape[0])))
+    for first in range(0, x.shape[1], width):
+        columns = slice(first, min(first + width, x.shape[1]))
+        _write(out, columns, hops_of(matrix, _read(x, columns), hops, teleport))
+
+
+def _read(x: Array, columns: slice) -> Array:
+    """A column block as an array of its own; a mapped file is read through in order and its pages handed back."""
+    values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
+    for rows in _row_blocks(x.shape[0]):
+        values[rows] = x[rows, columns]
+        _release(x)
+    return values
+
+
+def _write(out: Array, columns: slice, values: Array) -> None:
+    for rows in _row_blocks(out.shape[0]):
+        out[rows, columns] = values[rows]
+        if isinstance(out, np.memmap):
+            out.flush()
+            _release(out)
+
+
+def _release(array: Array) -> None:
+    """Let the system take back the pages of a mapped file: they are on disk, and would count as ours."""
+    mapped = getattr(array, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
+        with contextlib.suppress(OSError, ValueError):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _row_blocks(n_rows: int) -> Iterator[slice]:
+    for first in range(0, n_rows, _ROWS):
+        yield slice(first, min(first + _ROWS, n_rows))
+
+
+def _even_blocks(starts: NDArray[np.int64], count: int) -> Iterator[slice]:
+    """Row blocks with about as many entries each."""
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)[1:-1])
+    bounds = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]]))
+    for first, last in itertools.pairwise(bounds.tolist()):
+        yield slice(first, last)
+
+
+def _rows_of(matrix: sparse.csr_matrix, rows: slice) -> sparse.csr_matrix:
+    """Rows as views of the matrix's arrays (slicing it would copy them)."""
+    first, last = matrix.indptr[rows.start], matrix.indptr[rows.stop]
+    part = sparse.csr_matrix((rows.stop - rows.start, matrix.shape[1]), dtype=np.float32)
+    part.indptr = matrix.indptr[rows.start : rows.stop + 1] - first
+    part.indices, part.data = matrix.indices[first:last], matrix.data[first:last]
+    return part
