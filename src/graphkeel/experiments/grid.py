@@ -24,6 +24,7 @@ import joblib
 from graphkeel._optional import require
 from graphkeel.errors import ConfigError
 from graphkeel.experiments.cells import DONE, FAILED, Cell, CellStore, Measured
+from graphkeel.experiments.cost import CPU_SECONDS
 from graphkeel.experiments.memory import peak_mb, reset_peak
 from graphkeel.experiments.spec import RunSpec
 
@@ -158,10 +159,11 @@ def run_cell(cell: Cell) -> Measured:
 
     torch.set_num_threads(1)  # the cores belong to the other workers
     reset_peak()
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     try:
         prepared = _prepared(json.dumps(asdict(_base_of(cell.spec)), sort_keys=True), cell.seed)
         result, _ = apply_method(cell.spec, cell.seed, prepared)
+        result[CPU_SECONDS] = time.process_time() - cpu
         json.dumps(result, allow_nan=False)  # what cannot be stored is this cell's failure, not the grid's
         return Measured(DONE, time.perf_counter() - start, peak_mb(), result)
     except Exception as error:
