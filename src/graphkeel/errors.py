@@ -38,6 +38,14 @@ class CertificateError(KeelError):
     """A certificate that cannot be read; one that is read but wrong is *rejected*, not an error."""
 
 
+class StorageError(KeelError):
+    """A file that cannot be written: a full disk, a read-only folder."""
+
+
+class MemoryLimitError(KeelError):
+    """A piece of work that would not fit into memory, refused before it begins."""
+
+
 class MissingDependencyError(KeelError):
     """An optional package is needed for what was asked."""
 

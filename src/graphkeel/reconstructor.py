@@ -46,6 +46,7 @@ class Reconstructor:
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has run; else None.
+        notes_: what `save` was given to keep, after `load`.
         n_features_in_, classes_: as scikit-learn has them.
     """
 
@@ -79,6 +80,8 @@ class Reconstructor:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
         name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
         return f"Reconstructor({name}, method={self.method!r}, controller={self.controller!r}: {state})"
+
+    notes_: dict[str, Any]
 
     # ---- fitting
 
@@ -179,8 +182,12 @@ class Reconstructor:
 
     # ---- keeping
 
-    def save(self, folder: str | Path) -> None:
-        """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to keep."""
+    def save(self, folder: str | Path, notes: dict[str, Any] | None = None) -> None:
+        """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to keep.
+
+        A save that is killed leaves what was in the folder before. `notes` (JSON values of your own) are kept with it,
+        in the same breath; `load` gives them back as `notes_`.
+        """
         self._check_fitted()
         tensors = {
             "features": self.features_,
@@ -199,6 +206,7 @@ class Reconstructor:
             },
             "n_classes": len(self.classes_),
             "certificate": self.certificate_,
+            "notes": notes or {},
         }
         save_folder(Path(folder), tensors, facts)
 
@@ -251,14 +259,23 @@ class Reconstructor:
 def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once, and predicts if the model is handed over."""
     tensors, facts = load_folder(Path(folder))
+    try:
+        return _restored(model, tensors, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise DataError(f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again.") from error
+
+
+def _restored(model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Reconstructor:
     rec = Reconstructor(model, **facts["parameters"])
-    rec.features_ = tensors["features"]
-    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], facts["n_classes"])
-    told = facts["anchors"]
-    rec.anchors_ = Anchors(tensors["anchors"], told["strength"], tuple(told["residuals"]), told["controller"])
+    rec.features_, anchors, told = tensors["features"], tensors["anchors"], facts["anchors"]
+    if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
+        raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
+    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
+    rec.anchors_ = Anchors(anchors, told["strength"], tuple(told["residuals"]), told["controller"])
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
-    rec.n_features_in_, rec.classes_ = int(rec.features_.shape[1]), torch.arange(facts["n_classes"])
+    rec.notes_ = facts["notes"]
+    rec.n_features_in_, rec.classes_ = int(rec.features_.shape[1]), torch.arange(anchors.shape[0])
     return rec
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from graphkeel.cli import report
-from graphkeel.errors import ConfigError
+from graphkeel.errors import StorageError
 from graphkeel.experiments.run import RunSpec, run_seeds
 
 
@@ -34,5 +34,5 @@ def test_another_place_and_places_that_cannot_be(tmp_path):
     run_seeds(RunSpec(dataset="sbm"), range(1), out=tmp_path / "run")
     assert call(tmp_path / "run", "--to", tmp_path / "deep" / "page.html") == 0
     assert (tmp_path / "deep" / "page.html").exists()
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot be written"):
         call(tmp_path / "run", "--to", "/dev/null/page.html")

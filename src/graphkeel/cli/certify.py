@@ -28,7 +28,7 @@ from graphkeel.cli.common import (
     make_out_dir,
     positive_int,
 )
-from graphkeel.errors import ConfigError
+from graphkeel.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from graphkeel.data import GraphTask
     from graphkeel.head import Head
     from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
+
+STATE = "training-state.safetensors"  # what an interrupted run goes on from
 
 HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
 
@@ -92,7 +94,10 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
     path = out / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
     if path.exists():
-        return task, load_model(path)
+        try:
+            return task, load_model(path)
+        except ModelError:  # damaged: it is trained again, which gives the same
+            console(stderr=True).print(f"{path.name} is damaged; the model is trained again", style="yellow")
     model = train_model(args.model, task, seed=args.seed, **options)
     save_model(path, model, args.model, task.n_features, task.n_classes, **options)
     return task, model
@@ -152,6 +157,7 @@ def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: P
     logits = frozen.logits(task.x, task.edge_index)
     result = _train(head, logits, labels, config, out, frozen.weights_hash + task.hash)
     certificate = write_results(head, result, task, frozen.weights_hash, args, out)
+    (out / STATE).unlink(missing_ok=True)  # not before its results are on disk
     entries = {entry["class"]: entry for entry in certificate["classes"]}
     return {
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
@@ -195,7 +201,7 @@ def _train(
     from graphkeel.lyapunov import ask_portfolio, train
 
     fingerprint = store.fingerprint(config, labels, subject)
-    stored = out / "training-state.safetensors"
+    stored = out / STATE
     stderr = console(stderr=True)
 
     def keep(log: RoundLog, state: TrainState) -> None:
@@ -209,9 +215,7 @@ def _train(
         )
 
     resume = store.load_state(stored, fingerprint)
-    result = train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
-    stored.unlink(missing_ok=True)
-    return result
+    return train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
 
 
 # ---- what the reader sees

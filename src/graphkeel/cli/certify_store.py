@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor
 
 from graphkeel.certificate import write_certificate
 from graphkeel.data import GraphTask
+from graphkeel.durable import locked, write_text
 from graphkeel.head import Head
 from graphkeel.lyapunov import (
     LyapunovConfig,
@@ -23,6 +24,9 @@ from graphkeel.lyapunov import (
     anchor_of,
     certificate_of,
 )
+from graphkeel.tensor_files import file_sha256, save_tensors, tensors_sha256
+
+CONTROLLERS = "controllers.safetensors"
 
 
 def fingerprint(config: LyapunovConfig, labels: list[int], subject: str) -> str:
@@ -32,12 +36,12 @@ def fingerprint(config: LyapunovConfig, labels: list[int], subject: str) -> str:
 
 def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
     log = json.dumps([entry.as_dict() for entry in state.log])
-    part = path.with_suffix(".part")  # never leave half a file behind
-    save_file({k: v.contiguous() for k, v in state.tensors.items()}, part, {"fingerprint": fingerprint, "log": log})
-    part.replace(path)
+    told = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
+    save_tensors(path, state.tensors, told)
 
 
 def load_state(path: Path, fingerprint: str) -> TrainState | None:
+    """What an interrupted run left; None if that was another run, or if the file is damaged."""
     if not path.exists():
         return None
     try:
@@ -46,15 +50,31 @@ def load_state(path: Path, fingerprint: str) -> TrainState | None:
             if told.get("fingerprint") != fingerprint:
                 return None  # of another task or configuration
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        if told["sha256"] != _digest(tensors, told["log"]):
+            return None
         return TrainState(tensors, tuple(RoundLog(**entry) for entry in json.loads(told["log"])))
-    except (SafetensorError, OSError, ValueError, TypeError, KeyError):
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
+
+
+def _digest(tensors: dict[str, Tensor], log: str) -> str:
+    return hashlib.sha256(f"{tensors_sha256(tensors)} {log}".encode()).hexdigest()
 
 
 def write_results(
     head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
 ) -> dict[str, Any]:
-    """certificate.json, controllers.safetensors and training.json; returns the certificate."""
+    """controllers.safetensors and training.json, then certificate.json, which names the controllers' checksum."""
+    with locked(out):
+        return _write_results(head, result, task, weights, args, out)
+
+
+def _write_results(
+    head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
+) -> dict[str, Any]:
+    save_tensors(out / CONTROLLERS, _controllers(result), {"form": args.form})
+    log = {"config": result.config.as_dict(), "stopped": result.stopped, "rounds": [e.as_dict() for e in result.log]}
+    write_text(out / "training.json", json.dumps(log, indent=1) + "\n")
     provenance = {
         "dataset": args.dataset,
         "split": args.split,
@@ -65,15 +85,18 @@ def write_results(
         "seed": args.seed,
         "seconds": result.seconds,
         "torch": torch.__version__,
+        "controllers_sha256": file_sha256(out / CONTROLLERS),
     }
     certificate = certificate_of(head, result, provenance=provenance, data_sha256=task.hash)
     write_certificate(certificate, out / "certificate.json")
+    return certificate
+
+
+def _controllers(result: TrainResult) -> dict[str, Tensor]:
+    """Anchor, controller and Lyapunov function of every class."""
     tensors = {}
     for outcome in result.outcomes:
         tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
         for part, weights_of in (("f", outcome.control), ("V", outcome.function)):
             tensors |= {f"{outcome.label}.{part}.{name}": t for name, t in weights_of.tensors().items()}
-    save_file({k: v.contiguous() for k, v in tensors.items()}, out / "controllers.safetensors", {"form": args.form})
-    log = {"config": result.config.as_dict(), "stopped": result.stopped, "rounds": [e.as_dict() for e in result.log]}
-    (out / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-    return certificate
+    return tensors

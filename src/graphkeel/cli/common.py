@@ -18,6 +18,7 @@ EXIT_REFUTED = 1
 EXIT_BAD_INPUT = 2
 EXIT_UNKNOWN = 3
 EXIT_INTERRUPTED = 130
+EXIT_TERMINATED = 143
 
 DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 

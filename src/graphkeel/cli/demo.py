@@ -88,6 +88,7 @@ def _show_bars(out: Any, result: RunResult) -> None:
 def draw(results: dict[str, RunResult], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel._optional import require
+    from graphkeel.durable import replacing
 
     matplotlib = require("matplotlib", extra="report")
     matplotlib.use("Agg")
@@ -112,5 +113,6 @@ def draw(results: dict[str, RunResult], path: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as aside:
+        figure.savefig(aside, dpi=150, format="png")
     pyplot.close(figure)

@@ -5,7 +5,8 @@
   keel feedback --dataset my_graph.npz --split public --labels new.csv --out runs/updated
 
 The file is a CSV with the header node,label. Accuracy is measured on test nodes whose label never arrives, so the steps
-can be compared. With --out the final features are kept in a folder that `graphkeel.load` reads.
+can be compared. With --out the features after the last batch are kept in a folder that `graphkeel.load` reads;
+an interrupted run continues with the batch it was at.
 """
 
 from __future__ import annotations
@@ -48,15 +49,14 @@ def run(args: argparse.Namespace) -> int:
     file = None if args.labels is None else read_labels(args.labels)
     spec = RunSpec(args.dataset, args.model, "auto", split=args.split, features=args.features)
     steps: list[Step] = []
-    for step, rec in run_feedback(
+    for step in run_feedback(
         spec,
         args.seed,
         lambda task: [file] if file is not None else simulated(task, args.simulate, args.batches, args.seed),
+        out=args.out,
     ):
         steps.append(step)
-        console(stderr=True).print(f"[dim]{step.known} labels: {step.reason}[/]", highlight=False)
-        if args.out is not None:
-            rec.save(args.out)  # after every batch: an interruption loses at most the batch under way
+        console(stderr=True).print(f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False)
     if args.json:
         emit_json({"command": "feedback", "dataset": args.dataset, "steps": [asdict(step) for step in steps]})
     else:

@@ -27,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
+    from graphkeel.durable import write_text
     from graphkeel.experiments.figures import draw
     from graphkeel.experiments.spec import RunSpec
 
     out = make_out_dir(args.out or Path("figures"))
     drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)
     payload = {"command": "figure", "seed": args.seed, **drawn.numbers, "files": [str(path) for path in drawn.files]}
-    numbers = out / f"figure-{args.figure}.json"
-    numbers.write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(out / f"figure-{args.figure}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n")
     if args.json:
         emit_json(payload)
     else:

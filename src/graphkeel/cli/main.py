@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -10,7 +11,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from graphkeel import __version__
-from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED
+from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED
+from graphkeel.cli.signals import Terminated, terminable
 from graphkeel.errors import KeelError
 
 COMMANDS = (
@@ -66,19 +68,47 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = build_parser().parse_args(argv)
     try:
-        return int(_module(args.command).run(args))
-    except KeelError as error:
-        sys.stderr.write(f"keel {args.command}: {error}\n")
-        return EXIT_BAD_INPUT
+        with terminable():
+            args = build_parser().parse_args(argv)
+            return _run(args)
     except KeyboardInterrupt:
-        sys.stderr.write(f"\nkeel {args.command}: interrupted; what was finished is kept\n")
+        sys.stderr.write("\nkeel: interrupted; what was finished is kept\n")
         return EXIT_INTERRUPTED
+    except Terminated:
+        sys.stderr.write("\nkeel: terminated; what was finished is kept\n")
+        return EXIT_TERMINATED
+
+
+def _run(args: argparse.Namespace) -> int:
+    """The command's exit code; what it cannot do becomes one message."""
+    try:
+        code = int(_module(args.command).run(args))
+        sys.stdout.flush()  # a full disk behind a redirection shows here, and not after the exit code is decided
+        return code
+    except KeelError as error:
+        return _refuse(args, str(error))
     except BrokenPipeError:
         # The reader of our output went away (`keel … | head`): not our failure, and nothing left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()
         return 0
+    except OSError as error:
+        _silence_stdout()
+        where = f"{error.filename}: " if error.filename else ""
+        return _refuse(args, f"a file cannot be read or written (got {where}{error.strerror or error}).")
+    except MemoryError as error:
+        return _refuse(args, f"there is not enough memory (got {error or 'no detail'}). Choose a smaller graph.")
+
+
+def _refuse(args: argparse.Namespace, message: str) -> int:
+    sys.stderr.write(f"keel {args.command}: {message}\n")
+    return EXIT_BAD_INPUT
+
+
+def _silence_stdout() -> None:
+    """Nothing more can be said there, and the interpreter's own last flush must not fail on it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

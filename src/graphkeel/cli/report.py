@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 
 from graphkeel.cli.common import EXIT_DONE, add_json, emit_json
-from graphkeel.errors import ConfigError
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
 
@@ -36,10 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     path = args.to or (args.out or args.folders[0]) / "report.html"
     sources = find_sources(args.folders)
-    try:
-        write_report(sources, path)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written", got=error.strerror, fix="Choose another --to.") from error
+    write_report(sources, path)
     if args.json:
         held = {
             "run": sources.run is not None,

@@ -25,7 +25,7 @@ from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make
 from graphkeel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.experiments.cells import Cell, CellStore
+    from graphkeel.experiments.cells import Cell, CellStore, Measured
     from graphkeel.experiments.grid import Workers
     from graphkeel.experiments.tables import Place
 
@@ -72,6 +72,7 @@ def _names(text: str) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     from graphkeel.experiments.cells import FILE, CellStore
+    from graphkeel.experiments.cost import cost_remarks
     from graphkeel.experiments.plan import needed_cells
     from graphkeel.experiments.provenance import package_versions
     from graphkeel.experiments.render import render
@@ -89,10 +90,12 @@ def run(args: argparse.Namespace) -> int:
     cells = needed_cells(rows, datasets, seeds, heavy_seeds=args.heavy_seeds)
     if not args.no_run:
         _compute(args, cells, store)
-    places = fill_table(
-        args.table, rows, datasets, cells, lambda cell: store.find(cell, any_code=args.any_code), asked=len(seeds)
-    )
-    remarks = verdicts(places, datasets) if args.table == 1 else []
+
+    def find(cell: Cell) -> Measured | None:
+        return store.find(cell, any_code=args.any_code)
+
+    places = fill_table(args.table, rows, datasets, cells, find, asked=len(seeds))
+    remarks = [*(verdicts(places, datasets) if args.table == 1 else ()), *cost_remarks(rows, cells, find)]
     payload = _payload(args.table, places, remarks, list(seeds))
     _write(out, args.table, places, datasets, remarks, payload)
     if args.json:
@@ -183,9 +186,10 @@ def _write(
 ) -> None:
     import json
 
+    from graphkeel.durable import write_text
     from graphkeel.experiments.render import FORMATS, render
 
     for style, suffix in FORMATS.items():
         text = render(table, places, datasets, remarks, style)
-        (out / f"table-{table}.{suffix}").write_text(text, encoding="utf-8")
-    (out / f"table-{table}.json").write_text(json.dumps(payload, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_text(out / f"table-{table}.{suffix}", text)
+    write_text(out / f"table-{table}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n")

@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 from scipy import sparse
 from sklearn.decomposition import PCA
 
+from graphkeel.durable import write_bytes
 from graphkeel.errors import DataError
 
 Dense = NDArray[np.float32]
@@ -66,7 +67,7 @@ class FittedPca:
             "components": self.components,
             "explained_ratio": np.array([self.explained_ratio]),
         }
-        save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, path)
+        write_bytes(path, save({key: np.ascontiguousarray(value) for key, value in arrays.items()}))
 
     @classmethod
     def load(cls, path: Path) -> FittedPca:

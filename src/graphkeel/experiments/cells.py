@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from graphkeel.durable import cannot_write
 from graphkeel.errors import ConfigError
 from graphkeel.experiments.spec import RunSpec
 
@@ -73,7 +74,10 @@ class CellStore:
 
     def __init__(self, path: Path, *, versions: dict[str, str] | None = None) -> None:
         self.path, self.versions = path, json.dumps(versions or {}, sort_keys=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from error
         with self._open() as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(_SCHEMA)
@@ -91,7 +95,9 @@ class CellStore:
                 connection.close()
         except sqlite3.DatabaseError as error:
             raise ConfigError(
-                f"{self.path} cannot be used as a store of cells", got=str(error), fix="Choose another --out."
+                f"{self.path} cannot be used as a store of cells",
+                got=str(error),
+                fix="Free some space or choose another --out; finished cells are kept.",
             ) from error
 
     def keep(self, cell: Cell, measured: Measured) -> None:
@@ -115,14 +121,13 @@ class CellStore:
         column, value = ("subject", cell.subject) if any_code else ("key", cell.key)
         query = (
             f"SELECT status, seconds, peak_mb, result, message FROM cells WHERE {column} = ? "
-            "ORDER BY status = 'done' DESC, key = ? DESC, finished DESC LIMIT 1"
+            "ORDER BY status = 'done' DESC, key = ? DESC, rowid DESC LIMIT 1"  # not by `finished`: clocks jump
         )
         with self._open() as connection:
             found = connection.execute(query, (value, cell.key)).fetchone()
         if found is None:
             return None
-        status, seconds, peak, result, message = found
-        return Measured(status, seconds, peak, json.loads(result), message)
+        return _measured(*found)
 
     def typical_seconds(self) -> dict[tuple[str, str], float]:
         """Mean time of the finished cells of each (row, dataset)."""
@@ -133,6 +138,23 @@ class CellStore:
     def __len__(self) -> int:
         with self._open() as connection:
             return int(connection.execute("SELECT COUNT(*) FROM cells").fetchone()[0])
+
+
+def _measured(status: Any, seconds: Any, peak: Any, result: Any, message: Any) -> Measured | None:
+    """What a row of the file says; None, so that it is computed again, if no grid can have written that."""
+    try:
+        facts = json.loads(result)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    if not isinstance(facts, dict) or status not in (DONE, FAILED) or not isinstance(message, str | None):
+        return None
+    scores = [facts.get(key) for key in ("accuracy", "base")] if status == DONE else []
+    decision = facts.get("decision", {})
+    if not isinstance(decision, dict) or not all(
+        isinstance(value, int | float) for value in (seconds, peak, decision.get("residual", 0.0), *scores)
+    ):
+        return None
+    return Measured(status, seconds, peak, facts, message)
 
 
 def _sha256(content: dict[str, Any]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from torch import Tensor
 from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError, DataError
 from graphkeel.experiments.run import Prepared, RunSpec, prepare
-from graphkeel.reconstructor import Reconstructor
+from graphkeel.reconstructor import Reconstructor, load
 
 MAX_LABELS = 10_000_000
 
@@ -41,11 +43,12 @@ class Step:
 
 
 def run_feedback(
-    spec: RunSpec, seed: int, batches: Callable[[GraphTask], Sequence[Batch]]
-) -> Iterator[tuple[Step, Reconstructor]]:
+    spec: RunSpec, seed: int, batches: Callable[[GraphTask], Sequence[Batch]], *, out: Path | None = None
+) -> Iterator[Step]:
     """Fit on the training labels, then take in each batch; yields the state after each, the fit first.
 
-    `batches` is asked once, with the task, so that labels can be drawn from it or checked against it.
+    `batches` is asked once, with the task, so that labels can be drawn from it or checked against it. After every step
+    the reconstruction goes to `out`; steps that an interrupted run has finished there are not taken again.
     """
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
@@ -53,15 +56,49 @@ def run_feedback(
     scored = prepared.task.test_mask & ~torch.isin(torch.arange(prepared.task.n_nodes), told)
     if not scored.any():
         raise ConfigError("no test node is left to score on", fix="Feed back fewer labels.")
+    journal = _Journal(out, _subject(spec, seed, prepared, arriving))
+    first = len(journal.steps)
+    yield from journal.steps
     rec = Reconstructor(prepared.frozen.model, method=spec.method, seed=seed)
-    data = prepared.task.to_data()
-    start = time.perf_counter()
-    rec.fit(data)
-    yield _step(rec, prepared, scored, time.perf_counter() - start), rec
-    for batch in arriving:
+    for number in range(first, len(arriving) + 1):
         start = time.perf_counter()
-        rec.feedback(batch.nodes, batch.labels)
-        yield _step(rec, prepared, scored, time.perf_counter() - start), rec
+        if number == first:
+            rec.fit(prepared.task.to_data())
+        # Batches that were finished before go in with the next one: the labels are the same in the same order.
+        news = arriving[:number] if number == first else arriving[number - 1 : number]
+        if news:
+            rec.feedback(torch.cat([b.nodes for b in news]), torch.cat([b.labels for b in news]))
+        journal.keep(_step(rec, prepared, scored, time.perf_counter() - start), rec)
+        yield journal.steps[-1]
+
+
+class _Journal:
+    """The steps taken so far, kept in the notes of the reconstruction that they led to: both are saved at once."""
+
+    def __init__(self, out: Path | None, subject: str) -> None:
+        self.out, self.subject = out, subject
+        self.steps = [] if out is None else _finished(out, subject)
+
+    def keep(self, step: Step, rec: Reconstructor) -> None:
+        self.steps.append(step)
+        if self.out is not None:
+            rec.save(self.out, {"subject": self.subject, "steps": [asdict(step) for step in self.steps]})
+
+
+def _finished(out: Path, subject: str) -> list[Step]:
+    """The steps in a folder; none if it is empty, damaged or about something else."""
+    try:
+        notes = load(out).notes_
+        return [Step(**step) for step in notes["steps"]] if notes["subject"] == subject else []
+    except (DataError, KeyError, TypeError):
+        return []
+
+
+def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Batch]) -> str:
+    """SHA-256 of all that decides the steps."""
+    told = [asdict(spec), seed, prepared.task.hash, prepared.frozen.weights_hash]
+    labels = [[batch.nodes.tolist(), batch.labels.tolist()] for batch in arriving]
+    return hashlib.sha256(json.dumps([*told, *labels], sort_keys=True).encode()).hexdigest()
 
 
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:

@@ -19,7 +19,10 @@ _ALWAYS = (
     "graphkeel.frozen",
 )
 # What is imported along the way but decides no accuracy: storage, tables and certificates.
-_NEVER = ("graphkeel.cli", "graphkeel.report", "graphkeel.certificate", "graphkeel.certificates", "graphkeel.errors")
+_NEVER = (
+    *("graphkeel.cli", "graphkeel.report", "graphkeel.certificate", "graphkeel.certificates", "graphkeel.errors"),
+    *("graphkeel.durable", "graphkeel.tensor_files", "graphkeel.memory_limit"),
+)
 _OWN = (*_ALWAYS[:2], "graphkeel.experiments.controllers")
 
 

@@ -20,6 +20,7 @@ from graphkeel.experiments.store import RunFolder
 from graphkeel.frozen import FrozenModel
 from graphkeel.method import MethodResult
 from graphkeel.models import accuracy, train_model
+from graphkeel.tensor_files import save_tensors
 
 __all__ = [
     "LABELS",
@@ -83,9 +84,9 @@ def run_seed(spec: RunSpec, seed: int, *, features_to: Path | None = None, nodes
     prepared = prepare(spec, seed)
     row, outcome = apply_method(spec, seed, prepared)
     if features_to is not None and outcome.features is not None:
-        _save(features_to, {"x": outcome.features})
+        save_tensors(features_to, {"x": outcome.features})
     if nodes_to is not None:
-        _save(nodes_to, node_changes(prepared, outcome))
+        save_tensors(nodes_to, node_changes(prepared, outcome))
     return row
 
 
@@ -158,12 +159,3 @@ def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tenso
     shuffled = val[torch.from_numpy(np.random.default_rng([seed, 2]).permutation(len(val)))]
     half = len(val) // 2
     return torch.cat([train, shuffled[:half].sort().values]), shuffled[half:].sort().values
-
-
-def _save(path: Path, tensors: dict[str, Tensor]) -> None:
-    from safetensors.torch import save_file
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".tmp")
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, aside)
-    aside.replace(path)

@@ -7,34 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from graphkeel.durable import create, write_text
 from graphkeel.errors import ConfigError
 
 MANIFEST = "manifest.json"
 
 
 def write_json(path: Path, payload: dict[str, Any]) -> None:
-    """Write aside, flush to disk, rename: readers see the old file or the new one, never half of one."""
+    """Readers see the old file or the new one, never half of one, and know by its checksum that it is whole."""
+    write_text(path, _sealed(payload))
+
+
+def _sealed(payload: dict[str, Any]) -> str:
     body = json.dumps(payload, indent=2, sort_keys=True, allow_nan=False)
-    sealed = json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "body": json.loads(body)}, indent=2)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside.open("w") as file:
-            file.write(sealed)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise ConfigError(
-            f"{path} cannot be written",
-            got=error.strerror,
-            fix="Free some space or choose another --out; finished rows are kept.",
-        ) from error
+    return json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "body": json.loads(body)}, indent=2)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -59,8 +48,7 @@ class RunFolder:
     def _claim(self, folder: Path, manifest: dict[str, Any]) -> None:
         """Continue a run with the same manifest; refuse to mix two different ones in a folder."""
         path = folder / MANIFEST
-        if not path.exists():
-            write_json(path, manifest)
+        if not path.exists() and create(path, _sealed(manifest).encode()):
             return
         known = read_json(path)
         # What the numbers depend on must agree; versions and dates may differ, and more seeds may be asked for.

@@ -91,7 +91,8 @@ def _place(
     summary = summarise([result["accuracy"] for result in done.values()])
     paired = [seed for seed in done if seed in base and base[seed].done]
     pairs = [(done[seed]["accuracy"], base[seed].result["accuracy"]) for seed in paired]
-    residuals = [result["decision"]["residual"] for result in done.values() if "residual" in result["decision"]]
+    decisions = [result.get("decision", {}) for result in done.values()]
+    residuals = [decision["residual"] for decision in decisions if "residual" in decision]
     return Place(
         **fixed,
         **_against_base(row, pairs),

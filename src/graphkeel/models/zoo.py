@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from graphkeel.data.task import GraphTask
 from graphkeel.errors import ConfigError, ModelError
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
 from graphkeel.models.training import TrainingConfig, train
+from graphkeel.tensor_files import save_tensors, tensors_sha256
 
 
 @dataclass(frozen=True)
@@ -62,19 +63,22 @@ def train_model(
 def save_model(path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any) -> None:
     """Weights as safetensors, what is needed to build the network again in its metadata."""
     description = {"name": name, "n_features": n_features, "n_classes": n_classes, "options": options}
-    tensors = {key: value.detach().contiguous() for key, value in model.state_dict().items()}
-    save_file(tensors, path, metadata={"graphkeel": json.dumps(description)})
+    weights = model.state_dict()
+    save_tensors(path, weights, {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)})
 
 
 def load_model(path: Path) -> nn.Module:
     """The network stored by `save_model`, in eval mode."""
     try:
         with safe_open(path, framework="pt") as file:
-            description = json.loads((file.metadata() or {})["graphkeel"])
+            told = file.metadata() or {}
+        description, weights = json.loads(told["graphkeel"]), load_file(path)
+        if tensors_sha256(weights) != told["sha256"]:
+            raise ValueError("its SHA-256 is another than when it was written")
         model = build_model(
             description["name"], description["n_features"], description["n_classes"], **description["options"]
         )
-        model.load_state_dict(load_file(path))
-    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError, TypeError) as error:
+        model.load_state_dict(weights)
+    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError, TypeError, RecursionError) as error:
         raise ModelError(f"{path} is not a stored model", got=str(error), fix="Write it with save_model.") from error
     return model.eval()

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from graphkeel import __version__
 from graphkeel._optional import require
+from graphkeel.durable import write_text
 from graphkeel.errors import CertificateError
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
@@ -30,8 +31,7 @@ CAPTIONS = {
 
 def write_report(sources: Sources, path: Path) -> Path:
     """Write the page; returns its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_page(sources), encoding="utf-8")
+    write_text(path, render_page(sources))
     return path
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from graphkeel.durable import write_bytes
 from graphkeel.errors import ConfigError
 from graphkeel.verify.onnx_export import loop_model, positivity_model
 from graphkeel.verify.problem import CONDITIONS, Problem
@@ -41,10 +42,6 @@ def _onnx_files(problem: Problem) -> list[tuple[str, bytes]]:
 
 
 def _written(folder: Path, contents: list[tuple[str, bytes]]) -> list[Path]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, raw in contents:
-            (folder / name).write_bytes(raw)
-    except OSError as error:
-        raise ConfigError("the export cannot be written", got=f"{folder}: {error.strerror}") from error
+    for name, raw in contents:
+        write_bytes(folder / name, raw)
     return [folder / name for name, _ in contents]

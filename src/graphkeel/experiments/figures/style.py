@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel._optional import require
+from graphkeel.durable import replacing
 
 INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
 TRAIN, TEST = "#e8743b", "#5b8db8"
@@ -64,10 +65,11 @@ def canvas(columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3
 
 def save(figure: Any, out: Path, name: str) -> list[Path]:
     """NAME.svg and NAME.png."""
-    out.mkdir(parents=True, exist_ok=True)
     files = [out / f"{name}.svg", out / f"{name}.png"]
-    figure.savefig(files[0], metadata={"Date": None, "Creator": "graphkeel"})
-    figure.savefig(files[1], dpi=160)
+    with replacing(files[0]) as aside:
+        figure.savefig(aside, format="svg", metadata={"Date": None, "Creator": "graphkeel"})
+    with replacing(files[1]) as aside:
+        figure.savefig(aside, format="png", dpi=160)
     return files
 
 
