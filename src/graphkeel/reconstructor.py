@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError, DataError, ModelError
 from graphkeel.frozen import FrozenModel, ReturnType, Scores
+from graphkeel.memory_limit import require
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, grid
 from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision, decide
@@ -100,6 +101,7 @@ class Reconstructor:
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
         scores = frozen(data.x, data.edge_index, **model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
+        _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
         self._scene = Scene(
             frozen, task.x, task.edge_index, model_kwargs=model_kwargs, controller=classical, seed=self.seed
@@ -277,6 +279,15 @@ def _restored(model: nn.Module | Scores | None, tensors: dict[str, Tensor], fact
     rec.notes_ = facts["notes"]
     rec.n_features_in_, rec.classes_ = int(rec.features_.shape[1]), torch.arange(anchors.shape[0])
     return rec
+
+
+def _check_room(task: GraphTask) -> None:
+    """Candidates are made one at a time; what stays is a few copies of the features and a posterior each."""
+    n, d, c = task.n_nodes, task.n_features, task.n_classes
+    needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
+    require(
+        needed, f"reconstructing a {n} × {d} feature matrix", "Reduce the features by PCA, or take a smaller graph."
+    )
 
 
 def _parameters() -> list[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
-import zipfile
 
 import numpy as np
 from scipy import sparse
 
+from graphkeel.data.archives import read_arrays
 from graphkeel.data.checksums import SHA256
 from graphkeel.data.download import fetch_amazon
 from graphkeel.data.files import find_raw, verify_checksum
 from graphkeel.data.raw import RawGraph, undirected
 from graphkeel.errors import DataError
 
+_KEYS = ("labels", *(f"{m}_{part}" for m in ("attr", "adj") for part in ("data", "indices", "indptr", "shape")))
 FOLDERS = {"photo": "Photo", "computers": "Computers"}
 
 
@@ -22,16 +23,22 @@ def load_amazon(name: str) -> RawGraph:
     file = f"amazon_electronics_{name}.npz"
     place = find_raw(FOLDERS[name], [file]) or fetch_amazon(FOLDERS[name], file)
     content = verify_checksum(place / file, SHA256[file])
+    return read_amazon(name, content, source=str(place / file))
+
+
+def read_amazon(name: str, content: bytes, *, source: str) -> RawGraph:
+    """The graph in the bytes of such a file."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return _assemble(name, dict(archive))
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{place / file} cannot be read", got=str(error)) from error
+        return _assemble(name, read_arrays(io.BytesIO(content), _KEYS, source=source))
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError, MemoryError) as error:
+        raise DataError(f"{source} cannot be read", got=f"{type(error).__name__}: {error}"[:200]) from error
 
 
 def _csr(arrays: dict[str, np.ndarray], prefix: str) -> sparse.csr_matrix:
     data, indices, indptr = (arrays[f"{prefix}_{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays[f"{prefix}_shape"]))
+    matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(arrays[f"{prefix}_shape"]))
+    matrix.check_format(full_check=True)  # compiled code trusts the indices
+    return matrix
 
 
 def _assemble(name: str, arrays: dict[str, np.ndarray]) -> RawGraph:

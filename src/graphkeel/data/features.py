@@ -15,6 +15,7 @@ from sklearn.decomposition import PCA
 
 from graphkeel.durable import write_bytes
 from graphkeel.errors import DataError
+from graphkeel.memory_limit import require
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
@@ -30,6 +31,8 @@ def row_normalise(x: Features) -> Features:
 
 
 def dense(x: Features) -> Dense:
+    if sparse.issparse(x):
+        require(4 * x.shape[0] * x.shape[1], f"a dense {x.shape[0]} × {x.shape[1]} feature matrix", "Reduce it by PCA.")
     return np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
 
 
@@ -50,6 +53,8 @@ class FittedPca:
                 f"PCA of a {x.shape[0]} × {x.shape[1]} matrix takes between 1 and {limit - 1} components",
                 got=n_components,
             )
+        cells = x.nnz if sparse.issparse(x) else x.size
+        require(16 * cells, f"PCA of a {x.shape[0]} × {x.shape[1]} matrix", "Use --features raw or rownorm.")
         # The Lanczos solver takes sparse input and only computes what is asked for; the seed fixes its start.
         pca = PCA(n_components, svd_solver="arpack", random_state=seed).fit(x.astype(np.float64))
         return cls(pca.mean_, pca.components_, float(pca.explained_variance_ratio_.sum()))
@@ -74,5 +79,5 @@ class FittedPca:
         try:
             arrays = load_file(path)
             return cls(arrays["mean"], arrays["components"], float(arrays["explained_ratio"][0]))
-        except (OSError, SafetensorError, KeyError) as error:
+        except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
             raise DataError(f"{path} is not a stored PCA", got=str(error)) from error

@@ -6,13 +6,14 @@ Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the 
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from graphkeel.data.archives import read_arrays
 from graphkeel.data.raw import RawGraph
 from graphkeel.errors import DataError
+from graphkeel.memory_limit import require
 
 REQUIRED = ("x", "edge_index", "y")
 _MASKS = ("train_mask", "val_mask", "test_mask")
@@ -32,13 +33,14 @@ def load_npz(path: Path) -> RawGraph:
     for key, kinds in _KINDS.items():
         if arrays[key].dtype.kind not in kinds:
             raise DataError(f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}")
+    _check_room(path, arrays)
     y = arrays["y"].astype(np.int64).reshape(-1)
     return RawGraph(
         name=path.stem,
         x=arrays["x"].astype(np.float32),
         edge_index=arrays["edge_index"].astype(np.int64),
         y=y,
-        n_classes=int(arrays["n_classes"]) if "n_classes" in arrays else int(y.max(initial=0)) + 1,
+        n_classes=_n_classes(path, arrays.get("n_classes"), y),
         public_split=_split(path, arrays, y.shape[0]),
     )
 
@@ -46,13 +48,24 @@ def load_npz(path: Path) -> RawGraph:
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise DataError("there is no such graph file", got=path, fix="Give the path of an .npz file.")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files if key in (*REQUIRED, *_MASKS, "n_classes")}
-    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
-        raise DataError(
-            f"{path} cannot be read as an .npz file", got=str(error), fix="Pickled objects are refused."
-        ) from error
+    return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
+
+
+def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """The features as float32 and the edges as int64, once here and once in the task."""
+    needed = 2 * (4 * arrays["x"].size + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
+    require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
+
+
+def _n_classes(path: Path, told: np.ndarray | None, y: np.ndarray) -> int:
+    """How many classes there are; more than nodes there cannot be, as each needs a training node."""
+    if told is not None and (told.size != 1 or told.dtype.kind not in "iu"):
+        raise DataError(f"{path}: n_classes must be one whole number", got=f"dtype {told.dtype}, shape {told.shape}")
+    n_classes = int(y.max(initial=0)) + 1 if told is None else int(told.reshape(()))
+    if not int(y.max(initial=0)) < n_classes <= max(len(y), 2):
+        got = f"{n_classes} classes, {len(y)} nodes, largest label {int(y.max(initial=0))}"
+        raise DataError(f"{path}: classes are numbered from 0 on, and there are no more of them than nodes", got=got)
+    return n_classes
 
 
 def _split(path: Path, arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from graphkeel.data.archives import read_arrays
+from graphkeel.durable import replacing
+from graphkeel.errors import DataError, StorageError
+from graphkeel.memory_limit import require
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,12 @@ class PprDistance:
     """
 
     def __init__(self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None) -> None:
+        n, threads = normalised.shape[0], os.cpu_count() or 1
+        require(
+            24 * normalised.nnz + 16 * n * _BLOCK * threads,
+            f"the exact biased sampler on {n} nodes",
+            "Use the random split, or a smaller graph.",
+        )
         # Neighbours close in memory make the sparse products three times faster.
         order = reverse_cuthill_mckee(normalised, symmetric_mode=True)
         self.matrix = normalised[order][:, order].tocsr()
@@ -122,11 +132,10 @@ def _read_norms(path: Path | None, n: int) -> Array:
     """Stored norms (NaN where not computed yet); a file that is missing, damaged or foreign counts as empty."""
     if path is not None:
         try:
-            with np.load(path, allow_pickle=False) as archive:  # the zip container checks its own CRC
-                norms = np.asarray(archive["norms"], dtype=np.float64)
-            if norms.shape == (n,):
+            norms = read_arrays(path, ("norms",), source=str(path))["norms"]  # the zip container checks its own CRC
+            if norms.shape == (n,) and norms.dtype == np.float64:
                 return norms
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except (DataError, KeyError):
             pass
     return np.full(n, np.nan)
 
@@ -134,13 +143,10 @@ def _read_norms(path: Path | None, n: int) -> Array:
 def _write_norms(path: Path, norms: Array) -> None:
     """Write aside, then rename: another process sees the old file or the new one, never half of one."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}.tmp")
-        with aside.open("wb") as file:
+        with replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, norms=norms)
-        aside.replace(path)
-    except OSError as error:  # a read-only or full disk costs time, not the result
-        logger.warning("the PPR cache %s cannot be written: %s", path, error)
+    except StorageError as error:  # a read-only or full disk costs time, not the result
+        logger.warning("the PPR cache is not kept: %s", error)
 
 
 def chebyshev_coefficients(alpha: float) -> Array:

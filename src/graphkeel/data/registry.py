@@ -106,6 +106,9 @@ def _checked(graph: RawGraph) -> RawGraph:
     if graph.x.ndim != 2 or graph.x.shape[0] != graph.n_nodes:
         raise DataError("x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}")
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
+    bad = np.flatnonzero(~np.isfinite(graph.x).all(axis=1))
+    if len(bad):  # PCA would fail on them before the task is made
+        raise DataError("x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}")
     return graph
 
 
