@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from known import KNOWN, scaling, with_errors
 
+from graphkeel.testing.random_loops import random_loop, suspicious_states
 from graphkeel.verify.confirm import confirmed, nearest_confirmed
 from graphkeel.verify.dreal import DrealVerifier
 from graphkeel.verify.milp import MilpVerifier
@@ -55,49 +56,17 @@ def test_milp_says_that_it_is_numerical() -> None:
     assert all(answer.reason.startswith("numerical") for answer in report.conditions)
 
 
-def random_problem(seed: int) -> Problem:
-    rng = np.random.default_rng(seed)
-    n, h = 2, 3
-
-    def layer(out: int, inp: int) -> tuple[np.ndarray, np.ndarray]:
-        return rng.normal(size=(out, inp)).round(2), (0.3 * rng.normal(size=out)).round(2)
-
-    first, last = layer(h, n), layer(n, h)
-    return Problem(
-        Network.of(first, (0.5 * last[0], last[1])),
-        Network.of(layer(h, n), (np.abs(layer(1, h)[0]), np.array([rng.choice([0.0, 0.5, 2.0])]))),
-        lower=-np.ones(n),
-        upper=np.ones(n),
-        equilibrium=np.zeros(n),
-        hole_radius=float(rng.choice([0.25, 0.5])),
-        hole_norm=str(rng.choice(["inf", "2"])),
-        rho=float(rng.choice([1.0, 0.9])),
-        positivity=float(rng.choice([0.0, 0.1])),
-    )
-
-
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_no_proof_next_to_a_violation_and_no_disagreement(seed: int) -> None:
-    problem = random_problem(seed)
-    grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 41)] * 2), axis=-1).reshape(-1, 2)
+    problem = random_loop(seed)
     reports = [engine.solve(problem, Budget(seconds=10)) for engine in ENGINES if engine.supports(problem) is None]
     for condition in CONDITIONS:
         verdicts = {report[condition].verdict for report in reports} - {Verdict.UNKNOWN}
         assert len(verdicts) <= 1
         if Verdict.PROVED in verdicts:
-            violations = _float_violations(problem, condition, grid)
-            assert not any(confirmed(problem, condition, point) for point in grid[violations][:20])
-
-
-def _float_violations(problem: Problem, condition: str, grid: np.ndarray) -> np.ndarray:
-    image = problem.closed_loop(grid)
-    if condition == "invariance":
-        return ((image > problem.upper) | (image < problem.lower)).any(axis=1)
-    here = problem.lyapunov(grid)[:, 0]
-    if condition == "positivity":
-        return here <= problem.positivity * np.abs(grid).max(axis=1)
-    return problem.lyapunov(image)[:, 0] >= problem.rho * here
+            suspects = suspicious_states(problem, condition)
+            assert not any(confirmed(problem, condition, point) for point in suspects[:20])
 
 
 def hard_problem() -> Problem:

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from graphkeel._optional import available
 from graphkeel.errors import ConfigError
-from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem
+from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
 # name -> (module, class, the package it cannot do without); modules are imported when their engine is asked for
@@ -50,6 +50,7 @@ def verify(
     conditions: tuple[str, ...] = tuple(CONDITIONS),
 ) -> VerifyReport:
     """Decide the conditions of a problem with one engine."""
+    check_conditions(conditions)
     verifier = load_engine(engine)
     against = verifier.supports(problem)
     if against is not None:

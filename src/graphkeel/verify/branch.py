@@ -17,7 +17,7 @@ from graphkeel.verify.falsify import climb, find_violation
 from graphkeel.verify.homogeneous import Plan, plan
 from graphkeel.verify.lens import find_lens
 from graphkeel.verify.pack import accepts_lens, too_large
-from graphkeel.verify.problem import CONDITIONS, Array, Problem
+from graphkeel.verify.problem import CONDITIONS, Array, Problem, check_conditions
 from graphkeel.verify.query import Row, rows_of
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 from graphkeel.verify.search import Search
@@ -38,6 +38,7 @@ class BranchVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
+        check_conditions(conditions)
         budget = budget or Budget()
         warm_up()
         start = time.monotonic()
@@ -57,6 +58,8 @@ class BranchVerifier:
             if report.verdict is not Verdict.UNKNOWN:
                 return report
             nodes = report.nodes
+            if nodes >= budget.nodes:
+                return report
         return self._by_rows(problem, condition, budget, deadline, confirm, nodes)
 
     def _by_rows(
@@ -70,7 +73,10 @@ class BranchVerifier:
             if row.empty:
                 trees.append({"row": row.name, "empty": True})
                 continue
-            outcome = Search(problem, row, budget, deadline, confirm).run()
+            if nodes >= budget.nodes:
+                gap = gap or _no_nodes_left(nodes)
+                break
+            outcome = Search(problem, row, _rest(budget, nodes), deadline, confirm).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
@@ -90,7 +96,9 @@ class BranchVerifier:
         nodes = 0
         lens = find_lens(problem, problem.lower, problem.upper) if accepts_lens(faces.faces[0].row) else None
         for face in faces.faces:
-            outcome = Search(problem, face.row, budget, deadline, confirm, faces.margin, lens).run()
+            if nodes >= budget.nodes:
+                return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=_no_nodes_left(nodes))
+            outcome = Search(problem, face.row, _rest(budget, nodes), deadline, confirm, faces.margin, lens).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
@@ -126,6 +134,15 @@ class BranchVerifier:
 
     def _report(self, condition: str, verdict: Verdict, start: float, nodes: int, **more: Any) -> ConditionReport:
         return ConditionReport(condition, verdict, self.name, seconds=time.monotonic() - start, nodes=nodes, **more)
+
+
+def _rest(budget: Budget, nodes: int) -> Budget:
+    """What the trees of a condition have left of its nodes: they share one budget."""
+    return replace(budget, nodes=budget.nodes - nodes)
+
+
+def _no_nodes_left(nodes: int) -> str:
+    return f"node budget: {nodes} boxes explored"
 
 
 class _Confirm:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from graphkeel.verify.exact import ZERO, rationals
-from graphkeel.verify.problem import CONDITIONS, Affine, Problem
+from graphkeel.verify.problem import CONDITIONS, Affine, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 Vector = list[Fraction]
@@ -173,6 +173,7 @@ class ContractionVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
+        check_conditions(conditions)
         start = time.monotonic()
         reports = tuple(self.decide(problem, condition) for condition in conditions)
         return VerifyReport(reports, time.monotonic() - start)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from graphkeel.verify.exact import violates
-from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem
+from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 STARTS, STEPS = 1024, 40
@@ -234,6 +234,7 @@ class FalsifyVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
+        check_conditions(conditions)
         start = time.monotonic()
         reports = tuple(self.decide(problem, condition) for condition in conditions)
         return VerifyReport(reports, time.monotonic() - start)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from graphkeel.verify.branch import BranchVerifier, warm_up
 from graphkeel.verify.contraction import ContractionVerifier
-from graphkeel.verify.problem import CONDITIONS, Problem
+from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 
@@ -26,6 +26,7 @@ class AutoVerifier:
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
     ) -> VerifyReport:
+        check_conditions(conditions)
         budget = budget or Budget()
         warm_up()
         start = time.monotonic()

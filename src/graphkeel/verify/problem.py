@@ -191,3 +191,10 @@ class Problem:
 
 
 CONDITIONS: Sequence[str] = ("positivity", "decrease", "invariance")
+
+
+def check_conditions(conditions: Sequence[str]) -> None:
+    """Refuse a name that is no condition: a proof of something else must not be filed under it."""
+    for condition in conditions:
+        if condition not in CONDITIONS:
+            raise ProblemError(f"a condition must be one of {tuple(CONDITIONS)}", got=repr(condition))
