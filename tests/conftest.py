@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from graphkeel.data import GraphTask
+from tally import TALLY
 
 torch.set_num_threads(1)  # many small tensors: threads only cost
 
@@ -47,3 +48,11 @@ def make_task() -> Callable[..., GraphTask]:
         return GraphTask(**{**fields, **changes})  # type: ignore[arg-type]
 
     return build
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How often commands were killed and readers fuzzed in this session."""
+    if TALLY:
+        terminalreporter.section("kills and fuzz executions")
+        for what, count in sorted(TALLY.items()):
+            terminalreporter.write_line(f"{what}: {count}")

@@ -1,0 +1,130 @@
+"""What each command keeps in its folder: what is finished there, whether all of it is whole, and what it comes to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+import graphkeel
+from graphkeel.certificate import check_certificate
+from graphkeel.experiments.store import read_json
+
+Finished = dict[str, Any]  # what is finished -> its content, to the bit
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def check_whole(out: Path) -> None:
+    """No file under its own name is half a file, whatever has happened to the process that wrote it."""
+    for path in out.rglob("*"):
+        if path.name.startswith(".") or path.is_dir():
+            continue
+        if path.suffix == ".safetensors":
+            load_file(path)
+        elif path.suffix == ".json":
+            json.loads(path.read_text())
+        elif path.suffix in (".txt", ".md", ".tex", ".csv"):
+            assert path.read_text().endswith("\n")
+
+
+class Run:
+    """Rows, features and predictions of each seed."""
+
+    def __init__(self, seeds: int = 4, method: str = "diffuse") -> None:
+        self.arguments = ("run", "--method", method, "--seeds", str(seeds), "--json")
+
+    def finished(self, out: Path) -> Finished:
+        rows = {path.name: path for path in sorted((out / "rows").glob("seed-*.json"))}
+        assert all(read_json(path) is not None for path in rows.values())
+        for name in rows:  # a row is written last, so what belongs to it is there
+            assert (out / "nodes" / name).with_suffix(".safetensors").exists()
+        return {name: path.read_bytes() for name, path in rows.items()}
+
+    def result(self, out: Path) -> Any:
+        rows = [read_json(path) for path in sorted((out / "rows").glob("seed-*.json"))]
+        tensors = {str(path.relative_to(out)): sha256(path) for path in sorted(out.rglob("*.safetensors"))}
+        return [{**(row or {}), "seconds": 0} for row in rows], tensors
+
+
+class Table:
+    """Cells in SQLite, and the table in five formats."""
+
+    def __init__(self, rows: str = "sgc,t3a,lp", seeds: int = 2) -> None:
+        self.arguments = ("table", "1", "--datasets", "digits", "--only", rows, "--seeds", str(seeds), "--jobs", "1")
+        self.arguments += ("--json",)
+
+    def finished(self, out: Path) -> Finished:
+        if not (out / "cells.sqlite").exists():
+            return {}
+        connection = sqlite3.connect(out / "cells.sqlite")
+        try:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            if not connection.execute("SELECT name FROM sqlite_master WHERE name = 'cells'").fetchall():
+                return {}
+            return {row[0]: row for row in connection.execute("SELECT * FROM cells").fetchall()}
+        finally:
+            connection.close()
+
+    def result(self, out: Path) -> Any:
+        clocked = {"seconds", "peak_mb", "note"}
+        table = json.loads((out / "table-1.json").read_text())
+        rows = [{key: value for key, value in row.items() if key not in clocked} for row in table["rows"]]
+        return rows, sorted(self.finished(out)), sorted(path.name for path in out.glob("table-1.*"))
+
+
+class Certify:
+    """The state of an unfinished training, then controllers and certificate."""
+
+    def __init__(self, *options: str) -> None:
+        self.arguments = ("certify", *options, "--json")
+
+    def finished(self, out: Path) -> Finished:
+        found: Finished = {path.name: sha256(path) for path in out.glob("model-*.safetensors")}
+        if (out / "certificate.json").exists():
+            checked = check_certificate(out / "certificate.json")
+            assert checked.accepted, checked.reason
+            content = json.loads((out / "certificate.json").read_text())
+            assert content["provenance"]["controllers_sha256"] == sha256(out / "controllers.safetensors")
+            found["proved"] = [entry["verdict"] for entry in content["classes"]]
+        return found
+
+    def result(self, out: Path) -> Any:
+        content = json.loads((out / "certificate.json").read_text())
+        rounds = len(json.loads((out / "training.json").read_text())["rounds"])
+        leftover = [path.name for path in out.glob("training-state*")]
+        return (
+            sha256(out / "controllers.safetensors"),
+            self.finished(out),
+            [(entry["verdict"], entry["hashes"]) for entry in content["classes"]],
+            rounds,
+            leftover,
+        )
+
+
+class Feedback:
+    """The reconstruction after the last finished batch, with the steps that led there."""
+
+    def __init__(self, labels: int = 60, batches: int = 3) -> None:
+        self.arguments = ("feedback", "--simulate", str(labels), "--batches", str(batches), "--json")
+
+    def finished(self, out: Path) -> Finished:
+        if not (out / "reconstruction.json").exists():
+            return {}
+        rec = graphkeel.load(out)
+        assert len(rec.labels_.nodes) == rec.notes_["steps"][-1]["known"]  # features and steps are of one moment
+        return {f"step {number}": step for number, step in enumerate(rec.notes_["steps"])}
+
+    def result(self, out: Path) -> Any:
+        rec = graphkeel.load(out)
+        tensors = [path.name for path in out.iterdir()]  # tensors carry their checksum in their name
+        return [{**step, "seconds": 0} for step in rec.notes_["steps"]], sorted(tensors), rec.guard_
+
+
+Kept = Run | Table | Certify | Feedback

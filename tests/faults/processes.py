@@ -1,0 +1,120 @@
+"""Starting `keel` commands, warm or cold, and ending them at a chosen moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tally import TALLY
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended; a negative code is the signal that ended it."""
+
+    code: int
+    seconds: float
+    out: str
+    err: str
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+@dataclass
+class WarmCommands:
+    """The server of warm.py; one command at a time."""
+
+    folder: Path
+    process: subprocess.Popen[str] = field(init=False)
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(self.folder / "cache")}
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "warm.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+
+    def run(
+        self,
+        *arguments: str,
+        out: Path,
+        kill_after: float | None = None,
+        kill_at: int = 0,
+        number: int = signal.SIGKILL,
+        environment: dict[str, str] | None = None,
+    ) -> Ended:
+        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of OUT or the cache."""
+        self.count += 1
+        streams = {name: str(self.folder / f"{name}-{self.count}") for name in ("stdout", "stderr")}
+        request = {
+            "arguments": [*arguments, "--out", str(out)],
+            "kill_at": kill_at,
+            "watched": [str(out), str(self.folder / "cache")],
+            "environment": environment or {},
+            **streams,
+        }
+        started = time.monotonic()
+        pid = int(self._ask(request))
+        timer = threading.Timer(kill_after or 0.0, _signal, (pid, number))
+        if kill_after is not None:
+            timer.start()
+        code = int(self._answer())
+        timer.cancel()
+        said = {name: Path(path).read_text(errors="replace") for name, path in streams.items()}
+        ended = Ended(code, time.monotonic() - started, said["stdout"], said["stderr"])
+        TALLY["kills"] += ended.killed
+        return ended
+
+    def _ask(self, request: dict[str, Any]) -> str:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server of warm commands has ended"
+        return line
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def cold(*arguments: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
+    """`keel` as a user starts it, in a session of its own so that the whole group can be signalled."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "graphkeel.cli.main", *arguments],
+        stdout=options.pop("stdout", subprocess.PIPE),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
+        **options,
+    )
