@@ -47,7 +47,8 @@ def test_it_needs_neither_torch_nor_solvers_nor_the_engine(good: dict[str, Any],
 
 def test_several_classes_and_float32_weights(ship: Shipped, proofs: dict[str, Answer]) -> None:
     proof = class_proof(ship, proofs)
-    content = build_certificate(ship.head, [replace(proof, label=label) for label in (0, 3)])
+    strange = replace(proof, label=3, conditions={**proofs, "region": Answer("unknown")})  # no coordinate of a state
+    content = build_certificate(ship.head, [proof, strange])
     assert [entry["class"] for entry in check_content(content)] == [0, 3]
     with pytest.raises(Refused, match="twice"):
         check_content(build_certificate(ship.head, [proof, proof]))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphkeel.certificate import check_certificate
+from graphkeel.certificates.schema import CONDITIONS
 from graphkeel.cli.main import main
 
 
@@ -22,9 +23,12 @@ def test_digits_are_proved_and_the_check_agrees(tmp_path: Path, capsys: pytest.C
     assert told["command"] == "certify"
     assert [row["class"] for row in told["classes"]] == list(range(10))
     assert all(row["verdict"] == "proved" and row["seconds"] >= 0 for row in told["classes"])
+    assert all(row["conditions"]["region"] == "proved" for row in told["classes"])
+    assert told["together"]["verdict"] == "proved" and told["together"]["everywhere"]
     assert told["certificate"] == str(tmp_path / "certificate.json")
     result = check_certificate(told["certificate"])
     assert result.accepted, result.reason
+    assert result.together == told["together"]["sentence"]
     for name in ("controllers.safetensors", "training.json"):
         assert (tmp_path / name).exists()
     assert not (tmp_path / "training-state.safetensors").exists(), "a finished run leaves no state behind"
@@ -44,7 +48,7 @@ def test_the_papers_form_gets_a_verdict(tmp_path: Path, capsys: pytest.CaptureFi
     code, told = certify(capsys, *arguments)
     verdict = told["classes"][0]["verdict"]
     assert code == {"proved": 0, "refuted": 1, "unknown": 3}[verdict]
-    assert set(told["classes"][0]["conditions"]) == {"representative", "positivity", "decrease", "invariance", "hole"}
+    assert set(told["classes"][0]["conditions"]) == set(CONDITIONS)
     assert check_certificate(told["certificate"]).accepted
 
 

@@ -39,9 +39,11 @@ def run(ask: Scripted, **options: object) -> tuple[TrainResult, list[tuple[Round
     rounds: list[tuple[RoundLog, TrainState]] = []
     resume = options.pop("resume", None)
     config = LyapunovConfig(**{"samples": 60, "steps": 5, "batch": 32, "falsify_rounds": 0, **options})  # type: ignore[arg-type]
-    result = train(
-        HEAD, LOGITS, config=config, ask=ask, on_round=lambda log, state: rounds.append((log, state)), resume=resume
-    )
+
+    def keep(log: RoundLog, state: TrainState) -> None:
+        rounds.append((log, state))
+
+    result = train(HEAD, LOGITS, config=config, ask=ask, ask_region=None, on_round=keep, resume=resume)
     return result, rounds
 
 
@@ -134,4 +136,4 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
 def test_impossible_requests_are_refused() -> None:
     for classes in ([], [3], [0, 0]):
         with pytest.raises(ConfigError, match="classes"):
-            train(HEAD, LOGITS, classes, ask=Scripted())
+            train(HEAD, LOGITS, classes, ask=Scripted(), ask_region=None)

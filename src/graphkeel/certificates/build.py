@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, exact_value
-from graphkeel.certificates.conclusion import NOT_COVERED, conclude
+from graphkeel.certificates.conclusion import NOT_COVERED, conclude, conclude_together
 from graphkeel.certificates.dyadic import Dyadic, Floats, square_root_up, up
 from graphkeel.certificates.encoding import canonical, digest, encode_array, sealed
 from graphkeel.certificates.hole import ExactNetwork, analyse_hole
@@ -30,6 +30,7 @@ from graphkeel.certificates.schema import (
     loop_of,
     source_to_json,
 )
+from graphkeel.durable import write_bytes
 from graphkeel.errors import CertificateError
 
 Pair = tuple[ArrayLike | None, ArrayLike | None]
@@ -47,6 +48,7 @@ class ClassProof:
     problem: Any  # verify.Problem, or anything with its attributes
     conditions: Mapping[str, Any]  # name -> verify.ConditionReport, or anything with its attributes
     delta: float  # the representative's tolerance
+    margin: float = 0.0  # of the class's decision region
 
 
 def chain(*pairs: Pair) -> tuple[Factor, ...]:
@@ -91,12 +93,14 @@ def build_certificate(
     if not classes:
         raise CertificateError("a certificate needs at least one class", got="none")
     head_json = source_to_json(head)
+    entries = [class_entry(head, entry) for entry in classes]
     content = {
         "format": FORMAT,
         "version": VERSION,
         "provenance": {**_provenance(), **(provenance or {})},
         "head": head_json,
-        "classes": [class_entry(head, entry) for entry in classes],
+        "classes": entries,
+        "together": together(entries),
         "not_covered": list(NOT_COVERED),
         "hashes": {"head": digest(head_json), "data": data_sha256},
     }
@@ -105,7 +109,7 @@ def build_certificate(
 
 def write_certificate(content: Mapping[str, Any], path: str | Path) -> None:
     """Write the canonical text; the checker accepts no other."""
-    Path(path).write_bytes(canonical(dict(content)))
+    write_bytes(Path(path), canonical(dict(content)))
 
 
 def class_entry(head: Source, proof: ClassProof) -> dict[str, Any]:
@@ -116,6 +120,8 @@ def class_entry(head: Source, proof: ClassProof) -> dict[str, Any]:
     conditions = {name: _answer(proof.conditions.get(name)) for name in SEARCHED}
     conditions["representative"] = representative(head, proof.controller, proof.anchor, loop, float(proof.delta))
     forward = exact_layers(composed(proof.controller, head), "F")
+    region = proof.conditions.get("region")
+    conditions["region"] = {**_answer(region), "margin": float(proof.margin)}
     conditions["hole"], conclusion = derived(loop, forward, exact_layers(proof.lyapunov, "V"), conditions)
     return {
         "class": int(proof.label),
@@ -139,9 +145,17 @@ def derived(
     loop: Loop, forward: ExactNetwork, gauge: ExactNetwork, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The hole's entry and the conclusion, from the exact weights and what is proved."""
-    proved = frozenset(name for name in SEARCHED if conditions[name]["verdict"] == "proved")
+    proved = frozenset(name for name in (*SEARCHED, "region") if conditions[name]["verdict"] == "proved")
     hole = analyse_hole(loop, forward, gauge, proved)
-    return hole.to_json(), conclude(loop, gauge, hole, proved).to_json()
+    return hole.to_json(), conclude(loop, gauge, hole, proved, conditions["region"]["margin"]).to_json()
+
+
+def together(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the classes give as one controller that is chosen anew at every step."""
+    first = domain(entries[0]["problem"])
+    one_box = all(domain(entry["problem"])[key] == first[key] for entry in entries for key in ("lower", "upper"))
+    whole = one_box and sorted(entry["class"] for entry in entries) == list(range(first["lower"]["shape"][0]))
+    return conclude_together(entries, whole=whole)
 
 
 def representative(head: Source, controller: Source, anchor: Any, loop: Loop, delta: float) -> dict[str, Any]:

@@ -12,14 +12,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from graphkeel.certificates.box_proof import check_invariance_box
 from graphkeel.certificates.branch_proof import check_branch, check_homogeneous
 from graphkeel.certificates.build import derived, domain, overall, representative
+from graphkeel.certificates.build import together as together_of
 from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, mismatch, value_at
 from graphkeel.certificates.conclusion import NOT_COVERED
 from graphkeel.certificates.contraction_proof import check_contraction
 from graphkeel.certificates.dyadic import Dyadic, Floats
 from graphkeel.certificates.encoding import decode_array, digest, read_text, unsealed_text, without_hash_line
 from graphkeel.certificates.geometry import outside_hole
+from graphkeel.certificates.region_proof import check_region, check_region_counterexample
 from graphkeel.certificates.schema import (
     CONDITIONS,
     FORMAT,
@@ -37,7 +40,7 @@ from graphkeel.certificates.schema import (
 from graphkeel.certificates.trees import Refused
 from graphkeel.errors import CertificateError
 
-_TOP = {"format", "version", "provenance", "head", "classes", "not_covered", "hashes", "sha256"}
+_TOP = {"format", "version", "provenance", "head", "classes", "together", "not_covered", "hashes", "sha256"}
 _CLASS = {
     "class",
     "form",
@@ -61,6 +64,7 @@ class CheckResult:
     reason: str
     seconds: float
     classes: tuple[dict[str, Any], ...] = field(default=())
+    together: str = ""  # what holds of all classes with the controller chosen anew at every step
 
 
 def check_certificate(path: str | Path) -> CheckResult:
@@ -68,24 +72,27 @@ def check_certificate(path: str | Path) -> CheckResult:
     start = time.perf_counter()
     content, raw = read_text(path)
     try:
-        if content.get("format") != FORMAT:
-            raise CertificateError(f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80])
+        _check_format(content)
         _check_seal(content, raw)
         classes = _check_statements(content)
     except Refused as refusal:
         return CheckResult(False, str(refusal), time.perf_counter() - start)
-    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
-        # The readers name what is wrong; this is for what they did not foresee in a file from a stranger.
-        raise CertificateError("the certificate is malformed", got=f"{type(error).__name__}: {error}"[:200]) from error
     leaves = sum(entry["leaves"] for entry in classes)
     reason = f"everything stated about {len(classes)} class(es) holds, {leaves} leaves re-proved"
-    return CheckResult(True, reason, time.perf_counter() - start, tuple(classes))
+    together = str(content["together"]["sentence"])
+    return CheckResult(True, reason, time.perf_counter() - start, tuple(classes), together)
 
 
 def check_content(content: dict[str, Any]) -> list[dict[str, Any]]:
     """Check the JSON object of a certificate; a summary per class, or Refused."""
+    _check_format(content)
     _check_seal(content, None)
     return _check_statements(content)
+
+
+def _check_format(content: dict[str, Any]) -> None:
+    if content.get("format") != FORMAT:
+        raise CertificateError(f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80])
 
 
 def _check_seal(content: dict[str, Any], raw: bytes | None) -> None:
@@ -98,6 +105,14 @@ def _check_seal(content: dict[str, Any], raw: bytes | None) -> None:
 
 
 def _check_statements(content: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return _check_all(content)
+    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
+        # The readers name what is wrong; this is for what they did not foresee in a file from a stranger.
+        raise CertificateError("the certificate is malformed", got=f"{type(error).__name__}: {error}"[:200]) from error
+
+
+def _check_all(content: dict[str, Any]) -> list[dict[str, Any]]:
     mapping(content, "the certificate", need=_TOP)
     if content["version"] != VERSION:
         raise CertificateError(f"this program checks version {VERSION} certificates", got=repr(content["version"])[:80])
@@ -111,7 +126,9 @@ def _check_statements(content: dict[str, Any]) -> list[dict[str, Any]]:
     labels = [entry.get("class") if isinstance(entry, dict) else None for entry in classes]
     if len(set(map(repr, labels))) != len(labels):
         raise Refused("a class stands twice in the certificate")
-    return [_check_class(head, entry) for entry in classes]
+    summaries = [_check_class(head, entry) for entry in classes]
+    _same(content["together"], together_of(classes), "what is said of all classes together")
+    return summaries
 
 
 def _check_class(head: Source, entry: Any) -> dict[str, Any]:
@@ -138,6 +155,7 @@ def _check_entry(head: Source, entry: Any, where: str) -> dict[str, Any]:
             raise Refused(wrong)
     conditions = mapping(entry["conditions"], f"{where}.conditions", need=set(CONDITIONS))
     leaves = sum(_check_answer(loop, forward, gauge, name, conditions[name]) for name in SEARCHED)
+    leaves += _check_region(loop, forward, entry["class"], conditions["region"])
     _check_representative(head, controller, anchor, loop, conditions["representative"], where)
     hole, conclusion = derived(loop, forward, gauge, conditions)
     _same(conditions["hole"], hole, "the hole's entry")
@@ -176,6 +194,17 @@ def _check_answer(
 ) -> int:
     """Re-prove or replay one condition; the number of leaves it took."""
     mapping(entry, condition, need=_ANSWER)
+    verdict = _verdict(entry, condition)
+    if verdict == "proved":
+        return _check_proof(loop, condition, entry["proof"])
+    if verdict == "refuted":
+        point = decode_array(entry["counterexample"], f"{condition}.counterexample", 1)
+        _check_counterexample(loop, forward, gauge, condition, point)
+    return 0
+
+
+def _verdict(entry: dict[str, Any], condition: str) -> str:
+    """An answer's verdict, once it comes with what a verdict of its kind needs."""
     verdict = entry["verdict"]
     if verdict not in VERDICTS:
         raise CertificateError(f"{condition}: a verdict must be one of {VERDICTS}", got=repr(verdict)[:80])
@@ -187,24 +216,40 @@ def _check_answer(
         number(entry[key], f"{condition}.{key}")
     for key in ("engine", "reason"):
         text(entry[key], f"{condition}.{key}")
-    if verdict == "proved":
-        return _check_proof(loop, condition, entry["proof"])
+    return str(verdict)
+
+
+def _check_region(loop: Loop, forward: tuple[ExactLayer, ...], label: int, entry: Any) -> int:
+    """Re-prove or replay that the class keeps its own states; the number of leaves it took."""
+    mapping(entry, "region", need={*_ANSWER, "margin"})
+    verdict, margin = _verdict(entry, "region"), number(entry["margin"], "region.margin")
+    if verdict == "unknown":
+        return 0
+    if not 0 <= label < loop.n or margin < 0:
+        raise Refused("region: the class is no coordinate of the state, or the margin is negative")
     if verdict == "refuted":
-        point = decode_array(entry["counterexample"], f"{condition}.counterexample", 1)
-        _check_counterexample(loop, forward, gauge, condition, point)
-    return 0
+        point = decode_array(entry["counterexample"], "region.counterexample", 1)
+        check_region_counterexample(loop, forward, label, margin, point)
+        return 0
+    return check_region(loop, label, margin, _read_proof("region", entry["proof"]))
 
 
-def _check_proof(loop: Loop, condition: str, proof: Any) -> int:
+def _read_proof(condition: str, proof: Any) -> dict[str, Any]:
     if not isinstance(proof, dict) or proof.get("version") != 1:
         raise CertificateError(f"{condition}: a proof of version 1 is needed", got=repr(proof)[:80])
     if proof.get("condition") != condition:
         raise Refused(f"{condition}: its proof is one of {proof.get('condition')!r}")
-    kind = proof.get("kind")
+    return proof
+
+
+def _check_proof(loop: Loop, condition: str, proof: Any) -> int:
+    kind = _read_proof(condition, proof).get("kind")
     if kind == "branch":
         return check_branch(loop, condition, proof)
     if kind == "homogeneous":
         return check_homogeneous(loop, condition, proof)
+    if kind == "box" and condition == "invariance":
+        return check_invariance_box(loop)
     if kind == "contraction":
         check_contraction(loop, condition)
         return 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from graphkeel.certificates.dyadic import Dyadic, down, up
 from graphkeel.certificates.geometry import hole_reach
@@ -15,7 +17,7 @@ NOT_COVERED = (
     "Message passing on the real graph: the loop is that of a node whose whole receptive field carries one feature.",
     "Test accuracy: a stable loop says where its trajectories go, not whether predictions get better.",
     "Float rounding at run time: the claim is about real arithmetic over the shipped weights.",
-    "Switching: each class's controller is taken as chosen once, not chosen anew at every step.",
+    "Switching where the region is not proved: the class's controller is taken as chosen once, not anew at every step.",
 )
 _LONGEST = 10**9  # steps; a longer bound is not worth stating
 
@@ -30,13 +32,51 @@ class Conclusion:
     steps: int | None  # at most so many steps from any state of D into the hole
     level: float | None  # of the sublevel set {V < level}, where that is the region
     sentence: str
+    switched: bool = False  # the same holds from the class's own states if the controller is chosen anew at every step
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 
-def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str]) -> Conclusion:
+def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str], margin: float = 0.0) -> Conclusion:
     """The strongest sentence that follows."""
+    alone = _alone(loop, lyapunov, hole, proved)
+    flows = alone.kind in ("asymptotic", "practical") and alone.region in ("everywhere", "D")
+    if not flows or not {"region", "invariance"} <= proved:
+        return alone
+    own = (
+        "in which this class's logit is the largest"
+        if margin == 0
+        else f"in which this class's logit leads by {_shown(margin)}"
+    )
+    text = f"{alone.sentence} From the states of D {own} the same holds if the controller is chosen anew at every step."
+    return replace(alone, sentence=text, switched=True)
+
+
+def conclude_together(entries: Sequence[Mapping[str, Any]], *, whole: bool) -> dict[str, Any]:
+    """One sentence about all classes; `whole`: they are all the classes there are, on one box."""
+    regions = {entry["class"]: entry["conditions"]["region"]["verdict"] for entry in entries}
+    missing = [entry["class"] for entry in entries if not entry["conclusion"]["switched"]]
+    if missing:
+        verdict = "refuted" if "refuted" in regions.values() else "unknown"
+        named = ", ".join(map(str, missing))
+        text = f"Nothing follows about a controller chosen anew at every step from the states of class {named}."
+        return {"verdict": verdict, "everywhere": False, "radius": None, "sentence": text}
+    radius = max(float(entry["conclusion"]["radius"]) for entry in entries)
+    margin = max(float(entry["conditions"]["region"]["margin"]) for entry in entries)
+    everywhere = whole and margin == 0
+    named = ", ".join(str(entry["class"]) for entry in entries)
+    states = "Every state of D" if everywhere else f"Every state of D that belongs to one of the classes {named}"
+    owned = "" if margin == 0 else f" by a lead of {_shown(margin)}"
+    text = (
+        f"{states}{owned} flows to the equilibrium of its own class, that of its largest logit, to within"
+        f" {_shown(radius)} in the sup norm, with the controller chosen anew at every step: the choice never changes."
+    )
+    return {"verdict": "proved", "everywhere": everywhere, "radius": radius, "sentence": text}
+
+
+def _alone(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str]) -> Conclusion:
+    """With the class's controller chosen once."""
     steps = steps_into_hole(loop, lyapunov) if {"positivity", "decrease", "invariance"} <= proved else None
     if hole.kind == "contraction":
         return _attracted(hole, "everywhere", steps, None)

@@ -68,7 +68,7 @@ def _positivity(loop: Loop) -> list[Row]:
             linear[axis] = sign * loop.positivity
             offset = -Fraction(linear[axis]) * Fraction(loop.equilibrium[axis])
             name = f"{'+' if sign > 0 else '-'}{axis}"
-            rows.append(_row(name, loop.n, [network], linear=linear, offset=offset, side=(axis, sign)))
+            rows.append(_row(name, loop.n, [network], linear=Dyadic.of(linear), offset=offset, side=(axis, sign)))
     return rows
 
 
@@ -88,19 +88,47 @@ def _invariance(loop: Loop) -> list[Row]:
     return rows
 
 
+def region_rows(loop: Loop, axis: int, margin: float, multipliers: Floats) -> list[Row]:
+    """F_k − F_c + γ + Σ_j λ_j·(y_c − y_j − γ) for every k ≠ c = axis: at least F_k − F_c + γ where class c leads."""
+    last, rows = loop.closed_loop[-1], []
+    rivals = [k for k in range(loop.n) if k != axis]
+    for k, weights in zip(rivals, multipliers, strict=True):
+        pull = Dyadic.of(weights)
+        lead = np.zeros(loop.n)
+        lead[axis] = 1.0
+        linear = Dyadic.of(lead) * pull.sum() - pull
+        offset = Fraction(margin) * (1 - pull.sum().fraction())
+        final = _difference(last, k, axis)
+        rows.append(
+            _row(
+                f"class {k}", loop.n, [(*loop.closed_loop[:-1], final)], linear=linear, offset=offset, strict=not margin
+            )
+        )
+    return rows
+
+
+def _difference(layer: Layer, k: int, axis: int) -> Layer:
+    """Output k minus output `axis` as one output, rounded once."""
+    weight, weight_rounding = _nearest(Dyadic.of(layer.weight[k]) - Dyadic.of(layer.weight[axis]))
+    bias, bias_rounding = _nearest(Dyadic.of(layer.bias[[k]]) - Dyadic.of(layer.bias[[axis]]))
+    weight_error = _sum_up(layer.weight_error[k], layer.weight_error[axis])
+    bias_error = _sum_up(layer.bias_error[[k]], layer.bias_error[[axis]])
+    return Layer(weight[None], bias, _sum_up(weight_error, weight_rounding)[None], _sum_up(bias_error, bias_rounding))
+
+
 def _row(
     name: str,
     n: int,
     networks: list[tuple[Layer, ...]],
     *,
-    linear: Floats | None = None,
+    linear: Dyadic | None = None,
     offset: Fraction = Fraction(0),
     strict: bool = False,
     avoids_hole: bool = False,
     side: tuple[int, int] | None = None,
 ) -> Row:
     """The sum of scalar networks and a linear form; a network without hidden layers joins the linear form."""
-    total = Dyadic.of(np.zeros(n) if linear is None else linear)
+    total = Dyadic.of(np.zeros(n)) if linear is None else linear
     total_error, offset_error, branches = np.zeros(n), Fraction(0), []
     for *hidden, last in networks:
         offset += Fraction(last.bias[0])

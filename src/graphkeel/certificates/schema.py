@@ -17,10 +17,10 @@ from graphkeel.certificates.encoding import decode_array, encode_array
 from graphkeel.errors import CertificateError
 
 FORMAT = "graphkeel-certificate"
-VERSION = 1
+VERSION = 2
 VERDICTS = ("proved", "refuted", "unknown")
-SEARCHED = ("positivity", "decrease", "invariance")  # what an engine proves; the other two are evaluated exactly
-CONDITIONS = ("representative", *SEARCHED, "hole")
+SEARCHED = ("positivity", "decrease", "invariance")  # what an engine proves of the loop alone
+CONDITIONS = ("representative", *SEARCHED, "hole", "region")
 NORMS = ("inf", "2")
 MAX_DIMENSION = 4096
 MAX_LAYERS = 32

@@ -61,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shift", type=float, default=0.0, metavar="S", help="add S to every logit of Y (default 0)")
     parser.add_argument("--epsilon", type=float, default=None, help="L2 radius left out around Y (default: the form's)")
     parser.add_argument("--rho", type=float, default=None, help="decrease factor per step, 1 is the paper's strict one")
+    parser.add_argument(
+        "--margin",
+        type=float,
+        default=0.0,
+        metavar="G",
+        help="a state is a class's if its logit leads by G (default 0)",
+    )
     parser.add_argument("--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs")
     add_common(parser, out_help="write the certificate and the controllers here (default: certify-DATASET)")
 
@@ -135,6 +142,7 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
         shift=args.shift,
         epsilon=args.epsilon,
         rho=args.rho,
+        margin=args.margin,
         seconds=args.budget,
         seed=args.seed,
     )
@@ -165,6 +173,7 @@ def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: P
         "features": task.n_features,
         "rounds": len(result.log),
         "stopped": result.stopped,
+        "together": certificate["together"],
         "certificate": str(out / "certificate.json"),
     }
 
@@ -238,6 +247,8 @@ def _show(payload: dict[str, Any]) -> None:
     screen.print(table)
     for sentence in _sentences(payload["classes"]):
         screen.print(sentence, style="dim")
+    if payload.get("together"):
+        screen.print(f"Together: {payload['together']['sentence']}", style="dim")
     if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
         screen.print("The head does not reach every target Y; try another --shift (say -0.5) or --strength.")
     where = f"; certificate: {payload['certificate']}" if payload["certificate"] else ""
@@ -246,7 +257,7 @@ def _show(payload: dict[str, Any]) -> None:
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
 _MARKS = {"proved": "yes", "refuted": "no", "unknown": "?"}
-_SEARCHED = {"positivity": "V>0", "decrease": "ΔV<0", "invariance": "F(D)⊆D", "hole": "hole"}
+_SEARCHED = {"positivity": "V>0", "decrease": "ΔV<0", "invariance": "F(D)⊆D", "hole": "hole", "region": "F(R)⊆R"}
 
 
 def _coloured(text: str, verdict: str) -> str:

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_BAD_INPUT
     if args.json:
         payload = _payload(args, result.accepted, result.reason, result.seconds)
-        emit_json({**payload, "classes": list(result.classes)})
+        emit_json({**payload, "classes": list(result.classes), "together": result.together})
     else:
         sys.stdout.write(report(result))
     return EXIT_DONE if result.accepted else EXIT_REFUTED
@@ -63,4 +63,6 @@ def report(result: CheckResult) -> str:
     for entry in result.classes:
         verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
         lines += [f"class {entry['class']}: {entry['verdict']} ({verdicts})", f"  {entry['sentence']}"]
+    if result.together:
+        lines.append(f"all classes together: {result.together}")
     return "\n".join(lines) + "\n"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from graphkeel.lyapunov.glance import glance
+from graphkeel.lyapunov.glance import glance, glance_region
 from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Problem, Verdict, VerifyReport, verify
+from graphkeel.verify.region import Region
 
 
 def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
@@ -17,6 +18,21 @@ def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> Verify
         answers |= {answer.condition: answer for answer in report.conditions}
     reports = tuple(answers[condition] for condition in CONDITIONS)
     return VerifyReport(reports, sum(report.seconds for report in reports))
+
+
+def ask_region(region: Region, *, seconds: float, complete: bool) -> ConditionReport:
+    """Whether a class keeps its states: one bound for the whole box, then violations, then branch and bound."""
+    report = glance_region(region)
+    if report.verdict is Verdict.PROVED:
+        return report
+    from graphkeel.verify.region_search import decide_region, find_violation  # compiles its kernels
+
+    if complete:
+        return decide_region(region, Budget(seconds=seconds))
+    point = find_violation(region)
+    if point is None:
+        return report
+    return ConditionReport("region", Verdict.REFUTED, "falsify", counterexample=point, seconds=report.seconds)
 
 
 def _undecided(answers: dict[str, ConditionReport]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class LoopBatch:
         high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         loop = ClosedLoopBatch(plant, self.controller)
         aims = torch.full((len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64)
-        self.context = LossContext(loop, self.function, targets, low, high, aims, config)
+        self.context = LossContext(loop, self.function, torch.tensor(self.classes), targets, low, high, aims, config)
         self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
 

@@ -20,12 +20,12 @@ def certificate_of(
     plant: Plant, result: TrainResult, *, provenance: dict[str, Any] | None = None, data_sha256: str | None = None
 ) -> dict[str, Any]:
     """The certificate of all classes, as a JSON object."""
-    proofs = [class_proof(outcome, result.config.delta) for outcome in result.outcomes]
+    proofs = [class_proof(outcome, result.config.delta, result.config.margin) for outcome in result.outcomes]
     details = {"config": result.config.as_dict(), "stopped": result.stopped, **(provenance or {})}
     return build_certificate(head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256)
 
 
-def class_proof(outcome: ClassOutcome, delta: float) -> ClassProof:
+def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
     control = outcome.control
     return ClassProof(
         label=outcome.label,
@@ -36,6 +36,7 @@ def class_proof(outcome: ClassOutcome, delta: float) -> ClassProof:
         problem=outcome.problem,
         conditions={condition.condition: _showable(condition) for condition in outcome.report.conditions},
         delta=delta,
+        margin=margin,
     )
 
 

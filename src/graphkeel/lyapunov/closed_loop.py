@@ -62,6 +62,49 @@ def interval_bounds(layers: BatchLayers, low: Tensor, high: Tensor) -> tuple[Ten
     return low, high
 
 
+def lead_bounds(layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor, margin: float) -> Tensor:
+    """Upper bounds of F_k − F_c + margin over the states of the box that lead with class c by the margin: (classes, n).
+
+    A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not negative where c leads,
+    and what is left is maximised over the whole box (docs/certificate.md). Entry c is the margin and says nothing.
+    """
+    chosen, own = torch.arange(len(classes)), torch.arange(low.shape[1])
+    rows = torch.eye(low.shape[1], dtype=low.dtype).repeat(len(classes), 1, 1)
+    rows[chosen, :, classes] -= 1.0
+    linear, constant = _upper_forms(layers, rows, low, high)
+    middle, radius = (low + high).unsqueeze(1) / 2, (high - low).unsqueeze(1) / 2
+    lead, rival = linear[chosen, :, classes], linear[:, own, own]
+    bounds = []
+    for weight in (torch.zeros_like(lead), (-lead).relu(), rival.relu()):  # the maximum bends at these λ only
+        tilted = linear.clone()
+        tilted[chosen, :, classes] += weight
+        tilted[:, own, own] -= weight
+        top = (tilted * middle).sum(dim=2) + (tilted.abs() * radius).sum(dim=2)
+        bounds.append(top + constant + margin * (1.0 - weight))
+    return torch.stack(bounds).amin(dim=0)
+
+
+def _upper_forms(layers: BatchLayers, rows: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """rows·F as linear forms of y that lie above it on the box: coefficients (classes, rows, n), constants."""
+    ends = []
+    for depth in range(1, len(layers)):
+        ends.append(interval_bounds(layers[:depth], low, high))
+    weight, bias = layers[-1]
+    linear, constant = rows @ weight, torch.einsum("krm,km->kr", rows, bias)
+    for (weight, bias), (under, over) in zip(reversed(layers[:-1]), reversed(ends), strict=True):
+        width = (over - under).clamp_min(1e-12)
+        stable = (under >= 0).double()
+        bent = (under < 0) & (over > 0)
+        upper = torch.where(bent, over / width, stable)
+        lower = torch.where(bent, (0.5 + 4 * (over + under) / width).clamp(0.0, 1.0), stable)
+        lift = torch.where(bent, -upper * under, torch.zeros_like(under))
+        rising, falling = linear.relu(), -(-linear).relu()
+        slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
+        constant = constant + torch.einsum("krm,km->kr", rising, lift) + torch.einsum("krm,km->kr", slanted, bias)
+        linear = slanted @ weight
+    return linear, constant
+
+
 def gain_matrix(layers: BatchLayers) -> Tensor:
     """M ≥ 0 with |F(y) − F(y′)| ≤ M·|y − y′| entry by entry, as a ReLU never stretches: (classes, n, n)."""
     product = layers[0][0].abs()

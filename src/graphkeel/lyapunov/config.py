@@ -27,6 +27,7 @@ class LyapunovConfig:
         hidden: units of f, and of V in the paper's form.
         gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively spanning rows.
         lyapunov_hidden: units of a `general` gauge; at least n + 1.
+        margin: a state belongs to a class's region if its logit leads all others by this much.
         contraction: the factor that training aims at, below ρ by a margin that rounding and search can live on.
         rounds, steps: of Algorithm 1, and of Adam within a round.
         falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if there are none.
@@ -45,6 +46,7 @@ class LyapunovConfig:
     rho: float | None = None
     positivity: float | None = None
     delta: float | None = None
+    margin: float = 0.0
     learning_rate: float | None = None
     contraction: float = 0.6
     rounds: int = 40
@@ -79,6 +81,8 @@ class LyapunovConfig:
             raise ConfigError("epsilon must not be negative", got=self.epsilon)
         if self.positivity is not None and self.positivity < 0:
             raise ConfigError("positivity must not be negative", got=self.positivity)
+        if not 0 <= self.margin < self.strength:
+            raise ConfigError("margin must lie in [0, strength), or no region holds its own Y", got=self.margin)
 
     def resolved(self) -> ResolvedConfig:
         values = asdict(self)
@@ -106,8 +110,9 @@ class ResolvedConfig(LyapunovConfig):
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """What training works for; Eq. 11 knows nothing of invariance, which is asked about all the same."""
-        return ("positivity", "decrease") if self.loss == "paper" else ("positivity", "decrease", "invariance")
+        """What training works for; Eq. 11 knows nothing of the last two, which are asked about all the same."""
+        known = ("positivity", "decrease")
+        return known if self.loss == "paper" else (*known, "invariance", "region")
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

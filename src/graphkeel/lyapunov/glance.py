@@ -1,35 +1,44 @@
-"""Invariance at a glance: is one leaf per row, the whole box, already a proof?
+"""Invariance and region at a glance: is the whole box, as one leaf of every row, already a proof?
 
-Training aims at interval bounds that keep F(D) inside D, so that the proof is a tree without a single cut. Whether it
-is one, the certificate's own check says, rigorously and in milliseconds; no engine has to start, and none to compile.
+Training aims at bounds that keep F(D) inside D and a class's states its own, so that neither proof needs a single cut.
+Whether it does, the certificate's own check says, rigorously and in milliseconds; no engine has to start, and none to
+compile.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
-import numpy as np
-
-from graphkeel.certificates.branch_proof import check_branch
+from graphkeel.certificates.box_proof import invariance_fan, region_fan
 from graphkeel.certificates.schema import loop_of
-from graphkeel.certificates.trees import Refused
+from graphkeel.certificates.whole_box import Fan, upper_bounds
 from graphkeel.verify import ConditionReport, Problem, Verdict
-from graphkeel.verify.query import rows_of
-from graphkeel.verify.tree import Piece, tree_entry
-
-WHOLE_BOX = -2  # a relaxed leaf with default slopes (docs/proof-format.md)
+from graphkeel.verify.region import Region, multipliers
+from graphkeel.verify.tree import encode
 
 
-def glance(problem: Problem, condition: str = "invariance") -> ConditionReport:
-    """Proved, with its proof, or unknown."""
+def glance(problem: Problem) -> ConditionReport:
+    """Invariance proved, with its proof, or unknown."""
     started = time.monotonic()
-    units = problem.closed_loop.layers[0].n_out
-    leaf = Piece(np.array([WHOLE_BOX], np.int8), np.zeros(0), np.zeros((0, units), np.uint8))
-    trees = [tree_entry(row, leaf, []) for row in rows_of(problem, condition)]
-    proof = {"version": 1, "kind": "branch", "condition": condition, "trees": trees}
-    try:
-        leaves = check_branch(loop_of(problem), condition, proof)
-    except Refused as gap:
-        return ConditionReport(condition, Verdict.UNKNOWN, "glance", str(gap), seconds=time.monotonic() - started)
-    seconds, reason = time.monotonic() - started, f"bounded on the whole box, {leaves} rows"
-    return ConditionReport(condition, Verdict.PROVED, "glance", reason, seconds=seconds, nodes=leaves, proof=proof)
+    return _report("invariance", invariance_fan(loop_of(problem)), problem, {}, started)
+
+
+def glance_region(region: Region) -> ConditionReport:
+    """The region proved to keep its states, with its proof, or unknown."""
+    started = time.monotonic()
+    weights = multipliers(region)
+    fan = region_fan(loop_of(region.problem), region.axis, region.margin, weights)
+    return _report("region", fan, region.problem, {"multipliers": encode(weights)}, started)
+
+
+def _report(condition: str, fan: Fan, problem: Problem, more: dict[str, Any], started: float) -> ConditionReport:
+    bounds, slack = upper_bounds(fan, problem.lower, problem.upper)
+    holds = bool((bounds <= -slack).all())  # with room for a machine that rounds otherwise
+    seconds = time.monotonic() - started
+    if not holds:
+        reason = f"the bound of a row on the whole box is {bounds.max():.3g}"
+        return ConditionReport(condition, Verdict.UNKNOWN, "glance", reason, seconds=seconds)
+    proof = {"version": 1, "kind": "box", "condition": condition, **more}
+    reason = f"bounded on the whole box, {len(bounds)} rows"
+    return ConditionReport(condition, Verdict.PROVED, "glance", reason, seconds=seconds, nodes=len(bounds), proof=proof)

@@ -1,8 +1,9 @@
 """The Lyapunov loss: Eq. 11 as published, and the same conditions with margins.
 
 Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y. The margin
-loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D) ⊆ D, F(Y) = Y;
-and, where V is an l1 gauge, for a contraction factor that proves the decrease without any search.
+loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D) ⊆ D, F(Y) = Y, a
+decision region that keeps its states; and, where V is an l1 gauge, a contraction factor that proves the decrease
+without any search.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from graphkeel.lyapunov.closed_loop import (
     axis_factors,
     gain_matrix,
     interval_bounds,
+    lead_bounds,
     run_layers,
 )
 from graphkeel.lyapunov.config import ResolvedConfig
@@ -26,6 +28,7 @@ from graphkeel.lyapunov.function import LyapunovBatch
 Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
+LEAD = 0.1  # by how much more than the margin (as a share of the strength) training wants a class to keep its lead
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class LossContext:
 
     loop: ClosedLoopBatch
     function: LyapunovBatch
+    classes: Tensor  # (classes,): the coordinate of each class
     targets: Tensor
     low: Tensor
     high: Tensor
@@ -75,6 +79,7 @@ def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: T
         "origin": context.function(origin.unsqueeze(1), active).squeeze(1) ** 2,
         "equilibrium": ((at_rest - origin) ** 2).sum(dim=1),
         "invariance": _invariance(context, layers, following, active),
+        "region": _region(context, layers, active),
     }
     gains = context.function.gains(active)
     if gains is not None:
@@ -91,6 +96,14 @@ def _invariance(context: LossContext, layers: BatchLayers, following: Tensor, ac
     whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
     seen = (following - inner_high.unsqueeze(1)).relu() + (inner_low.unsqueeze(1) - following).relu()
     return whole.sum(dim=1) + (seen / half.unsqueeze(1)).sum(dim=2).mean(dim=1)
+
+
+def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor:
+    """How far a state that belongs to the class may come to belong to another one, by bounds over the whole region."""
+    config, classes = context.config, context.classes[active]
+    bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
+    excess = (bounds + LEAD * (config.strength - config.margin)).relu() / config.strength
+    return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 
 def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from torch import Tensor
 
 from graphkeel.control.base import Plant
+from graphkeel.lyapunov.ask import ask_region
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.verify.problem import Problem
+from graphkeel.verify.region import Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
@@ -29,6 +32,12 @@ class Ask(Protocol):
     def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
 
 
+class AskRegion(Protocol):
+    """The same about a class's decision region; `complete=False` asks for what costs next to nothing."""
+
+    def __call__(self, region: Region, *, seconds: float, complete: bool) -> ConditionReport: ...
+
+
 def train(
     plant: Plant,
     logits: Tensor,
@@ -36,6 +45,7 @@ def train(
     config: LyapunovConfig | None = None,
     *,
     ask: Ask,
+    ask_region: AskRegion | None = ask_region,
     on_round: OnRound | None = None,
     resume: TrainState | None = None,
 ) -> TrainResult:
@@ -46,6 +56,7 @@ def train(
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
         classes: labels, by default all of them.
         ask: the verifier.
+        ask_region: the verifier of decision regions; None leaves them out.
         on_round: called after every round with its log and a resumable state.
         resume: the state that an interrupted run handed to `on_round`.
     """
@@ -55,7 +66,7 @@ def train(
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
-    inquiry = _Inquiry(batch, ask, deadline=time.monotonic() + settings.seconds)
+    inquiry = _Inquiry(batch, ask, ask_region, deadline=time.monotonic() + settings.seconds)
     if resume is not None:  # a proof is not stored but found again: the weights are the same to the bit
         inquiry.all([labels.index(label) for label in _proved(resume)], complete=True)
 
@@ -91,8 +102,8 @@ def _proved(state: TrainState) -> list[int]:
 class _Inquiry:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
-    def __init__(self, batch: LoopBatch, ask: Ask, deadline: float) -> None:
-        self.batch, self.ask, self.deadline = batch, ask, deadline
+    def __init__(self, batch: LoopBatch, ask: Ask, ask_region: AskRegion | None, deadline: float) -> None:
+        self.batch, self.ask, self.ask_region, self.deadline = batch, ask, ask_region, deadline
         self.reports: dict[int, VerifyReport] = {}
         self.problems: dict[int, Problem] = {}
         self.seconds = [0.0] * len(batch.classes)
@@ -111,8 +122,9 @@ class _Inquiry:
         self.reports[k] = report
         goals = self._goals(report)
         found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
+        found = [(condition, state) for condition, state in found if condition != "region"]  # trained by bounds alone
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
-        if not found and any(c.verdict is Verdict.UNKNOWN for c in goals):
+        if not found and any(c.verdict is not Verdict.PROVED for c in goals):
             self.batch.tighten(k)  # neither a proof nor anything to learn from: an easier question, and more time
             self.patience[k] *= 2
         return confirmed, len(found) - confirmed
@@ -122,6 +134,11 @@ class _Inquiry:
         left = max(self.deadline - started, 0.5)
         seconds = min(self.patience[k], left)
         report = self.ask(self.problems[k], seconds=seconds, complete=complete)
+        if self.ask_region is not None:
+            region = Region(self.problems[k], self.batch.classes[k], self.batch.config.margin)
+            worth = complete and report.verdict is Verdict.PROVED  # nothing follows from a region alone
+            answer = self.ask_region(region, seconds=seconds, complete=worth)
+            report = replace(report, conditions=(*report.conditions, answer), seconds=report.seconds + answer.seconds)
         self.seconds[k] += time.monotonic() - started
         return report
 

@@ -15,6 +15,7 @@ CONDITIONS = {
     "decrease": ("V falls", "every step of the loop lowers V by the factor ρ, outside the hole"),
     "invariance": ("D is kept", "no step leaves the domain D"),
     "hole": ("the hole", "what happens in the small box around Y that the conditions leave out"),
+    "region": ("R is kept", "a state whose largest logit is the class's is followed by another such state"),
 }
 
 
