@@ -9,7 +9,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format bench bench-verify tables clean
+.PHONY: setup demo test test-slow lint format docs bench bench-verify tables clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,10 @@ lint: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Warnings are errors, names without a target are warnings, and nothing is fetched: build/docs/html/index.html.
+docs: setup
+	$(BIN)/python -m sphinx -q -W --keep-going -n -d build/docs/doctrees docs build/docs/html
 
 bench: setup
 	$(BIN)/python benchmarks/bench_reconstruct.py
