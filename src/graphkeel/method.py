@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 
-from graphkeel.data.task import GraphTask
+from graphkeel.data.task import UNLABELLED, GraphTask
+from graphkeel.errors import DataError
 from graphkeel.frozen import FrozenModel
 
 
@@ -39,3 +41,24 @@ class Method(Protocol):
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult: ...
+
+
+def check_nodes(task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False) -> None:
+    """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict` begins with it."""
+    for name, nodes in (("labelled", labelled), ("validation", validation)):
+        if nodes.dtype != torch.int64 or nodes.dim() != 1:
+            got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"
+            raise DataError(
+                f"{name} must be a vector of node ids", got=got, fix="From a mask: mask.nonzero().flatten()."
+            )
+        if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < task.n_nodes:
+            got = f"{int(nodes.min())} to {int(nodes.max())}"
+            raise DataError(f"{name} must hold node ids in 0..{task.n_nodes - 1}", got=got)
+        unknown = int((task.y[nodes] == UNLABELLED).sum())
+        if unknown:
+            raise DataError(f"{name} names nodes whose label is unknown", got=unknown)
+    both = int(torch.isin(labelled, validation).sum())
+    if both:
+        raise DataError("a node is either labelled or for validation, never both: that would leak", got=both)
+    if needs_labels and len(labelled) == 0:
+        raise DataError("this method needs labelled nodes", got="none")

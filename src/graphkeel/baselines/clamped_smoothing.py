@@ -9,7 +9,7 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
@@ -24,6 +24,7 @@ class ClampedSmoothing:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         start = known_labels(task, labelled).clamp(beliefs)
         propagator = Propagator(task.edge_index, task.n_nodes)

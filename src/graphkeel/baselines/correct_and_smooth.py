@@ -10,7 +10,7 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
@@ -27,6 +27,7 @@ class CorrectAndSmooth:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         labels = known_labels(task, labelled)
         propagator = Propagator(task.edge_index, task.n_nodes)

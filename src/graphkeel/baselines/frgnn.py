@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graphkeel.baselines.retraining import as_split, one_of_the_labelled, unit_scale
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.models import train_model
 from graphkeel.reconstruct.anchors import plant_of
 from graphkeel.reconstruct.labels import Labels
@@ -57,6 +57,7 @@ class FRGNN:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         if self.base == "gcn":
             task = as_split(task.with_features(unit_scale(task.x)), labelled, validation)
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)

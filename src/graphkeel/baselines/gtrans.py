@@ -20,7 +20,7 @@ from torch_geometric.nn import MessagePassing
 from graphkeel.baselines.retraining import share_right
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 START = 1e-7  # of both variables, and the least weight of an edge's removal
 
@@ -55,6 +55,7 @@ class GTrans:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         tried = [_Transformation(frozen, task, self.config, lr, seed) for lr in self.config.lr_features]
         with torch.random.fork_rng(devices=[]):
             for one in tried:

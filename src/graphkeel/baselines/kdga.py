@@ -20,7 +20,7 @@ from graphkeel.baselines.retraining import BestOnValidation, dropout, unit_scale
 from graphkeel.baselines.sparse import Pattern
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 Multiply = Callable[[Tensor], Tensor]  # a normalised graph
 
@@ -70,6 +70,7 @@ class KDGA:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         config = self.config or PRESETS.get(task.name, _CORA)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

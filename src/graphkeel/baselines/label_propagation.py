@@ -10,7 +10,7 @@ from torch import Tensor
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.propagation import Propagator
 
@@ -25,6 +25,7 @@ class LabelPropagation:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         known = torch.zeros(task.n_nodes, task.n_classes)
         known[labelled] = known_labels(task, labelled).one_hot()
         propagator = Propagator(task.edge_index, task.n_nodes)

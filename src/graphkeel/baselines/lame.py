@@ -13,7 +13,7 @@ from graphkeel.baselines.embeddings import classified_embedding
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.reconstruct.propagation import Propagator
 
 NEIGHBOURS = 5
@@ -32,6 +32,7 @@ class LAME:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         embedding = classified_embedding(frozen, task)
         log_beliefs = embedding.logits.log_softmax(dim=-1)
         propagator = Propagator(task.edge_index, task.n_nodes)

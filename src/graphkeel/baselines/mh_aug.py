@@ -20,7 +20,7 @@ from graphkeel.baselines.retraining import BestOnValidation, dropout, unit_scale
 from graphkeel.baselines.sparse import Pattern
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,7 @@ class MHAug:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return _Training(task, labelled, validation, self.config, seed).run()

@@ -18,7 +18,7 @@ from torch import Tensor
 from graphkeel.baselines.retraining import one_of_the_labelled, share_right
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.replace import replace
 from graphkeel.reconstruct.scene import Scene
@@ -52,6 +52,7 @@ class PaperReading:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         tried = list(self._tries(frozen, task, labelled, validation, seed))
         right = [share_right(one.scores, task, validation) for one in tried]
         best = tried[max(range(len(tried)), key=right.__getitem__)]  # the first on ties

@@ -19,7 +19,7 @@ from graphkeel.baselines.retraining import dropout, share_right, unit_scale
 from graphkeel.baselines.sparse import Pattern
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 Array = NDArray[np.float64]
 
@@ -53,6 +53,7 @@ class SRGNN:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         config = self.config
         pattern = Pattern(task.edge_index, task.n_nodes)
         sample = _random_sample(task, labelled, seed)

@@ -11,7 +11,7 @@ from graphkeel.baselines.embeddings import Embedding, classified_embedding
 from graphkeel.baselines.tuning import Setting, best_on_validation
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 SUPPORTS = (None, 1, 5, 20, 50, 100)  # embeddings kept per class; None keeps all
 
@@ -23,6 +23,7 @@ class T3A:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         embedding = classified_embedding(frozen, task)
 
         def tried() -> Iterator[tuple[Setting, Tensor]]:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphkeel.data import GraphTask
 from graphkeel.frozen import FrozenModel, ReturnType, clear_caches
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Tent:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
         if not norms:
             return MethodResult(decision={"applied": False, "reason": "the model has no batch norm with weights"})

@@ -17,7 +17,7 @@ from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError
 from graphkeel.frozen import FrozenModel
 from graphkeel.head import extract_head
-from graphkeel.method import MethodResult
+from graphkeel.method import MethodResult, check_nodes
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "deadbeat": Deadbeat(),
@@ -54,6 +54,7 @@ class ControllerMethod:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         drawn = int(task.y[one_of_the_labelled(labelled, seed)])
         chosen = [drawn] if self.classes == "one" else list(range(task.n_classes))
         found = self._regulate(frozen, task, chosen, seed)

@@ -10,7 +10,7 @@ from torch import Tensor
 from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError
 from graphkeel.frozen import FrozenModel
-from graphkeel.method import Method, MethodResult
+from graphkeel.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.candidates import Builder, Replace, grid
 from graphkeel.reconstruct.guard import SIGNIFICANCE, decide
 from graphkeel.reconstruct.judges import choose_judge
@@ -33,6 +33,7 @@ class Reconstruction:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation)
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)
         builder = Builder(scene, known_labels(task, labelled))
         judge = choose_judge(builder, known_labels(task, validation), task.train_mask, seed)
@@ -53,6 +54,7 @@ class ReplaceOne:
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
     ) -> MethodResult:
+        check_nodes(task, labelled, validation, needs_labels=True)
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)
         drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))

@@ -1,0 +1,249 @@
+"""The contract of a reconstruction method: the frozen model stays, hidden labels do not count, the seed decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from graphkeel.errors import KeelError
+from graphkeel.method import Method, MethodResult
+from graphkeel.testing.checks import Check, Conformance, Unmet, expect, expect_refusal, run_all
+from graphkeel.testing.graphs import Case, few_labels, odd_graphs, ordinary
+from graphkeel.testing.surroundings import global_seed, left_alone
+
+MODELS = ("sgc", "gcn")
+MAY_DIFFER = 0.02  # share of nodes whose class may tip over when sums are taken in another order
+
+
+def check_reconstruction(
+    method: Method | type[Method], *, equivariant: bool | None = None, rewrites_edges: bool = False
+) -> Conformance:
+    """Run every check on a method.
+
+    Args:
+        method: the method, or its class. Methods that retrain are not asked what only a frozen model can promise.
+        equivariant: renaming the nodes renames the answer; by default asked of all but those that retrain. Not for
+            methods that draw nodes or edges at random.
+        rewrites_edges: its scores are those of the new features on edges of its own, so they cannot be recomputed
+            from the features alone.
+    """
+    return run_all(yield_reconstruction_checks(method, equivariant=equivariant, rewrites_edges=rewrites_edges))
+
+
+def yield_reconstruction_checks(
+    method: Method | type[Method], *, equivariant: bool | None = None, rewrites_edges: bool = False
+) -> Iterator[Check]:
+    """The checks one by one, each to be called."""
+    subject = _Subject(method() if isinstance(method, type) else method)
+    for model in MODELS:
+        yield subject.check(f"gives whole results ({model})", _gives_whole_results, model)
+    for name in odd_graphs():
+        yield subject.check(f"copes with an odd graph ({name})", _copes_with_an_odd_graph, name)
+    if not rewrites_edges and not subject.method.retrains:
+        yield subject.check("scores its features with the frozen model", _scores_its_features_with_the_frozen_model)
+    if equivariant if equivariant is not None else not subject.method.retrains:
+        yield subject.check("does not care what nodes are called", _does_not_care_what_nodes_are_called)
+    for deed in (
+        _never_looks_at_hidden_labels,
+        _leaves_the_model_alone,
+        _leaves_the_task_alone,
+        _leaves_its_surroundings_alone,
+        _does_the_same_again,
+        _ignores_the_global_generators,
+        _manages_without_validation,
+        _manages_with_few_labels,
+        _manages_or_refuses_without_labels,
+        _refuses_wrong_nodes,
+    ):
+        yield subject.check(deed.__name__.strip("_").replace("_", " "), deed)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    method: Method
+
+    def check(self, name: str, deed: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.method.name, name, partial(deed, self, *arguments))
+
+    def run(self, case: Case, seed: int = 0) -> MethodResult:
+        return self.method.fit_predict(case.frozen, case.task, case.labelled, case.validation, seed)
+
+
+# ---- what comes back
+
+
+def _gives_whole_results(subject: _Subject, model: str) -> None:
+    case = ordinary(model).erased()
+    _expect_whole(subject.run(case), case)
+
+
+def _copes_with_an_odd_graph(subject: _Subject, name: str) -> None:
+    case = odd_graphs()[name].erased()
+    _expect_whole(subject.run(case), case)
+
+
+def _expect_whole(result: MethodResult, case: Case) -> None:
+    task = case.task
+    expect(isinstance(result, MethodResult), "a MethodResult", type(result).__name__)
+    for name, tensor, width in (
+        ("scores", result.scores, task.n_classes),
+        ("features", result.features, task.n_features),
+    ):
+        if tensor is None:
+            continue
+        expect(isinstance(tensor, Tensor), f"{name} as a tensor or None", type(tensor).__name__)
+        form = (tuple(tensor.shape), tensor.dtype)
+        wanted = ((task.n_nodes, width), torch.float32)
+        expect(form == wanted, f"{name} of shape and dtype {wanted}", form)
+        expect(bool(torch.isfinite(tensor).all()), f"finite {name}", "NaN or infinity")
+        expect(not tensor.requires_grad, f"{name} without a gradient history", "requires_grad")
+    try:
+        json.dumps(result.decision, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise Unmet("a decision of plain JSON values", error) from error
+
+
+def _scores_its_features_with_the_frozen_model(subject: _Subject) -> None:
+    case = ordinary().erased()
+    result = subject.run(case)
+    if result.features is None:
+        return
+    again = case.frozen.logits(result.features, case.task.edge_index)
+    scores = case.frozen.logits(case.task.x, case.task.edge_index) if result.scores is None else result.scores
+    apart = float((scores - again).abs().max())
+    expect(apart <= 1e-4 * (1 + float(again.abs().max())), "the frozen model's scores of the new features", apart)
+
+
+# ---- what must not count
+
+
+def _never_looks_at_hidden_labels(subject: _Subject) -> None:
+    case = ordinary()
+    clean = subject.run(case.erased())
+    for other, told in ((case.poisoned(), "wrong labels"), (case, "the true labels")):
+        _expect_same(clean, subject.run(other), f"the same result with {told} on nodes it may not look at")
+
+
+def _does_the_same_again(subject: _Subject) -> None:
+    case = ordinary().erased()
+    first = subject.run(case, seed=3)
+    subject.run(few_labels().erased(), seed=4)
+    _expect_same(first, subject.run(case, seed=3), "the same result, to the bit, from the same seed")
+
+
+def _ignores_the_global_generators(subject: _Subject) -> None:
+    results = []
+    for seed in (1, 2):
+        with global_seed(seed):
+            results.append(subject.run(ordinary().erased()))
+    _expect_same(results[0], results[1], "the same result, to the bit, under any global seed")
+
+
+def _expect_same(first: MethodResult, second: MethodResult, what: str) -> None:
+    for name in ("scores", "features"):
+        one, other = getattr(first, name), getattr(second, name)
+        expect((one is None) == (other is None), what, f"{name} once given and once not")
+        if one is not None:
+            differing = int((one != other).any(dim=1).sum())
+            expect(differing == 0, what, f"{name} that differ on {differing} nodes")
+
+
+def _does_not_care_what_nodes_are_called(subject: _Subject) -> None:
+    case = ordinary().erased()
+    renamed, names = case.renamed()
+    before, after = _classes(subject, case), _classes(subject, renamed)[names]
+    differing = float((before != after).float().mean())
+    expect(differing <= MAY_DIFFER, "the same class for a node of another name", f"{differing:.1%} of nodes differ")
+
+
+def _classes(subject: _Subject, case: Case) -> Tensor:
+    scores = subject.run(case).scores
+    return (case.frozen(case.task.x, case.task.edge_index) if scores is None else scores).argmax(dim=1)
+
+
+# ---- what has to stay as it was
+
+
+def _leaves_the_model_alone(subject: _Subject) -> None:
+    case = ordinary("gcn").erased()
+    model = case.frozen.model
+    if not isinstance(model, nn.Module):
+        raise TypeError("the built-in model is a torch module")
+    model.train()  # a model handed over in this mode comes back in it
+    try:
+        before = _condition_of(model)
+        subject.run(case)
+        after = _condition_of(model)
+        for name, value in before.items():
+            expect(after[name] == value, f"the model's {name} to be as before, bit for bit", "a change")
+    finally:
+        model.eval()
+
+
+def _condition_of(model: nn.Module) -> dict[str, object]:
+    return {
+        "weights": {name: tensor.numpy().tobytes() for name, tensor in model.state_dict().items()},
+        "training modes": [module.training for module in model.modules()],
+        "wishes for gradients": [parameter.requires_grad for parameter in model.parameters()],
+        "gradients": [parameter.grad is None for parameter in model.parameters()],
+        "hooks": [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()],
+    }
+
+
+def _leaves_the_task_alone(subject: _Subject) -> None:
+    case = ordinary().erased()
+    before = [case.task.x, case.task.edge_index, case.task.y, case.labelled, case.validation]
+    kept = [tensor.clone() for tensor in before]
+    subject.run(case)
+    for name, old, now in zip(("x", "edge_index", "y", "labelled", "validation"), kept, before, strict=True):
+        expect(torch.equal(old, now), f"{name} to be left alone", "a change")
+
+
+def _leaves_its_surroundings_alone(subject: _Subject) -> None:
+    case = ordinary().erased()
+    with left_alone():
+        subject.run(case)
+
+
+# ---- little to go by, and nonsense
+
+
+def _manages_without_validation(subject: _Subject) -> None:
+    case = ordinary().without_validation().erased()
+    _expect_whole(subject.run(case), case)
+
+
+def _manages_with_few_labels(subject: _Subject) -> None:
+    case = few_labels().erased()
+    _expect_whole(subject.run(case), case)
+
+
+def _manages_or_refuses_without_labels(subject: _Subject) -> None:
+    case = replace(ordinary().erased(), labelled=torch.zeros(0, dtype=torch.int64))
+    try:
+        result = subject.run(case)
+    except KeelError:
+        return
+    _expect_whole(result, case)
+
+
+def _refuses_wrong_nodes(subject: _Subject) -> None:
+    case = ordinary().erased()
+    train, hidden = case.labelled, case.hidden.nonzero().flatten()[:1]
+    for nodes, because in (
+        (torch.tensor([0, case.task.n_nodes]), "a labelled node beyond the graph"),
+        (train.float(), "node ids that are no integers"),
+        (case.task.train_mask, "a mask in place of node ids"),
+        (torch.cat([train, hidden]), "a labelled node without a label"),
+    ):
+        expect_refusal(partial(subject.run, replace(case, labelled=nodes)), because)
+    for nodes, because in (
+        (torch.tensor([-1]), "a negative node id"),
+        (train[:1], "a node both labelled and for validation"),
+    ):
+        expect_refusal(partial(subject.run, replace(case, validation=nodes)), because)
