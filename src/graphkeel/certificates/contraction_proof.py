@@ -9,7 +9,7 @@ import numpy as np
 
 from graphkeel.certificates.dyadic import Dyadic
 from graphkeel.certificates.geometry import hole_reach
-from graphkeel.certificates.schema import Loop
+from graphkeel.certificates.schema import Layer, Loop
 from graphkeel.certificates.trees import Refused
 
 
@@ -59,21 +59,36 @@ def gauge_of(loop: Loop) -> Gauge:
 
 def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
     """κ with V_h(F(y) − F(y')) <= κ·V_h(y − y') for all y, y' in Rⁿ and every network within the error bounds."""
-    if len(loop.closed_loop) != 2:
-        raise Refused("a contraction proof needs an F with one hidden layer")
-    first, last = loop.closed_loop
+    last = loop.closed_loop[-1]
     columns = Dyadic.of(last.weight)
     error = Dyadic.of(last.weight_error).T @ gauge.up.maximum(gauge.down)
     # What a hidden unit does to V_h when it grows by one, and when it shrinks by one.
     grown, shrunk = _column(gauge(columns) + error), _column(gauge(-columns) + error)
-    inner, inner_error = Dyadic.of(first.weight), Dyadic.of(first.weight_error)
+    rise, fall = _travel(loop.closed_loop[:-1], loop.n)
     factor = Fraction(0)
-    for rows, shares in ((inner, gauge.up), (-inner, gauge.down)):
-        pushed = _bent(rows, inner_error, grown, shrunk)
+    for up, down, shares in ((rise, fall, gauge.up), (fall, rise, gauge.down)):
+        pushed = (grown * up).maximum(shrunk * down)
         totals = Dyadic(np.asarray(pushed.mantissa.sum(axis=0), dtype=object), pushed.exponent)
         ratios = (t / s for t, s in zip(totals.fractions(), shares.fractions(), strict=True))
         factor = max(factor, *ratios)
     return factor
+
+
+def _travel(hidden: tuple[Layer, ...], n: int) -> tuple[Dyadic, Dyadic]:
+    """How far up and down the units of the last hidden layer go, per unit (rows) that a coordinate (columns) grows.
+
+    A ReLU passes on between nothing and all of what its input does, so both ways are open to every unit from the
+    second layer on; in the first one a unit goes the way of its weight.
+    """
+    rise, fall = Dyadic.of(np.eye(n)), Dyadic.of(np.zeros((n, n)))
+    for k, layer in enumerate(hidden):
+        weight, error = Dyadic.of(layer.weight), Dyadic.of(layer.weight_error)
+        if k == 0:
+            rise, fall = (weight + error).relu(), (error - weight).relu()
+            continue
+        plus, minus, slack = weight.relu(), (-weight).relu(), error @ rise.maximum(fall)
+        rise, fall = plus @ rise + minus @ fall + slack, plus @ fall + minus @ rise + slack
+    return rise, fall
 
 
 def _column(vector: Dyadic) -> Dyadic:
@@ -82,14 +97,14 @@ def _column(vector: Dyadic) -> Dyadic:
 
 def residual_at_rest(loop: Loop, gauge: Gauge) -> Fraction:
     """V_h(F(Y) − Y), at most, over every network within the error bounds."""
-    first, last = loop.closed_loop
     centre = Dyadic.of(loop.equilibrium)
-    value = (Dyadic.of(first.weight) @ centre + Dyadic.of(first.bias)).relu()
-    shake = Dyadic.of(first.weight_error) @ abs(centre) + Dyadic.of(first.bias_error)
-    weight, weight_error = Dyadic.of(last.weight), Dyadic.of(last.weight_error)
-    offset = weight @ value + Dyadic.of(last.bias) - centre
-    radius = (abs(weight) + weight_error) @ shake + weight_error @ value + Dyadic.of(last.bias_error)
-    return gauge.around(offset, radius)
+    value, shake = centre, Dyadic.of(np.zeros(loop.n))
+    for k, layer in enumerate(loop.closed_loop):
+        weight, error = Dyadic.of(layer.weight), Dyadic.of(layer.weight_error)
+        shake = (abs(weight) + error) @ shake + error @ abs(value) + Dyadic.of(layer.bias_error)
+        value = weight @ value + Dyadic.of(layer.bias)
+        value = value.relu() if k + 1 < len(loop.closed_loop) else value
+    return gauge.around(value - centre, shake)
 
 
 def check_contraction(loop: Loop, condition: str) -> None:

@@ -1,8 +1,9 @@
 """A proof from the weights alone: V∘F ≤ κV on all of R^n, without search, in exact rationals.
 
-For V = Σ_i (p_i·z_i⁺ + m_i·z_i⁻), a weighted ℓ1 norm that may differ by direction, and F with one hidden layer. Between
-the equilibrium and any state each hidden unit moves by a share in [0, 1] of its input's move, V is subadditive, and a
-convex function on V's unit ball is largest at the ball's corners ±e_i: that gives κ (docs/proof-format.md, section 4).
+For V = Σ_i (p_i·z_i⁺ + m_i·z_i⁻), a weighted ℓ1 norm that may differ by direction, and F of any depth. Between the
+equilibrium and any state each hidden unit moves by a share in [0, 1] of its input's move; layer by layer that bounds
+how far the units move with one coordinate of the state. V is subadditive, and a convex function on V's unit ball is
+largest at the ball's corners ±e_i: that gives κ (docs/proof-format.md, section 4).
 """
 
 from __future__ import annotations
@@ -80,62 +81,97 @@ def _matrix(values: object, rows: int, columns: int) -> list[Vector]:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """F's two layers in rationals, with their error bounds."""
+class Layer:
+    """One affine layer of F in rationals, with its error bounds."""
 
-    w1: list[Vector]
-    b1: Vector
-    e1: list[Vector]
-    c1: Vector
-    w2: list[Vector]
-    b2: Vector
-    e2: list[Vector]
-    c2: Vector
+    weight: list[Vector]
+    bias: Vector
+    weight_error: list[Vector]
+    bias_error: Vector
+
+    @classmethod
+    def of(cls, layer: Affine) -> Layer:
+        error = _matrix(layer.weight_error, layer.n_out, layer.n_in)
+        return cls(_matrix(layer.weight, layer.n_out, layer.n_in), rationals(layer.bias), error, _bias_errors(layer))
+
+
+@dataclass(frozen=True)
+class Loop:
+    """F layer by layer, a ReLU between each two."""
+
+    layers: tuple[Layer, ...]
 
     @classmethod
     def of(cls, problem: Problem) -> Loop:
-        parts: list[object] = []
-        for layer in problem.closed_loop.layers:
-            parts.append(_matrix(layer.weight, layer.n_out, layer.n_in))
-            parts.append(rationals(layer.bias))
-            parts.append(_matrix(layer.weight_error, layer.n_out, layer.n_in))
-            parts.append(_bias_errors(layer))
-        return cls(*parts)  # type: ignore[arg-type]
+        return cls(tuple(map(Layer.of, problem.closed_loop.layers)))
+
+
+Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, at most so far down
 
 
 def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error bounds."""
-    n, hidden = len(gauge.plus), len(loop.b1)
+    n, last = len(gauge.plus), loop.layers[-1]
     forward, backward = [], []
-    for j in range(hidden):
-        column = [loop.w2[i][j] for i in range(n)]
-        spread = gauge.largest([loop.e2[i][j] for i in range(n)])
+    for j in range(len(last.weight[0])):
+        column = [last.weight[i][j] for i in range(n)]
+        spread = gauge.largest([last.weight_error[i][j] for i in range(n)])
         forward.append(gauge.of(column) + spread)
         backward.append(gauge.of([-x for x in column]) + spread)
+    ups, downs = _moves(loop.layers[:-1], n)
 
-    def moved(i: int, sign: int) -> Fraction:
-        total = ZERO
-        for j in range(hidden):
-            middle, error = sign * loop.w1[j][i], loop.e1[j][i]
-            ends = (middle - error, middle + error)
-            total += max(forward[j] * a if a >= 0 else -backward[j] * a for a in ends)
-        return total
+    def moved(i: int, ups: list[Vector], downs: list[Vector]) -> Fraction:
+        units = zip(forward, backward, ups, downs, strict=True)
+        return sum((max(g * up[i], s * down[i]) for g, s, up, down in units), ZERO)
 
-    ratios = [moved(i, 1) / gauge.plus[i] for i in range(n)] + [moved(i, -1) / gauge.minus[i] for i in range(n)]
-    return max(ratios)
+    along = [moved(i, ups, downs) / gauge.plus[i] for i in range(n)]
+    against = [moved(i, downs, ups) / gauge.minus[i] for i in range(n)]
+    return max(*along, *against)
+
+
+def _moves(hidden: tuple[Layer, ...], n: int) -> Moves:
+    """How far each unit of the last hidden layer may move when one coordinate of the state grows by one."""
+    ups = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
+    downs = [[ZERO] * n for _ in range(n)]
+    for index, layer in enumerate(hidden):
+        # every ReLU passes on a share in [0, 1] of its input's move, so what it gets spans [−down, up] with 0 in it
+        ups, downs = _first_moves(layer) if index == 0 else _next_moves(layer, ups, downs)
+    return ups, downs
+
+
+def _first_moves(layer: Layer) -> Moves:
+    pairs = [list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)]
+    ups = [[max(x + slack, ZERO) for x, slack in row] for row in pairs]
+    return ups, [[max(slack - x, ZERO) for x, slack in row] for row in pairs]
+
+
+def _next_moves(layer: Layer, ups: list[Vector], downs: list[Vector]) -> Moves:
+    above, below = list(zip(*ups, strict=True)), list(zip(*downs, strict=True))  # per axis
+    reach = [[max(u, d) for u, d in zip(up, down, strict=True)] for up, down in zip(above, below, strict=True)]
+    higher, lower = [], []
+    for weights, errors in zip(layer.weight, layer.weight_error, strict=True):
+        rising, falling = [max(w, ZERO) for w in weights], [max(-w, ZERO) for w in weights]
+        slack = [_dot(errors, list(size)) for size in reach]
+        axes = list(zip(above, below, slack, strict=True))
+        higher.append([_dot(rising, list(u)) + _dot(falling, list(d)) + s for u, d, s in axes])
+        lower.append([_dot(rising, list(d)) + _dot(falling, list(u)) + s for u, d, s in axes])
+    return higher, lower
 
 
 def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
     """A bound on V_h(F(Y) − Y) over the error bounds."""
     centre = rationals(problem.equilibrium)
-    hidden = [max(ZERO, _dot(w, centre) + b) for w, b in zip(loop.w1, loop.b1, strict=True)]
-    size = [abs(y) for y in centre]
-    shaken = [_dot(e, size) + c for e, c in zip(loop.e1, loop.c1, strict=True)]
+    values, shaken = centre, [ZERO] * len(centre)
+    for index, layer in enumerate(loop.layers):
+        size = [abs(v) for v in values]
+        rows = list(zip(layer.weight, layer.weight_error, layer.bias_error, strict=True))
+        shaken = [_dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + _dot(e, size) + c for w, e, c in rows]
+        values = [_dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
+        if index + 1 < len(loop.layers):
+            values = [max(v, ZERO) for v in values]
     total = ZERO
-    for i, (w, b, e, c) in enumerate(zip(loop.w2, loop.b2, loop.e2, loop.c2, strict=True)):
-        middle = _dot(w, hidden) + b - centre[i]
-        error = _dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + _dot(e, hidden) + c
-        ends = (middle - error, middle + error)
+    for i, (value, error) in enumerate(zip(values, shaken, strict=True)):
+        ends = (value - centre[i] - error, value - centre[i] + error)
         total += max(gauge.plus[i] * a if a >= 0 else -gauge.minus[i] * a for a in ends)
     return total
 
@@ -211,8 +247,6 @@ def _positivity(problem: Problem, gauge: Gauge) -> Answer:
 
 
 def _decrease(problem: Problem, gauge: Gauge) -> Answer:
-    if len(problem.closed_loop.layers) != 2:
-        return "F needs exactly one hidden layer", None
     loop = Loop.of(problem)
     kappa, rest = contraction_factor(gauge, loop), residual(problem, gauge, loop)
     rho, radius = Fraction(problem.rho), outside_radius(problem)
