@@ -31,6 +31,8 @@ def row_normalise(x: Features) -> Features:
 
 
 def dense(x: Features) -> Dense:
+    if isinstance(x, np.memmap) and x.dtype == np.float32:
+        return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
         require(4 * x.shape[0] * x.shape[1], f"a dense {x.shape[0]} × {x.shape[1]} feature matrix", "Reduce it by PCA.")
     return np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A graph of the user's own as an `.npz` file.
+"""A graph of the user's own as an `.npz` file, or as a folder of `.npy` files whose features stay on disk.
 
 Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the label is unknown; optionally
 `train_mask`, `val_mask`, `test_mask` (N,) bool and `n_classes`. Without masks a biased split is drawn.
@@ -6,6 +6,7 @@ Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the 
 
 from __future__ import annotations
 
+import tokenize
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,10 @@ def load_npz(path: Path) -> RawGraph:
             got=f"keys {', '.join(sorted(arrays)) or 'none'}",
             fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, val_mask=…, test_mask=…).",
         )
+    return _graph(path, arrays)
+
+
+def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
     for key, kinds in _KINDS.items():
         if arrays[key].dtype.kind not in kinds:
             raise DataError(f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}")
@@ -37,12 +42,40 @@ def load_npz(path: Path) -> RawGraph:
     y = arrays["y"].astype(np.int64).reshape(-1)
     return RawGraph(
         name=path.stem,
-        x=arrays["x"].astype(np.float32),
+        x=arrays["x"].astype(np.float32, copy=False),
         edge_index=arrays["edge_index"].astype(np.int64),
         y=y,
         n_classes=_n_classes(path, arrays.get("n_classes"), y),
         public_split=_split(path, arrays, y.shape[0]),
     )
+
+
+def load_folder(path: Path) -> RawGraph:
+    """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped, not read."""
+    if not path.is_dir():
+        raise DataError("there is no such folder with a graph", got=path, fix="Give an .npz file or such a folder.")
+    arrays = {}
+    for key in (*REQUIRED, *_MASKS, "n_classes"):
+        file = path / f"{key}.npy"
+        if file.is_file() or key in REQUIRED:
+            arrays[key] = _mapped(file)
+    return _graph(path, arrays)
+
+
+def _mapped(file: Path) -> np.ndarray:
+    try:
+        return np.load(file, mmap_mode="r", allow_pickle=False)
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        TypeError,
+        SyntaxError,
+        OverflowError,
+        MemoryError,
+        tokenize.TokenError,
+    ) as error:
+        raise DataError(f"{file} cannot be read as an .npy file", got=str(error)[:200]) from error
 
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -52,8 +85,9 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """The features as float32 and the edges as int64, once here and once in the task."""
-    needed = 2 * (4 * arrays["x"].size + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
+    """The features as float32 and the edges as int64, once here and once in the task; mapped features stay on disk."""
+    x = 0 if isinstance(arrays["x"], np.memmap) and arrays["x"].dtype == np.float32 else arrays["x"].size
+    needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
     require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
 
 

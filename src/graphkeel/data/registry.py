@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,10 +15,10 @@ from numpy.typing import NDArray
 from graphkeel.data.amazon import load_amazon
 from graphkeel.data.digits import load_digits
 from graphkeel.data.features import FittedPca, dense, row_normalise
-from graphkeel.data.npz import load_npz
+from graphkeel.data.npz import load_folder, load_npz
 from graphkeel.data.planetoid import load_planetoid
 from graphkeel.data.raw import RawGraph
-from graphkeel.data.sbm import make_sbm
+from graphkeel.data.sbm import sbm_by_name
 from graphkeel.data.splits import Split, make_split
 from graphkeel.data.task import UNLABELLED, GraphTask, check_edges
 from graphkeel.errors import ConfigError, DataError
@@ -25,6 +26,7 @@ from graphkeel.errors import ConfigError, DataError
 DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 FEATURES = ("auto", "raw", "rownorm", "pca")
 DEFAULT_PCA = 20  # the paper's
+_ROWS = 1 << 16  # checked at once: a mapped file is never in memory as a whole
 
 
 def load(
@@ -38,7 +40,8 @@ def load(
     """A dataset by name, or the path of an `.npz` graph, with split number `seed`.
 
     Args:
-        name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm`, or `FILE.npz`.
+        name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
+            `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as public.
         features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca` dimensions, the
             paper's protocol); `auto`: `pca` for the paper's five datasets, `raw` for the others.
@@ -58,6 +61,8 @@ def load_graph(name: str) -> RawGraph:
     """The graph behind a name; each is read and checked once a process."""
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
+    if "/" in name or Path(name, "x.npy").is_file():
+        return _checked(load_folder(Path(name)))
     key = name.lower()
     if key in ("cora", "citeseer", "pubmed"):
         return load_planetoid(key)
@@ -65,8 +70,8 @@ def load_graph(name: str) -> RawGraph:
         return load_amazon(key)
     if key == "digits":
         return load_digits()
-    if key == "sbm":
-        return make_sbm()
+    if key == "sbm" or key.startswith("sbm:"):
+        return sbm_by_name(key)
     raise DataError(
         f"there is no dataset of that name; there are {', '.join(DATASETS)}", got=repr(name), fix=_hint(key)
     )
@@ -106,7 +111,10 @@ def _checked(graph: RawGraph) -> RawGraph:
     if graph.x.ndim != 2 or graph.x.shape[0] != graph.n_nodes:
         raise DataError("x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}")
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
-    bad = np.flatnonzero(~np.isfinite(graph.x).all(axis=1))
+    blocks = range(0, graph.n_nodes, _ROWS)
+    bad = np.concatenate(
+        [first + np.flatnonzero(~np.isfinite(graph.x[first : first + _ROWS]).all(axis=1)) for first in blocks]
+    )
     if len(bad):  # PCA would fail on them before the task is made
         raise DataError("x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}")
     return graph
@@ -119,7 +127,7 @@ def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTas
         mask[torch.from_numpy(ids)] = True
         masks.append(mask & torch.from_numpy(graph.y != UNLABELLED))
     return GraphTask(
-        x=torch.from_numpy(x),
+        x=_tensor(x),
         edge_index=torch.from_numpy(graph.edge_index),
         y=torch.from_numpy(graph.y),
         train_mask=masks[0],
@@ -127,4 +135,11 @@ def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTas
         test_mask=masks[2],
         n_classes=graph.n_classes,
         name=graph.name,
+        mapped=isinstance(x, np.memmap),
     )
+
+
+def _tensor(x: NDArray[np.float32]) -> torch.Tensor:
+    with warnings.catch_warnings():  # a file mapped for reading; the task never writes to its features
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(x)

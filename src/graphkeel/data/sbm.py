@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,19 +33,21 @@ def make_sbm(
         raise ConfigError("an sbm needs at least two classes and a node for each", got=(n_nodes, n_classes))
     if not 0 <= homophily <= 1:
         raise ConfigError("homophily must lie in [0, 1]", got=homophily)
-    require(120 * n_edges + 8 * n_nodes * n_features, f"an sbm of {n_nodes} nodes", "Ask for a smaller one.")
+    require(80 * n_edges + 8 * n_nodes * n_features, f"an sbm of {n_nodes} nodes", "Ask for a smaller one.")
     rng = np.random.default_rng(seed)
     # Nodes are grouped by class internally and renumbered at the end, so that a class is a range of ids.
     bounds = np.linspace(0, n_nodes, n_classes + 1).astype(np.int64)
     edges = _draw_edges(n_nodes, n_edges, bounds, homophily, rng)
     y = np.repeat(np.arange(n_classes), np.diff(bounds))
     renumber = rng.permutation(n_nodes)
+    for end in edges:  # in place: the pairs are the largest array here
+        end[:] = renumber[end]
     labels = np.empty(n_nodes, dtype=np.int64)
     labels[renumber] = y
     return RawGraph(
         name="sbm",
         x=_draw_features(labels, n_classes, n_features, signal, rng),
-        edge_index=_both_directions(renumber[edges], n_nodes),
+        edge_index=_both_directions(edges, n_nodes),
         y=labels,
         n_classes=n_classes,
     )
@@ -72,9 +76,39 @@ def _draw_features(
 
 def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
     """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of edges."""
-    low, high = np.minimum(edges[0], edges[1]), np.maximum(edges[0], edges[1])
-    key = np.unique((low * n_nodes + high)[low != high])
-    low, high = key // n_nodes, key % n_nodes
-    both = np.concatenate([key, high * n_nodes + low])
+    low, high = edges.min(axis=0), edges.max(axis=0)
+    del edges
+    key = (low * n_nodes + high)[low != high]
+    del low, high
+    key.sort()
+    key = key[np.concatenate([[True], key[1:] != key[:-1]])] if len(key) else key
+    both = np.concatenate([key, key % n_nodes * n_nodes + key // n_nodes])
+    del key
     both.sort()
     return np.stack([both // n_nodes, both % n_nodes])
+
+
+_SETTINGS = {"nodes": "n_nodes", "edges": "n_edges", "classes": "n_classes", "features": "n_features"}
+
+
+def sbm_by_name(name: str) -> RawGraph:
+    """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`, any of them."""
+    _, _, told = name.partition(":")
+    settings: dict[str, Any] = {}
+    for part in filter(None, told.split(",")):
+        key, _, text = part.partition("=")
+        settings[_SETTINGS.get(key.strip(), key.strip())] = _number(key.strip(), text)
+    return make_sbm(**settings)
+
+
+def _number(key: str, text: str) -> float | int:
+    real = key in ("homophily", "signal")
+    if not real and key not in (*_SETTINGS, "seed"):
+        raise ConfigError(f"an sbm takes {', '.join(_SETTINGS)}, homophily, signal and seed", got=repr(key))
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value <= 1e12 or not (real or value.is_integer()):
+        raise ConfigError(f"{key} of an sbm must be a number, as in sbm:nodes=1e6,edges=1e7", got=repr(text))
+    return value if real else int(value)

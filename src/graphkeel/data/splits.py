@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.data.files import user_cache
-from graphkeel.data.graph import adjacency, normalised_adjacency
+from graphkeel.data.graph import normalised_adjacency
 from graphkeel.data.ppr import PprDistance
 from graphkeel.data.raw import RawGraph
 from graphkeel.data.sampler import ExactBiasedSampler, ScalableBiasedSampler
 from graphkeel.data.seeds import published_seeds
 from graphkeel.errors import ConfigError, DataError
+from graphkeel.propagate import neighbours
 
 Ids = NDArray[np.int64]
 
@@ -73,7 +74,7 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
     """The forward-push sampler over all labelled nodes."""
     pool = np.flatnonzero(graph.y >= 0)
-    return ScalableBiasedSampler(adjacency(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio)
+    return ScalableBiasedSampler(neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio)
 
 
 def _checked(graph: RawGraph, train: Ids) -> Ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import torch
@@ -26,8 +26,9 @@ class GraphTask:
         train_mask, val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes.
         n_classes: how many classes there are.
         name: what to call it in tables.
+        mapped: x lies on disk, mapped for reading, and is not copied.
 
-    Tensors are copied in, so a later change of the caller's data does not reach the task.
+    Other tensors are copied in, so a later change of the caller's data does not reach the task.
     """
 
     x: Tensor
@@ -38,9 +39,12 @@ class GraphTask:
     test_mask: Tensor
     n_classes: int
     name: str = "graph"
+    mapped: bool = False
 
     def __post_init__(self) -> None:
         for field, dtype in (("x", torch.float32), ("edge_index", torch.int64), ("y", torch.int64)):
+            if field == "x" and self.mapped and isinstance(self.x, Tensor) and self.x.dtype == dtype:
+                continue
             object.__setattr__(self, field, _copied(getattr(self, field), field, dtype))
         for field in _MASKS:
             object.__setattr__(self, field, _copied(getattr(self, field), field, torch.bool))
@@ -70,17 +74,27 @@ class GraphTask:
 
     def to_data(self) -> Data:
         """A PyG `Data` of its own, free to change."""
-        fields = ("x", "edge_index", "y", *_MASKS)
-        return Data(**{field: getattr(self, field).clone() for field in fields})
+        return Data(**{field: getattr(self, field).clone() for field in ("x", "edge_index", "y", *_MASKS)})
 
     def with_features(self, x: Tensor) -> GraphTask:
-        return replace(self, x=x)
+        x = _copied(x, "x", torch.float32)
+        _check_features(x)
+        if x.shape[0] != self.n_nodes:
+            raise DataError("x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes")
+        return self._sharing(x=x)
 
     def without_test_labels(self) -> GraphTask:
         """The same task with every label outside train and validation erased: what a method may see."""
         visible = self.train_mask | self.val_mask
         y = torch.where(visible, self.y, torch.full_like(self.y, UNLABELLED))
-        return replace(self, y=y, test_mask=torch.zeros_like(self.test_mask))
+        return self._sharing(y=y, test_mask=torch.zeros_like(self.test_mask))
+
+    def _sharing(self, **changed: Tensor) -> GraphTask:
+        """A task with some tensors replaced; the others, copied and checked already, are the same ones."""
+        task = object.__new__(GraphTask)
+        for field in fields(self):
+            object.__setattr__(task, field.name, changed.get(field.name, getattr(self, field.name)))
+        return task
 
     @property
     def n_nodes(self) -> int:
@@ -101,7 +115,7 @@ class GraphTask:
         for field in ("x", "edge_index", "y", *_MASKS):
             tensor = getattr(self, field).contiguous()
             digest.update(f"{field}{tuple(tensor.shape)}{tensor.dtype}".encode())
-            digest.update(tensor.numpy().tobytes())
+            digest.update(tensor.numpy().data)  # the buffer itself: a copy could be gigabytes
         return digest.hexdigest()
 
     def __repr__(self) -> str:
@@ -113,6 +127,7 @@ class GraphTask:
 
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
+_ROWS = 1 << 16  # checked at once, so that features on disk are never in memory as a whole
 
 
 def _given(data: Data, field: str, default: Tensor) -> Tensor:
@@ -139,7 +154,7 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
 def _check_features(x: Tensor) -> None:
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
-    bad = ~torch.isfinite(x).all(dim=1)
+    bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
     if bad.any():
         raise DataError(
             "x must be finite",

@@ -7,16 +7,37 @@ from torch import Tensor, nn
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
+from graphkeel.models.sparse_hops import convolution, hop
+
+MOST_MESSAGES = (
+    1 << 26
+)  # numbers in the messages of one hop (a row of features per edge) up to which PyG's own code runs
+
 
 class SGC(nn.Module):
-    """Simple graph convolution: one linear layer after K propagation steps."""
+    """Simple graph convolution: one linear layer after K propagation steps.
+
+    Both are linear, so on a large graph the layer goes first and the hops carry class scores instead of features, by
+    sparse products instead of one message per edge.
+    """
 
     def __init__(self, n_features: int, n_classes: int, *, k: int = 3) -> None:
         super().__init__()
         self.conv = SGConv(n_features, n_classes, K=k)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.conv(x, edge_index)
+        if not self.is_large(x, edge_index):
+            return self.conv(x, edge_index)
+        scores = F.linear(x, self.conv.lin.weight)
+        matrix = convolution(edge_index, x.shape[0])
+        for _ in range(self.conv.K):
+            scores = hop(matrix, scores)
+        return scores + self.conv.lin.bias
+
+    @staticmethod
+    def is_large(x: Tensor, edge_index: Tensor) -> bool:
+        """Whether the messages would take too much memory to be sent one by one."""
+        return int(x.shape[1]) * int(edge_index.shape[1]) > MOST_MESSAGES
 
 
 class _TwoConvolutions(nn.Module):

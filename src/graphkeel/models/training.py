@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 
 from graphkeel.data.task import GraphTask
 from graphkeel.models.networks import SGC
+from graphkeel.models.sparse_hops import convolution
+from graphkeel.propagate import rows_after
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,13 @@ def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Modul
     With early stopping the weights of the epoch with the lowest validation loss are kept. Random numbers (dropout)
     come from torch's global generator: seed it for a repeatable run.
     """
-    forward = _Forward(model, task)
+    forward = _forward(model, task)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     best = _BestWeights(model, config.patience)
     for _ in range(config.epochs):
         model.train()
         optimiser.zero_grad()
-        F.cross_entropy(forward()[task.train_mask], task.y[task.train_mask]).backward()
+        F.cross_entropy(forward(task.train_mask), task.y[task.train_mask]).backward()
         optimiser.step()
         if config.patience is not None and best.stop(_validation_loss(model, forward, task)):
             break
@@ -48,17 +51,28 @@ def accuracy(scores: Tensor, task: GraphTask, mask: Tensor) -> float:
     return 100.0 * float((scores[mask].argmax(dim=-1) == task.y[mask]).float().mean())
 
 
-class _Forward:
-    """The forward pass; SGC's propagation has no weights, so it is done once instead of once an epoch."""
+def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
+    """The scores of the nodes in a mask; SGC's propagation has no weights, so it is done once and not once an epoch."""
+    if not isinstance(model, SGC):
+        return lambda mask: model(task.x, task.edge_index)[mask]
+    if model.is_large(task.x, task.edge_index):
+        return _SomeRows(model, task)
+    propagated = _sgc_propagate(model, task)
+    return lambda mask: model.conv.lin(propagated)[mask]  # type: ignore[no-any-return]
 
-    def __init__(self, model: nn.Module, task: GraphTask) -> None:
-        self.model, self.task = model, task
-        self.propagated = _sgc_propagate(model, task) if isinstance(model, SGC) else None
 
-    def __call__(self) -> Tensor:
-        if self.propagated is not None:
-            return self.model.conv.lin(self.propagated)  # type: ignore[union-attr, operator]
-        return self.model(self.task.x, self.task.edge_index)
+class _SomeRows:
+    """Large graphs: of the propagated features, only the rows that training looks at are computed."""
+
+    def __init__(self, model: SGC, task: GraphTask) -> None:
+        self.model, seen = model, task.train_mask | task.val_mask
+        self.position = torch.cumsum(seen, 0) - 1
+        matrix = convolution(task.edge_index, task.n_nodes)
+        nodes = seen.nonzero().flatten().numpy()
+        self.rows = torch.from_numpy(rows_after(matrix, task.x.numpy(), model.conv.K, nodes))
+
+    def __call__(self, mask: Tensor) -> Tensor:
+        return self.model.conv.lin(self.rows[self.position[mask]])  # type: ignore[no-any-return]
 
 
 def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
@@ -74,10 +88,10 @@ def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
 
 
 @torch.no_grad()
-def _validation_loss(model: nn.Module, forward: _Forward, task: GraphTask) -> float:
+def _validation_loss(model: nn.Module, forward: Callable[[Tensor], Tensor], task: GraphTask) -> float:
     model.eval()
     mask = task.val_mask if task.val_mask.any() else task.train_mask
-    return float(F.cross_entropy(forward()[mask], task.y[mask]))
+    return float(F.cross_entropy(forward(mask), task.y[mask]))
 
 
 class _BestWeights:

@@ -5,6 +5,8 @@ Everything here takes time and memory linear in the edges: edges are counted int
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
@@ -26,11 +28,42 @@ def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
     degrees = np.diff(starts)
-    scale = 1.0 / (np.sqrt(degrees.astype(np.float32)) if norm == "sym" else degrees.astype(np.float32))
+    root = np.sqrt(degrees.astype(np.float32)) if norm == "sym" else degrees.astype(np.float32)
+    scale = (1.0 / root).astype(np.float32)
     values = np.repeat(scale, degrees)
     if norm == "sym":
         _scale_columns(values, columns, scale)
     return _matrix(starts, columns, values, n_nodes)
+
+
+def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+    """What graph convolutions multiply by: edges from source to target as they are given, repeats counted.
+
+    Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
+    """
+    source, target = _checked(edge_index, n_nodes)
+    degrees = np.ones(n_nodes, dtype=np.int64)
+    degrees += np.bincount(target, minlength=n_nodes)
+    loops = source == target
+    if loops.any():
+        degrees -= np.bincount(target[loops], minlength=n_nodes)
+    starts = np.concatenate([[0], np.cumsum(degrees)])
+    columns = np.empty(starts[-1], dtype=np.int32)
+    _place_arriving(source, target, starts[:-1].copy(), columns)
+    scale = (1.0 / np.sqrt(degrees.astype(np.float32))).astype(np.float32)
+    values = np.repeat(scale, degrees)
+    _scale_columns(values, columns, scale)
+    return _matrix(starts, columns, values, n_nodes, canonical=False)
+
+
+def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+    """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out."""
+    starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
+    rows = np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(starts))
+    bare = columns[rows != columns]
+    del rows, columns
+    starts -= np.arange(n_nodes + 1)  # every row had one loop
+    return _matrix(starts, bare, np.ones(len(bare), dtype=np.int8), n_nodes)
 
 
 def pattern(edge_index: Ids, n_nodes: int) -> tuple[Ids, NDArray[np.int32]]:
@@ -61,6 +94,20 @@ def _place(source: Ids, target: Ids, cursor: Ids, columns: NDArray[np.int32]) ->
 
 
 @njit(cache=True, nogil=True)
+def _place_arriving(
+    source: Ids, target: Ids, cursor: Ids, columns: NDArray[np.int32]
+) -> None:  # pragma: no cover - compiled
+    """The same for the edges that arrive at a row, its own loop first."""
+    for i in range(len(cursor)):
+        columns[cursor[i]] = i
+        cursor[i] += 1
+    for e in range(len(source)):
+        if source[e] != target[e]:
+            columns[cursor[target[e]]] = source[e]
+            cursor[target[e]] += 1
+
+
+@njit(cache=True, nogil=True)
 def _sort_rows(starts: Ids, columns: NDArray[np.int32]) -> Ids:  # pragma: no cover - compiled
     """Sort each row, drop repeats and move the rows together, in place; returns the rows' lengths."""
     n = len(starts) - 1
@@ -86,12 +133,14 @@ def _scale_columns(
         values[p] *= scale[columns[p]]
 
 
-def _matrix(starts: Ids, columns: NDArray[np.int32], values: NDArray[np.float32], n_nodes: int) -> sparse.csr_matrix:
+def _matrix(
+    starts: Ids, columns: NDArray[np.int32], values: NDArray[Any], n_nodes: int, *, canonical: bool = True
+) -> sparse.csr_matrix:
     narrow = starts.astype(np.int32) if starts[-1] < np.iinfo(np.int32).max else starts
-    matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=np.float32)
+    matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=values.dtype)
     # set, not passed: the constructor would widen the columns to the starts' type, twice the memory
     matrix.indptr, matrix.indices, matrix.data = narrow, columns, values
-    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    matrix.has_sorted_indices = matrix.has_canonical_format = canonical
     return matrix
 
 

@@ -57,6 +57,21 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     return current
 
 
+def rows_after(matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]) -> Array:
+    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones look at."""
+    needed = [nodes]
+    for _ in range(hops - 1):
+        needed.append(np.unique(matrix[needed[-1]].indices))
+    if not hops:
+        return np.asarray(values[nodes])
+    current = values
+    for rows in reversed(needed[1:]):
+        following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)  # pages of rows unused cost nothing
+        following[rows] = multiply(matrix[rows], current)
+        current = following
+    return multiply(matrix[nodes], current)
+
+
 def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None) -> None:
     """All hops, one block of columns after the other; x and out may lie on disk."""
     width = block or max(1, WORKING_MEMORY // (_BUFFERS * 4 * max(1, x.shape[0])))

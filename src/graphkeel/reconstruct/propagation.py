@@ -7,6 +7,8 @@ import warnings
 import torch
 from torch import Tensor
 
+from graphkeel.propagate.adjacency import pattern
+
 TELEPORT, STEPS = 0.1, 10
 
 
@@ -19,18 +21,18 @@ class Propagator:
 
     def __init__(self, edge_index: Tensor, n_nodes: int) -> None:
         self.n_nodes = n_nodes
-        loops = torch.arange(n_nodes).repeat(2, 1)
-        pairs = torch.cat([edge_index, edge_index.flip(0), loops], dim=1)
-        codes = torch.unique(pairs[0] * n_nodes + pairs[1])
-        rows, columns = codes // n_nodes, codes % n_nodes
-        counts = torch.bincount(rows, minlength=n_nodes)
+        starts, columns = (torch.from_numpy(part) for part in pattern(edge_index.numpy(), n_nodes))
+        counts = starts.diff()
         scale = counts.float().rsqrt()
-        starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        values = torch.repeat_interleave(scale, counts)
+        values *= scale[columns]
+        if int(starts[-1]) < torch.iinfo(torch.int32).max:
+            starts = starts.int()
+        else:
+            columns = columns.long()  # both must be of one type
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
-            self.matrix = torch.sparse_csr_tensor(
-                starts, columns, scale[rows] * scale[columns], (n_nodes, n_nodes), check_invariants=False
-            )
+            self.matrix = torch.sparse_csr_tensor(starts, columns, values, (n_nodes, n_nodes), check_invariants=False)
 
     def __call__(self, values: Tensor) -> Tensor:
         return self.matrix @ values

@@ -1,0 +1,48 @@
+"""Graph convolution as a sparse product: for graphs whose messages, a row of features per edge, would not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
+
+from graphkeel.propagate import multiply, normalise_as_given
+
+# The matrix of an edge list, for as long as the list lives; the version tells whether it was changed in place.
+_matrices: Any = WeakIdKeyDictionary()
+
+
+def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
+    """The matrix that PyG's graph convolutions multiply by, made once per edge list."""
+    known = _matrices.get(edge_index)
+    if known is None or known[:2] != (edge_index._version, n_nodes):
+        known = (edge_index._version, n_nodes, normalise_as_given(edge_index.numpy(), n_nodes))
+        _matrices[edge_index] = known
+    return known[2]
+
+
+def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
+    """matrix @ values, with gradients into the values where they are asked for."""
+    if values.requires_grad and torch.is_grad_enabled():
+        return _Hop.apply(values, matrix)  # type: ignore[no-any-return]
+    return _product(matrix, values)
+
+
+class _Hop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, matrix: sparse.csr_matrix) -> Tensor:
+        ctx.matrix = matrix
+        return _product(matrix, values)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _product(ctx.matrix.T.tocsr(), gradients[0]), None
+
+
+def _product(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
+    dense = np.ascontiguousarray(values.detach().numpy(), dtype=np.float32)
+    return torch.from_numpy(multiply(matrix, dense))
