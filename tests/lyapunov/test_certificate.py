@@ -9,7 +9,8 @@ import pytest
 from heads import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
-from graphkeel.lyapunov import LyapunovConfig, TrainResult, ask_portfolio, certificate_of, train
+from graphkeel.errors import ConfigError
+from graphkeel.lyapunov import LyapunovConfig, TrainResult, ask_engine, ask_portfolio, certificate_of, train
 from graphkeel.lyapunov.glance import glance
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.result import Verdict
@@ -57,6 +58,33 @@ def test_a_proof_that_was_not_kept_is_not_certified() -> None:
     changed = replace(result, outcomes=(replace(first, report=lost), *result.outcomes[1:]))
     entries = certificate_of(head, changed)["classes"]
     assert [entry["verdict"] for entry in entries] == ["unknown", "proved", "proved"]
+
+
+@pytest.mark.parametrize(("engine", "verdict"), [("auto", "proved"), ("branch", "proved"), ("contraction", "unknown")])
+def test_one_engine_alone_may_be_asked(engine: str, verdict: str) -> None:
+    head = random_head((30, 3), seed=4)
+    config = LyapunovConfig(samples=240, rounds=1)
+    result = train(head, logits_of(head), [0], config, ask=ask_engine(engine))
+    (entry,) = certificate_of(head, result)["classes"]
+    assert entry["verdict"] == verdict  # the closed form alone has nothing to say about invariance
+    assert {c.engine for c in result.outcomes[0].report.conditions if c.condition == "decrease"} <= {
+        engine,
+        "contraction",
+    }
+
+
+def test_an_engine_that_does_not_exist_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="engine"):
+        ask_engine("oracle")
+
+
+def test_a_deep_head_is_proved_by_contraction_alone() -> None:
+    """A hidden layer of the head, two of the loop: no search, and stable from everywhere."""
+    head, result = trained((30, 10, 3))
+    assert result.stopped == "proved"
+    assert all(outcome.report["decrease"].engine == "contraction" for outcome in result.outcomes)
+    entries = certificate_of(head, result)["classes"]
+    assert {entry["conclusion"]["region"] for entry in entries} == {"everywhere"}
 
 
 def scaled_loop(factor: float) -> Problem:

@@ -6,9 +6,15 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphkeel.certificates.checker import _check_proof
+from graphkeel.certificates.contraction_proof import contraction_factor as checked_factor
+from graphkeel.certificates.contraction_proof import gauge_of as checked_gauge
 from graphkeel.certificates.schema import loop_of
+from graphkeel.certificates.trees import Refused
 from graphkeel.testing.loops import ALL, base, stable
 from graphkeel.verify import Affine, Network, Verdict
 from graphkeel.verify.contraction import ContractionVerifier, Gauge, Loop, contraction_factor, gauge_of, outside_radius
@@ -80,3 +86,64 @@ def test_the_radius_inside_a_ball_is_rounded_down() -> None:
     radius = outside_radius(problem)
     assert 2 * radius * radius <= Fraction(1, 16)
     assert float(radius) > 0.25 / np.sqrt(2) - 1e-12
+
+
+# ---- any depth
+
+
+def deep(*layers: tuple[object, object]) -> Network:
+    return Network.of(*layers)
+
+
+def test_the_factor_of_a_deep_loop_by_hand() -> None:
+    # y_0 moves the first unit by up to 1, the second by [−1/2, 0] of it; V of the last columns is 1/2 and 1/4
+    first = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2))
+    second = (np.array([[0.5, 0.0], [-0.5, 0.25]]), np.ones(2))
+    last = (np.array([[0.5, 0.0], [0.0, 0.25]]), np.zeros(2))
+    # axis 0: 1/2·1/2 + 1/4·1/2 = 3/8; axis 1: 1/4·1/4 = 1/16
+    assert factor(base("x", np.eye(2), closed_loop=deep(first, second, last))) == Fraction(3, 8)
+    # a loop without hidden layers: the larger column sum
+    assert factor(base("x", np.eye(2), closed_loop=deep(last))) == Fraction(1, 2)
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 5), max_size=4), st.booleans())
+@settings(max_examples=120, deadline=None)
+def test_no_pair_of_states_and_no_network_within_the_errors_beats_the_factor(
+    seed: int, sizes: list[int], uncertain: bool
+) -> None:
+    """κ bounds V(F(y) − F(y')) / V(y − y') for random pairs; engine and check agree on it to the last digit."""
+    rng = np.random.default_rng(seed)
+    layers, width = [], 2
+    for size in [*sizes, 2]:
+        error = 0.05 * rng.random((size, width)) if uncertain else None
+        layers.append(Affine(rng.normal(size=(size, width)), rng.normal(size=size), error))
+        width = size
+    problem = base("x", np.eye(2), closed_loop=Network(tuple(layers)))
+    kappa, loop = factor(problem), loop_of(problem)
+    assert kappa == checked_factor(loop, checked_gauge(loop))
+    one, two = rng.normal(size=(2, 200, 2)) * rng.choice([0.01, 1.0, 30.0], (2, 200, 1))
+    for k, layer in enumerate(layers):
+        shake = 0.0 if layer.weight_error is None else layer.weight_error * rng.choice([-1.0, 1.0], layer.weight.shape)
+        if k == 0:
+            start = np.abs(one - two).sum(axis=1)  # V of `base` is the one-norm
+        one, two = (points @ (layer.weight + shake).T + layer.bias for points in (one, two))
+        if k + 1 < len(layers):
+            one, two = np.maximum(one, 0.0), np.maximum(two, 0.0)
+    assert (np.abs(one - two).sum(axis=1) <= float(kappa) * start * (1 + 1e-9) + 1e-9).all()
+
+
+def test_a_deep_proof_is_checked_against_the_weights_it_is_about() -> None:
+    first = (np.eye(2), 2 * np.ones(2))
+    last = (0.5 * np.eye(2), -np.ones(2))
+    problem = base("x", np.eye(2), closed_loop=deep(first, (np.eye(2), np.zeros(2)), last), hole_radius=0.0, rho=0.625)
+    report = ENGINE.decide(problem, "decrease")
+    assert report.verdict is Verdict.PROVED
+    _check_proof(loop_of(problem), "decrease", report.proof)
+    for spoilt in (
+        replace(problem, rho=0.5),
+        replace(problem, closed_loop=deep(first, (1.3 * np.eye(2), np.zeros(2)), last)),
+        replace(problem, closed_loop=deep(first, (np.eye(2), np.ones(2)), last)),  # F(Y) is no longer Y
+    ):
+        assert ENGINE.decide(spoilt, "decrease").verdict is Verdict.UNKNOWN
+        with pytest.raises(Refused):
+            _check_proof(loop_of(spoilt), "decrease", report.proof)

@@ -55,10 +55,12 @@ def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[s
 
 def conclude_together(entries: Sequence[Mapping[str, Any]], *, whole: bool) -> dict[str, Any]:
     """One sentence about all classes; `whole`: they are all the classes there are, on one box."""
-    regions = {entry["class"]: entry["conditions"]["region"]["verdict"] for entry in entries}
-    missing = [entry["class"] for entry in entries if not entry["conclusion"]["switched"]]
+    verdicts = {entry["class"]: entry["verdict"] for entry in entries}
+    missing = [
+        entry["class"] for entry in entries if entry["verdict"] != "proved" or not entry["conclusion"]["switched"]
+    ]
     if missing:
-        verdict = "refuted" if "refuted" in regions.values() else "unknown"
+        verdict = "refuted" if "refuted" in verdicts.values() else "unknown"
         named = ", ".join(map(str, missing))
         text = f"Nothing follows about a controller chosen anew at every step from the states of class {named}."
         return {"verdict": verdict, "everywhere": False, "radius": None, "sentence": text}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from graphkeel.lyapunov.ask import ask_portfolio
+from graphkeel.lyapunov.ask import Ask, ask_engine, ask_portfolio
 from graphkeel.lyapunov.certify import anchor_of, certificate_of, class_proof
 from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
 from graphkeel.lyapunov.domain import Domain, shared_domains
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.train import Ask, train
+from graphkeel.lyapunov.train import train
 
 __all__ = [
     "Ask",
@@ -21,6 +21,7 @@ __all__ = [
     "TrainResult",
     "TrainState",
     "anchor_of",
+    "ask_engine",
     "ask_portfolio",
     "certificate_of",
     "class_proof",

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from graphkeel.lyapunov.glance import glance, glance_region
-from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Problem, Verdict, VerifyReport, verify
+from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Problem, Verdict, VerifyReport, load_engine, verify
 from graphkeel.verify.region import Region
+
+
+class Ask(Protocol):
+    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap proofs."""
+
+    def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
+
+
+class AskRegion(Protocol):
+    """The same about a class's decision region; `complete=False` asks for what costs next to nothing."""
+
+    def __call__(self, region: Region, *, seconds: float, complete: bool) -> ConditionReport: ...
 
 
 def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
@@ -18,6 +32,18 @@ def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> Verify
         answers |= {answer.condition: answer for answer in report.conditions}
     reports = tuple(answers[condition] for condition in CONDITIONS)
     return VerifyReport(reports, sum(report.seconds for report in reports))
+
+
+def ask_engine(name: str) -> Ask:
+    """One engine alone as the verifier for training; `auto` is the portfolio."""
+    if name == "auto":
+        return ask_portfolio
+    load_engine(name)  # an unknown name, or a package that is not there, is said at once
+
+    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+        return verify(problem, name, Budget(seconds=seconds))
+
+    return ask
 
 
 def ask_region(region: Region, *, seconds: float, complete: bool) -> ConditionReport:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from torch import Tensor
 
 from graphkeel.control.base import Plant
-from graphkeel.lyapunov.ask import ask_region
+from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
@@ -24,18 +23,6 @@ from graphkeel.verify.region import Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
-
-
-class Ask(Protocol):
-    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap proofs."""
-
-    def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
-
-
-class AskRegion(Protocol):
-    """The same about a class's decision region; `complete=False` asks for what costs next to nothing."""
-
-    def __call__(self, region: Region, *, seconds: float, complete: bool) -> ConditionReport: ...
 
 
 def train(

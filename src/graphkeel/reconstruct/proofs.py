@@ -6,9 +6,8 @@ from typing import Any
 
 import torch
 
-from graphkeel.errors import ConfigError
 from graphkeel.head import Head
-from graphkeel.lyapunov import LyapunovConfig, anchor_of, ask_portfolio, certificate_of, train
+from graphkeel.lyapunov import LyapunovConfig, anchor_of, ask_engine, certificate_of, train
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.scene import Scene
 
@@ -18,13 +17,12 @@ def proved_anchors(scene: Scene, verifier: str, settings: dict[str, Any]) -> tup
 
     The anchors are f(Y) of the shipped controllers, whatever the verdicts: those are in the certificate.
     """
-    if verifier != "auto":
-        raise ConfigError("the verifier must be 'auto'", got=repr(verifier), fix="keel verify takes single engines.")
+    ask = ask_engine(verifier)
     head = scene.plant
     if not isinstance(head, Head) or head.unsupported is not None:
         return None
     config = LyapunovConfig(**settings)
-    result = train(head, scene.logits, None, config, ask=ask_portfolio)
+    result = train(head, scene.logits, None, config, ask=ask)
     certificate = certificate_of(head, result, provenance={"model_sha256": scene.frozen.weights_hash})
     features = torch.stack([torch.from_numpy(anchor_of(outcome.control)).float() for outcome in result.outcomes])
     targets = config.strength * torch.eye(head.n_out, dtype=torch.float64)
