@@ -13,6 +13,7 @@ from scipy import sparse
 from graphkeel.errors import ConfigError, DataError
 from graphkeel.propagate.adjacency import normalise
 from graphkeel.propagate.local import stream
+from graphkeel.propagate.partition import Partitions
 
 ENGINES = ("local", "dask")
 Array = NDArray[np.float32]
@@ -35,7 +36,7 @@ def propagate(
 
     Args:
         graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at every node; or a
-            square sparse matrix, used as it is.
+            square sparse matrix, used as it is; or, for the Dask engine, `Partitions` on disk.
         x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
         hops: K.
         norm: `sym` or `row`, for an `edge_index`.
@@ -68,7 +69,7 @@ def propagate(
 
 def _run(
     engine: str,
-    matrix: sparse.csr_matrix,
+    matrix: sparse.csr_matrix | Partitions,
     x: Array,
     out: Array,
     hops: int,
@@ -79,6 +80,8 @@ def _run(
     if engine == "local":
         if options:
             raise ConfigError("the local engine takes no further options", got=", ".join(options))
+        if isinstance(matrix, Partitions):
+            raise ConfigError("a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask').")
         stream(matrix, x, out, hops, teleport, block)
     else:
         # by name: the engine's own file is loaded only where it is asked for
@@ -87,7 +90,7 @@ def _run(
 
 def _into_file(
     path: Path,
-    matrix: sparse.csr_matrix,
+    matrix: sparse.csr_matrix | Partitions,
     x: Array,
     hops: int,
     teleport: float,
@@ -108,7 +111,11 @@ def _into_file(
     return np.load(path, mmap_mode="r")
 
 
-def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix:
+def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix | Partitions:
+    if isinstance(graph, Partitions):
+        if graph.n_nodes != n_nodes:
+            raise DataError(f"the partitioned graph must have {n_nodes} nodes, as x has rows", got=graph.n_nodes)
+        return graph
     if not sparse.issparse(graph):
         return normalise(graph, n_nodes, norm)
     if graph.shape != (n_nodes, n_nodes):
