@@ -42,7 +42,12 @@ CHANGES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "a second tree": ({"axis": pack(np.array([-2, -2]), "<i1"), "cut": pack(np.zeros(0), "<f8")}, Refused, "ends"),
     "no node": ({"axis": pack(np.zeros(0), "<i1"), "cut": pack(np.zeros(0), "<f8")}, Refused, "complete"),
     "axis out of range": ({"axis": pack(np.array([7, -2, -2]), "<i1")}, Refused, "axis"),
-    "an unknown kind of leaf": ({"axis": pack(np.array([-4]), "<i1")}, Refused, "axis"),
+    "an unknown kind of leaf": ({"axis": pack(np.array([-5]), "<i1")}, Refused, "axis"),
+    "a cell leaf without its cells": (
+        {"axis": pack(np.array([-4]), "<i1"), "cut": pack(np.zeros(0), "<f8")},
+        Refused,
+        "cell",
+    ),
     "too few cuts": ({"cut": pack(np.zeros(1), "<f8")}, Refused, "fit together"),
     "another dtype": ({"cut": pack(np.zeros(1), "<f4")}, CertificateError, "packed"),
     "not packed": ({"cut": [1, 2]}, CertificateError, "packed"),

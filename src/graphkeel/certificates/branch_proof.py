@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from graphkeel.certificates.bounds import RowBound
+from graphkeel.certificates.cells import check_cells, exact_row
 from graphkeel.certificates.dyadic import Bools, Floats
 from graphkeel.certificates.exact_bounds import exact_upper
 from graphkeel.certificates.geometry import covers_side, hole_reach, inside_hole, side_is_empty
 from graphkeel.certificates.residual import homogeneity_defect
 from graphkeel.certificates.rows import Row, rows_of
 from graphkeel.certificates.schema import Loop, number
-from graphkeel.certificates.trees import HOLE, Leaves, Refused, Tree
+from graphkeel.certificates.trees import CELLS, HOLE, Leaves, Refused, Tree
 from graphkeel.errors import CertificateError
 
 _TREE_KEYS = {"row", "lower", "upper", "axis", "cut", "slopes", "lenses"}
@@ -29,23 +30,23 @@ def check_branch(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
     if len(trees) != len(rows):
         raise Refused(f"{condition} needs {len(rows)} trees, the proof has {len(trees)}")
     return sum(
-        _check_row_tree(loop, row, tree, f"{condition}, row {row.name!r}")
+        _check_row_tree(loop, condition, row, tree, f"{condition}, row {row.name!r}")
         for row, tree in zip(rows, trees, strict=True)
     )
 
 
-def _check_row_tree(loop: Loop, row: Row, content: Any, where: str) -> int:
+def _check_row_tree(loop: Loop, condition: str, row: Row, content: Any, where: str) -> int:
     if not isinstance(content, dict) or content.get("row") != row.name:
         raise Refused(f"{where}: its tree is missing or out of order")
     if content.get("empty") is True and set(content) == {"row", "empty"}:
         if row.side is None or not side_is_empty(loop, *row.side):
             raise Refused(f"{where}: its region is called empty and is not")
         return 0
-    if set(content) != _TREE_KEYS:
+    if set(content) - {"cells"} != _TREE_KEYS:
         raise CertificateError(f"{where}: a tree has the keys {sorted(_TREE_KEYS)}", got=sorted(map(str, content)))
     tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
     _check_root(loop, row, tree, where)
-    return _check_tree(loop, row, tree, where, margin=0.0, holes=row.avoids_hole)
+    return _check_tree(loop, condition, row, tree, where, margin=0.0, holes=row.avoids_hole)
 
 
 def _check_root(loop: Loop, row: Row, tree: Tree, where: str) -> None:
@@ -73,11 +74,13 @@ def check_homogeneous(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
     leaves = 0
     for (row, axis, side), content in zip(expected, faces, strict=True):
         where = f"{condition}, row {row.name!r}, {side} face of axis {axis}"
-        leaves += _check_face(loop, row, axis, side, margin, content, where)
+        leaves += _check_face(loop, condition, row, axis, side, margin, content, where)
     return leaves
 
 
-def _check_face(loop: Loop, row: Row, axis: int, side: str, margin: float, content: Any, where: str) -> int:
+def _check_face(
+    loop: Loop, condition: str, row: Row, axis: int, side: str, margin: float, content: Any, where: str
+) -> int:
     if not isinstance(content, dict) or content.get("row") != row.name or content.get("side") != side:
         raise Refused(f"{where}: missing or out of order")
     tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
@@ -86,7 +89,7 @@ def _check_face(loop: Loop, row: Row, axis: int, side: str, margin: float, conte
     # The order of the faces and this box say which face it is.
     if not (np.array_equal(tree.lower, lower) and np.array_equal(tree.upper, upper)):
         raise Refused(f"{where}: the root box is not that face of the domain")
-    return _check_tree(loop, row, tree, where, margin=margin, holes=False)
+    return _check_tree(loop, condition, row, tree, where, margin=margin, holes=False)
 
 
 def _faces(loop: Loop) -> list[tuple[int, str]]:
@@ -116,16 +119,24 @@ def _check_carries(loop: Loop, condition: str, margin: float) -> None:
         )
 
 
-def _check_tree(loop: Loop, row: Row, tree: Tree, where: str, *, margin: float, holes: bool) -> int:
+def _check_tree(loop: Loop, condition: str, row: Row, tree: Tree, where: str, *, margin: float, holes: bool) -> int:
     bound, count = RowBound(row, tree.lower, tree.upper), 0
     for leaves in tree.leaves(where):
         count += leaves.lower.shape[0]
         if leaves.kind == HOLE:
             if not holes or not inside_hole(loop, leaves.lower, leaves.upper).all():
                 raise Refused(f"{where}: a leaf is called inside the hole and is not")
-            continue
-        _check_leaves(row, bound, leaves, margin, where)
+        elif leaves.kind == CELLS:
+            _check_cell_leaves(loop, condition, row, leaves, margin, where)
+        else:
+            _check_leaves(row, bound, leaves, margin, where)
     return count
+
+
+def _check_cell_leaves(loop: Loop, condition: str, row: Row, leaves: Leaves, margin: float, where: str) -> None:
+    exact = exact_row(loop, condition, row.name)
+    for low, high, steps in zip(leaves.lower, leaves.upper, leaves.cells or [], strict=True):
+        check_cells(exact, low, high, steps, margin, where)
 
 
 def _check_leaves(row: Row, bound: RowBound, leaves: Leaves, margin: float, where: str) -> None:

@@ -19,7 +19,7 @@ from graphkeel.certificates.dyadic import Floats
 from graphkeel.certificates.encoding import decode_bytes
 from graphkeel.errors import CertificateError
 
-HOLE, DEFAULT, STORED = -1, -2, -3
+HOLE, DEFAULT, STORED, CELLS = -1, -2, -3, -4
 MAX_NODES = 2**27
 BATCH = 4096  # leaves that are worth a call
 
@@ -37,6 +37,7 @@ class Leaves:
     upper: Floats
     slopes: Floats | None = None  # (leaves, units of the first hidden layers)
     lenses: Floats | None = None  # (leaves, K, K): row k is the θ of unit k, zero where it has no lens
+    cells: list[Any] | None = None  # the steps of each leaf, as they were stored
 
     def only(self, leaf: int) -> Leaves:
         return self._chosen(np.array([leaf]), self.lower, self.upper)
@@ -51,8 +52,8 @@ class Leaves:
         return self._chosen(twice, np.concatenate([lower, above]), np.concatenate([below, upper]), picked=True)
 
     def _chosen(self, rows: NDArray[np.int64], lower: Floats, upper: Floats, *, picked: bool = False) -> Leaves:
-        extras = (None if array is None else array[rows] for array in (self.slopes, self.lenses))
-        return Leaves(self.kind, lower if picked else lower[rows], upper if picked else upper[rows], *extras)
+        slopes, lenses = (None if array is None else array[rows] for array in (self.slopes, self.lenses))
+        return Leaves(self.kind, lower if picked else lower[rows], upper if picked else upper[rows], slopes, lenses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,7 @@ class Tree:
     cut: Floats
     slopes: NDArray[np.uint8]
     lenses: Floats  # (lenses + 1, K, K); number 0 is no lens, all zero
+    cells: list[Any]
 
     @staticmethod
     def from_json(content: dict[str, Any], n: int, width: int, lens_width: int, where: str) -> Tree:
@@ -72,7 +74,7 @@ class Tree:
         axis = _array(content.get("axis"), "<i1", 1, f"{where}.axis").astype(np.int8)
         cut = _array(content.get("cut"), "<f8", 1, f"{where}.cut").astype(np.float64)
         slopes = _array(content.get("slopes"), "|u1", 2, f"{where}.slopes")
-        if ((axis < STORED) | (axis >= n)).any():
+        if ((axis < CELLS) | (axis >= n)).any():
             raise Refused(f"{where} has an axis that does not exist")
         if cut.shape[0] != int((axis >= 0).sum()) or slopes.shape[0] != int((axis == STORED).sum()):
             raise Refused(f"{where}: the numbers of nodes, cuts and slopes do not fit together")
@@ -81,7 +83,7 @@ class Tree:
         lenses = _lenses(content.get("lenses"), lens_width, where)
         if slopes.size and int(slopes[:, width:].max(initial=0)) >= lenses.shape[0]:
             raise Refused(f"{where}: a leaf names a lens that does not exist")
-        return Tree(lower, upper, axis, cut, slopes, lenses)
+        return Tree(lower, upper, axis, cut, slopes, lenses, _cells(content.get("cells", []), axis, where))
 
     def leaves(self, where: str) -> Iterator[Leaves]:
         """All leaves in batches of one kind; refuses an incomplete tree, and one with a cut outside its box."""
@@ -103,6 +105,7 @@ class Tree:
         upper_child = self._upper_children(where)
         cut_of = np.cumsum(self.axis >= 0) - 1
         slopes_of = np.cumsum(self.axis == STORED) - 1
+        cells_of = np.cumsum(self.axis == CELLS) - 1
         nodes, lower, upper = np.zeros(1, dtype=np.int64), self.lower[None], self.upper[None]
         while nodes.size:
             axes = self.axis[nodes]
@@ -111,6 +114,9 @@ class Tree:
                 if chosen.any():
                     stored = self.slopes[slopes_of[nodes[chosen]]] if kind == STORED else None
                     yield self._leaves(kind, lower[chosen], upper[chosen], stored)
+            if (chosen := axes == CELLS).any():
+                steps = [self.cells[i] for i in cells_of[nodes[chosen]]]
+                yield Leaves(CELLS, lower[chosen], upper[chosen], cells=steps)
             inner = axes >= 0
             nodes, lower, upper, axes = nodes[inner], lower[inner], upper[inner], axes[inner].astype(np.int64)
             cuts, rows = self.cut[cut_of[nodes]], np.arange(nodes.size)
@@ -152,7 +158,9 @@ def _joined(parts: list[Leaves]) -> Leaves:
         arrays = [getattr(part, name) for part in parts]
         return None if arrays[0] is None else np.concatenate(arrays)
 
-    return Leaves(parts[0].kind, *(joined(name) for name in ("lower", "upper", "slopes", "lenses")))
+    cells = None if parts[0].cells is None else [steps for part in parts for steps in part.cells or []]
+    lower, upper, slopes, lenses = (joined(name) for name in ("lower", "upper", "slopes", "lenses"))
+    return Leaves(parts[0].kind, lower, upper, slopes, lenses, cells)
 
 
 def _lenses(value: Any, units: int, where: str) -> Floats:
@@ -163,6 +171,12 @@ def _lenses(value: Any, units: int, where: str) -> Floats:
     if array.shape[1:] != (units, units) or (array < 0).any() or array.shape[0] > 255:
         raise Refused(f"{where}: lenses must be {units} × {units} and not negative")
     return np.concatenate([np.zeros((1, units, units)), array])
+
+
+def _cells(value: Any, axis: NDArray[np.int8], where: str) -> list[Any]:
+    if not isinstance(value, list) or len(value) != int((axis == CELLS).sum()):
+        raise Refused(f"{where}: the numbers of cell leaves and of their proofs do not fit together")
+    return value
 
 
 def _box_end(value: Any, n: int, where: str) -> Floats:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkeel.verify.cells import cells_of
 from graphkeel.verify.exact import violates
 from graphkeel.verify.falsify import climb, find_violation
 from graphkeel.verify.homogeneous import Plan, plan
@@ -76,7 +77,8 @@ class BranchVerifier:
             if nodes >= budget.nodes:
                 gap = gap or _no_nodes_left(nodes)
                 break
-            outcome = Search(problem, row, _rest(budget, nodes), deadline, confirm).run()
+            cells = cells_of(problem, condition, row, 0.0)
+            outcome = Search(problem, row, _rest(budget, nodes), deadline, confirm, cells=cells).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
@@ -98,7 +100,9 @@ class BranchVerifier:
         for face in faces.faces:
             if nodes >= budget.nodes:
                 return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=_no_nodes_left(nodes))
-            outcome = Search(problem, face.row, _rest(budget, nodes), deadline, confirm, faces.margin, lens).run()
+            cells = cells_of(problem, condition, face.row, faces.margin)
+            rest = _rest(budget, nodes)
+            outcome = Search(problem, face.row, rest, deadline, confirm, faces.margin, lens, cells).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)

@@ -17,10 +17,11 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.relax import OPTIONS, Work, descend, hidden_bounds, value
 from graphkeel.verify.slopes import LEVELS, choose_slopes, default_slopes, linear_form, maximum, round_slopes
 
-HOLE, RELAXED, SLOPED = -1, -2, -3  # leaves, as in docs/proof-format.md
-FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
+HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves, as in docs/proof-format.md
+FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run ended
 OPEN, NODES, CUTS, ROWS = 0, 1, 2, 3  # what `counts` counts
 NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
+FEW_UNITS = 12  # so few undecided units that the box's cells can be looked at one by one
 
 
 class Hole(NamedTuple):
@@ -156,6 +157,17 @@ def settle(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> tuple[int,
 
 
 @njit(**OPTIONS)
+def has_few_units(net: Net, work: Work) -> bool:
+    """Whether only few units can change their sign in the box."""
+    count = 0
+    for k in range(net.start[2]):
+        for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
+            if work.lensed[unit] or work.low[unit] < 0.0 < work.high[unit]:
+                count += 1
+    return count <= FEW_UNITS
+
+
+@njit(**OPTIONS)
 def write_slopes(net: Net, lens: Lens, work: Work, out: Output, number: int) -> None:
     """Store the slopes of a leaf, and which units went through the lens."""
     row, column = out.counts[ROWS], 0
@@ -205,9 +217,15 @@ def _compile(digest: str) -> Any:
         strict: bool,
         narrowest: Array,
         boxes: Array,
+        waited: NDArray[np.int64],
+        patience: NDArray[np.int64],
         out: Output,
     ) -> int:
-        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped."""
+        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped.
+
+        `waited` counts for each box of the stack the cuts since few units were left; after `patience` of them the run
+        stops, so that the box's cells may be looked at. Negative: that did not help, for now.
+        """
         if len(digest) == 0:
             return FULL
         counts = out.counts
@@ -230,6 +248,9 @@ def _compile(digest: str) -> Any:
                 continue
             if seen_violation(net, work, hole, out, slack, strict):
                 return CANDIDATE
+            few = has_few_units(net, work)
+            if few and waited[top] >= patience[0]:
+                return FEW
             axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
             if axis < 0:
                 axis, cut = gap_cut(net, work, lo, hi, narrowest)
@@ -240,6 +261,7 @@ def _compile(digest: str) -> Any:
             counts[NODES] += 1
             counts[CUTS] += 1
             boxes[top + 1] = boxes[top]
+            waited[top] = waited[top + 1] = waited[top] + 1 if few or waited[top] < 0 else 0
             boxes[top, 0, axis] = cut
             boxes[top + 1, 1, axis] = cut
             counts[OPEN] += 1

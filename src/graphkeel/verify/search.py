@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from graphkeel.verify.cells import Cells, Step
 from graphkeel.verify.explore import (
     CANDIDATE,
+    CELLS,
     CUTS,
+    FEW,
     FINISHED,
     FULL,
     NARROWEST,
@@ -43,6 +47,9 @@ MOST_LENSES = 255
 LENS_HALVINGS = 4.0  # how much smaller (in halvings) a box must be before it is given a lens of its own
 MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
 MOST_STUCK = 200
+CELLS_SHARE = 0.25  # of the time so far may go into looking at cells; stuck boxes are looked at anyway
+PATIENCE = 12  # cuts that did not settle a box with few units: cutting on may never do
+RETRY = -64  # cuts after cells did not help, before they are tried again
 MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
 
@@ -65,6 +72,7 @@ class Task:
     number: int
     home: Piece
     place: int
+    waited: int = 0
 
 
 @dataclass(eq=False)
@@ -90,6 +98,7 @@ class Search:
         confirm: Confirm,
         shift: float = 0.0,
         theta: Array | None = None,
+        cells: Cells | None = None,
     ) -> None:
         self.problem, self.row, self.budget, self.deadline, self.confirm = problem, row, budget, deadline, confirm
         self.net: Net = pack(row, shift)
@@ -115,6 +124,9 @@ class Search:
         self.nodes = self.stuck = 0
         self.best = -np.inf
         self.failed, self.tested = 0, 0.0
+        self.cells, self.cells_lock, self.cells_seconds = cells, threading.Lock(), 0.0
+        self.patience = np.array([PATIENCE], dtype=np.int64)
+        self.start = time.monotonic()
         self.keep = True
         self.reason = ""
         self.counterexample: Array | None = None
@@ -178,6 +190,8 @@ class Search:
         number = self._lens_for(task)
         boxes = np.zeros((STACK, 2, n))
         boxes[0, 0], boxes[0, 1] = task.lower, task.upper
+        waited = np.full(STACK, task.waited, np.int64)
+        leaves: list[list[Step]] = []
         out = Output(
             np.zeros(limit, np.int8),
             np.zeros(limit),
@@ -198,16 +212,52 @@ class Search:
                 self.row.strict,
                 self.narrowest,
                 boxes,
+                waited,
+                self.patience,
                 out,
             )
             if why != FINISHED:
                 self._look_at(out)
-            if why == STUCK:
-                out.counts[OPEN] -= 1
-                self._count_stuck()
+            if why in (STUCK, FEW):
+                self._look_closer(why == STUCK, boxes, waited, out, leaves)
             elif why != CANDIDATE:
                 break
-        self._file(task, number, boxes, out, complete=why != FULL)
+        self._file(task, number, boxes, waited, out, leaves, complete=why != FULL)
+
+    def _look_closer(
+        self, stuck: bool, boxes: Array, waited: NDArray[np.int64], out: Output, leaves: list[list[Step]]
+    ) -> None:
+        """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious state, or neither."""
+        top = out.counts[OPEN] - 1
+        steps = self._cell_steps(boxes[top]) if stuck or self._may_try_cells() else None
+        if steps is not None:
+            out.axis[out.counts[NODES]] = CELLS
+            out.counts[NODES] += 1
+            out.counts[OPEN] -= 1
+            leaves.append(steps)
+            self.patience[0] //= 2  # where cells helped once, larger boxes are worth a look, too
+        elif stuck:
+            out.counts[OPEN] -= 1
+            self._count_stuck()
+        else:
+            waited[top] = RETRY
+            self.patience[0] = PATIENCE
+
+    def _may_try_cells(self) -> bool:
+        elapsed = time.monotonic() - self.start
+        return self.patience[0] < PATIENCE or self.cells_seconds <= CELLS_SHARE * elapsed
+
+    def _cell_steps(self, box: Array) -> list[Step] | None:
+        """A proof of the box by its cells; a state they point to is tried as a counterexample."""
+        if self.cells is None:
+            return None
+        with self.cells_lock:
+            begin = time.monotonic()
+            leaf = self.cells.decide(box[0], box[1])
+            if leaf.point is not None and self.counterexample is None:
+                self.counterexample = self.confirm(leaf.point)
+            self.cells_seconds += time.monotonic() - begin
+        return leaf.steps
 
     def _look_at(self, out: Output) -> None:
         """A point better than any before: see whether it is, or leads to, a real counterexample."""
@@ -235,22 +285,31 @@ class Search:
             "the condition is tight there"
         )
 
-    def _file(self, task: Task, number: int, boxes: Array, out: Output, complete: bool) -> None:
+    def _file(
+        self,
+        task: Task,
+        number: int,
+        boxes: Array,
+        waited: NDArray[np.int64],
+        out: Output,
+        leaves: list[list[Step]],
+        complete: bool,
+    ) -> None:
         counts = out.counts
         children = 0 if complete else int(counts[OPEN])
         with self.lock:
             self.nodes += int(counts[NODES])
             self.keep = self.keep and self.nodes <= MOST_KEPT
             end = (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS])) if self.keep else (0, 0, 0)
-            piece = Piece(
-                out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy(), [None] * children
-            )
+            parts = (out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy())
+            piece = Piece(*parts, [None] * children, leaves if self.keep else [])
             task.home.rest[task.place] = piece
             self.pending += children - 1
             # the top of the stack comes next in preorder; pushed last, it is also explored first
             for place in range(children - 1, -1, -1):
-                box = boxes[children - 1 - place]
-                self.tasks.append(Task(box[0].copy(), box[1].copy(), number, piece, place))
+                at = children - 1 - place
+                box = (boxes[at, 0].copy(), boxes[at, 1].copy())
+                self.tasks.append(Task(*box, number, piece, place, int(waited[at])))
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
             if time.monotonic() >= self.deadline and not self._stopped() and self.tasks:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.cells import Step
 from graphkeel.verify.problem import Array
 from graphkeel.verify.query import Row
 
@@ -22,19 +23,22 @@ class Piece:
     cut: Array
     slopes: NDArray[np.uint8]
     rest: list[Piece | None] = field(default_factory=list)  # None until that box is finished
+    cells: list[list[Step]] = field(default_factory=list)  # one entry per leaf proved by its cells
 
 
 def join(piece: Piece) -> Piece:
     """All pieces below this one as a single stretch (without recursion: trees are deep)."""
     axis, cut, slopes = [], [], []
+    cells: list[list[Step]] = []
     stack: list[Piece] = [piece]
     while stack:
         part = stack.pop()
         axis.append(part.axis)
         cut.append(part.cut)
         slopes.append(part.slopes)
+        cells += part.cells
         stack.extend(child for child in reversed(part.rest) if child is not None)
-    return Piece(np.concatenate(axis), np.concatenate(cut), np.concatenate(slopes))
+    return Piece(np.concatenate(axis), np.concatenate(cut), np.concatenate(slopes), cells=cells)
 
 
 def encode(array: NDArray[Any]) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def decode(entry: dict[str, Any]) -> NDArray[Any]:
 def tree_entry(row: Row, piece: Piece, lenses: list[Array]) -> dict[str, Any]:
     """One tree of a proof."""
     stacked = np.stack(lenses) if lenses else np.zeros((0, 0, 0))
-    return {
+    entry = {
         "row": row.name,
         "lower": [float(x) for x in row.lower],
         "upper": [float(x) for x in row.upper],
@@ -60,3 +64,4 @@ def tree_entry(row: Row, piece: Piece, lenses: list[Array]) -> dict[str, Any]:
         "slopes": encode(piece.slopes),
         "lenses": encode(stacked),
     }
+    return entry | {"cells": piece.cells} if piece.cells else entry
