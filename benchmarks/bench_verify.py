@@ -1,39 +1,42 @@
 """Every installed verification engine on one collection of closed loops.
 
-    python benchmarks/bench_verify.py                     the collection, about an hour
+    python benchmarks/bench_verify.py                     ours on all of it, the others until --minutes are over
     python benchmarks/bench_verify.py --limit 10 --n 3 6  a smaller one
 
-Each question is asked in a child process of its own, which is killed at the limit: it gives the peak memory, and no
-engine can overrun. Prints verdict, seconds, nodes, peak memory and the ratio to `branch` (a time-out counts as its
-limit), then medians. Exits 1 if two engines contradict each other.
+`branch` is asked about every instance; then the other engines, in an order shuffled once and for all, so that whatever
+part of them the time allows is a fair sample. Each question runs in a fork of a warm process (no import and no
+compilation is timed) with a limit on its processor time: the limit per core times the cores the engine uses. Answers
+are appended to --log at once, and a second run goes on where the first one ended. Prints verdict, wall and processor
+seconds, nodes, memory and the ratio to `branch` in processor seconds, which a busy machine does not change (a
+time-out counts as its limit), then medians. Exits 1 if two engines contradict each other.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
-import resource
+import os
 import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from instances import Spec, collection, instances
 from rich.console import Console
 from rich.table import Table
+from solving import Answer, answer
 
 from graphkeel.cli.verify import ENGINES
 from graphkeel.cli.verify import engine as engine_named
 from graphkeel.errors import KeelError
-from graphkeel.verify.problem import CONDITIONS, Network, Problem
-from graphkeel.verify.result import Budget
+from graphkeel.verify.problem import CONDITIONS, Problem
 
-COMPARED = ("branch", "auto", "milp", "smt", "dreal")
+COMPARED = ("branch", "milp", "smt", "dreal")
+OURS = ("branch", "auto")
 
 
 @dataclass(frozen=True)
@@ -42,86 +45,89 @@ class Measurement:
     engine: str
     verdict: str
     reason: str
-    seconds: float  # a time-out counts as the limit
+    wall: float
+    cpu: float  # a time-out counts as the limit
     nodes: int
-    megabytes: float
-    ratio: float | None = None  # seconds / seconds of `branch`
+    peak: float
+    grown: float
 
 
-def warm_up() -> Problem:
-    """A tiny problem, so that imports and just-in-time compilation are not timed."""
-    split = np.concatenate([np.eye(2), -np.eye(2)])
-    return Problem(
-        Network.of((split, np.full(4, 0.1)), (0.5 * split.T, np.zeros(2))),
-        Network.of((split + 0.1, np.zeros(4)), (np.ones((1, 4)), np.zeros(1))),
-        lower=-np.ones(2),
-        upper=np.ones(2),
-        equilibrium=np.zeros(2),
-        hole_radius=0.25,
-        rho=0.9,
-    )
-
-
-def child(sender: Connection, name: str, problem: Problem, limit: float) -> None:
-    """Solve in a process of its own; the peak memory is that of the process above its state after warming up."""
-    engine = engine_named(name, problem)
-    engine.solve(warm_up(), Budget(seconds=10))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    sender.send("ready")
-    start = time.perf_counter()
-    report = engine.solve(problem, Budget(seconds=limit))
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    reasons = {c.reason for c in report.conditions if c.verdict is report.verdict and c.reason}
-    sender.send((report.verdict.value, "; ".join(sorted(reasons)), seconds, report.nodes, (peak - before) / 1024))
+def cores(name: str) -> int:
+    return (os.cpu_count() or 1) if name in OURS else 1
 
 
 def limit_of(name: str, args: argparse.Namespace) -> float:
-    """Ours have to decide; the others are cut short, or the collection would take a night."""
-    return float(args.own_limit if name in ("branch", "auto") else args.limit)
+    """Seconds per core: ours have to decide; the others are cut short, or the collection would take a night."""
+    return float(args.own_limit if name in OURS else args.limit)
 
 
-def measure(name: str, problem: Problem, limit: float) -> Measurement | None:
-    """One engine on one instance; None where the engine does not take the problem."""
-    try:
-        engine_named(name, problem)
-    except (KeelError, ImportError):
-        return None
-    context = multiprocessing.get_context("spawn")
+def available(names: list[str], problem: Problem) -> list[str]:
+    found = []
+    for name in names:
+        try:
+            engine_named(name, problem)
+        except (KeelError, ImportError):
+            continue
+        found.append(name)
+    return found
+
+
+def measure(context: ForkServerContext, name: str, problem: Problem, limit: float, stretch: float) -> Measurement:
+    """One engine on one instance; on a busy machine wall time is allowed to be `stretch` times the limit."""
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=child, args=(sender, name, problem, limit), daemon=True)
+    most = limit * cores(name)
+    process = context.Process(target=answer, args=(sender, name, problem, stretch * limit, most), daemon=True)
     process.start()
     sender.close()
     try:
-        if receiver.poll(120) and receiver.recv() == "ready" and receiver.poll(1.25 * limit + 2):
-            verdict, reason, seconds, nodes, megabytes = receiver.recv()
-        else:
-            verdict, reason, seconds, nodes, megabytes = "unknown", "killed at the limit", limit, 0, float("nan")
+        found = receiver.recv() if receiver.poll(1.25 * stretch * limit + 10) else None
     except EOFError:
-        verdict, reason, seconds, nodes, megabytes = "unknown", "crashed", limit, 0, float("nan")
+        found = None
     finally:
         process.kill()
         process.join()
-    counted = limit if verdict == "unknown" else min(seconds, limit)
-    return Measurement(problem.name, name, verdict, reason, counted, nodes, megabytes)
+    if found is None:
+        nothing = float("nan")
+        found = Answer("unknown", "killed at the limit", limit, most, 0, nothing, nothing)
+    cpu = most if found.verdict == "unknown" else min(found.cpu, most)
+    wall = max(found.wall, limit) if found.verdict == "unknown" else found.wall
+    return Measurement(problem.name, name, found.verdict, found.reason, wall, cpu, found.nodes, found.peak, found.grown)
 
 
-def with_ratios(rows: list[Measurement]) -> list[Measurement]:
-    base = next((row for row in rows if row.engine == "branch"), None)
-    if base is None:
-        return rows
-    return [Measurement(**{**asdict(row), "ratio": row.seconds / max(base.seconds, 1e-4)}) for row in rows]
+def questions(specs: list[Spec], engines: list[str]) -> list[tuple[Spec, list[str]]]:
+    """First `branch` on everything, then the others on one instance after the other in a shuffled order."""
+    first = [(spec, ["branch"]) for spec in specs] if "branch" in engines else []
+    others = [name for name in engines if name != "branch"]
+    shuffled = sorted(specs, key=lambda spec: hashlib.sha256(spec.name.encode()).hexdigest())
+    return first + [(spec, others) for spec in shuffled if others]
 
 
-def run(specs: list[Spec], engines: list[str], args: argparse.Namespace, console: Console) -> list[Measurement]:
-    rows: list[Measurement] = []
-    for spec, problem in instances(args.instances, specs, args.train_seconds):
-        found = [m for name in engines if (m := measure(name, problem, limit_of(name, args))) is not None]
-        found = with_ratios(found)
-        rows += found
-        shown = ", ".join(f"{m.engine} {m.verdict} {m.seconds:.3g} s" for m in found)
-        console.print(f"{spec.name}: {shown}", highlight=False)
-    return rows
+def run(specs: list[Spec], args: argparse.Namespace, console: Console) -> list[Measurement]:
+    context = multiprocessing.get_context("forkserver")
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where the server finds what it preloads
+    context.set_forkserver_preload(["solving", "instances", "rich.console", "rich.table"])
+    rows = read_log(args.log)
+    done = {(row.instance, row.engine) for row in rows}
+    end = time.monotonic() + 60 * args.minutes
+    for spec, names in questions(specs, args.engines):
+        missing = [name for name in names if (spec.name, name) not in done]
+        if not missing or (time.monotonic() > end and names != ["branch"]):
+            continue
+        for _, problem in instances(args.instances, [spec], args.train_seconds):
+            for name in available(missing, problem):
+                row = measure(context, name, problem, limit_of(name, args), args.stretch)
+                rows.append(row)
+                with args.log.open("a", encoding="utf-8") as log:
+                    log.write(json.dumps(asdict(row)) + "\n")
+                console.print(f"{row.instance}: {name} {row.verdict} {row.cpu:.3g} s", highlight=False)
+    return [row for row in rows if row.instance in {spec.name for spec in specs} and row.engine in args.engines]
+
+
+def read_log(path: Path) -> list[Measurement]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return []
+    return [Measurement(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def contradictions(rows: list[Measurement]) -> list[str]:
@@ -133,52 +139,87 @@ def contradictions(rows: list[Measurement]) -> list[str]:
     return wrong
 
 
-def show(rows: list[Measurement], console: Console) -> None:
-    table = Table("instance", "engine", "verdict", "seconds", "nodes", "MB", "ratio to branch")
-    for row in rows:
-        ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
-        cells = (f"{row.seconds:.3f}", str(row.nodes), f"{row.megabytes:.0f}", ratio)
-        table.add_row(row.instance, row.engine, row.verdict, *cells)
+def ratios_of(rows: list[Measurement]) -> dict[tuple[str, str], float]:
+    """Processor seconds over those of `branch`."""
+    base = {row.instance: row.cpu for row in rows if row.engine == "branch"}
+    return {(row.instance, row.engine): row.cpu / max(base[row.instance], 1e-3) for row in rows if row.instance in base}
+
+
+def show(rows: list[Measurement], order: list[str], console: Console) -> None:
+    ratios = ratios_of(rows)
+    table = Table("instance", "engine", "verdict", "wall s", "cpu s", "nodes", "peak MB", "grown MB", "ratio")
+    place = {name: i for i, name in enumerate(order)}
+    for row in sorted(rows, key=lambda row: place[row.instance]):
+        ratio = ratios.get((row.instance, row.engine))
+        cells = (f"{row.wall:.3f}", f"{row.cpu:.3f}", str(row.nodes), f"{row.peak:.0f}", f"{row.grown:.0f}")
+        table.add_row(row.instance, row.engine, row.verdict, *cells, "" if ratio is None else f"{ratio:.3g}")
     console.print(table)
-    summary = Table("engine", "decided", "median s", "median ratio", "instances faster than branch")
+    console.print(summary(rows, ratios))
+    console.print(by_size(rows))
+    undecided = [row.instance for row in rows if row.engine == "branch" and row.verdict == "unknown"]
+    console.print(f"undecided by branch: {', '.join(undecided) or 'none'}", highlight=False)
+    faster = [f"{i} ({e}, {r:.2g})" for (i, e), r in ratios.items() if r < 1 and e not in OURS and _decided(rows, i, e)]
+    console.print(f"another engine was faster on: {', '.join(faster) or 'none'}", highlight=False)
+    console.print(f"contradictions: {len(contradictions(rows))}", highlight=False)
+
+
+def _decided(rows: list[Measurement], instance: str, engine: str) -> bool:
+    return any(r.verdict != "unknown" for r in rows if r.instance == instance and r.engine == engine)
+
+
+def summary(rows: list[Measurement], ratios: dict[tuple[str, str], float]) -> Table:
+    table = Table("engine", "decided", "median wall s", "median cpu s", "median ratio", "faster than branch")
     for name in dict.fromkeys(row.engine for row in rows):
         mine = [row for row in rows if row.engine == name]
-        decided = sum(row.verdict != "unknown" for row in mine)
-        ratios = [row.ratio for row in mine if row.ratio is not None]
-        faster = [row for row in mine if row.ratio is not None and row.ratio < 1 and row.verdict != "unknown"]
-        median = f"{statistics.median(ratios):.3g}" if ratios else ""
-        seconds = f"{statistics.median(row.seconds for row in mine):.3f}"
-        summary.add_row(name, f"{decided}/{len(mine)}", seconds, median, str(len(faster)))
-    console.print(summary)
+        decided = [row for row in mine if row.verdict != "unknown"]
+        own = [ratios[row.instance, name] for row in mine if (row.instance, name) in ratios]
+        faster = sum(ratios.get((row.instance, name), 1.0) < 1.0 for row in decided)
+        medians = [statistics.median(getattr(row, key) for row in mine) for key in ("wall", "cpu")]
+        cells = [f"{value:.3f}" for value in medians] + [f"{statistics.median(own):.3g}" if own else ""]
+        table.add_row(name, f"{len(decided)}/{len(mine)}", *cells, str(faster))
+    return table
+
+
+def by_size(rows: list[Measurement]) -> Table:
+    """What each engine decided, size by size."""
+    engines = list(dict.fromkeys(row.engine for row in rows))
+    table = Table("n", "hidden", *(f"{name}: decided, median cpu s" for name in engines))
+    sizes = sorted({tuple(int(part[1:]) for part in row.instance.split("_")[:2]) for row in rows})
+    for n, hidden in sizes:
+        cells = []
+        for name in engines:
+            mine = [r for r in rows if r.engine == name and r.instance.startswith(f"n{n}_h{hidden}_")]
+            done = sum(r.verdict != "unknown" for r in mine)
+            cells.append(f"{done}/{len(mine)}, {statistics.median(r.cpu for r in mine):.2f}" if mine else "")
+        table.add_row(str(n), str(hidden), *cells)
+    return table
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", nargs="+", default=[name for name in COMPARED if name in ENGINES])
-    parser.add_argument("--limit", type=float, default=20.0, help="seconds per instance for the other engines")
-    parser.add_argument("--own-limit", type=float, default=60.0, help="seconds per instance for branch and auto")
+    parser.add_argument("--limit", type=float, default=15.0, help="seconds per instance and core, other engines")
+    parser.add_argument("--own-limit", type=float, default=60.0, help="the same for branch and auto")
+    parser.add_argument("--stretch", type=float, default=1.0, help="how much longer the wall clock may take")
+    parser.add_argument("--minutes", type=float, default=40.0, help="begin no question to another engine after this")
     parser.add_argument("--train-seconds", type=float, default=20.0, help="seconds of training per instance")
     parser.add_argument("--n", type=int, nargs="+", help="only these numbers of classes")
     parser.add_argument("--hidden", type=int, nargs="+", help="only these hidden sizes")
-    parser.add_argument("--full", action="store_true", help="all hidden sizes at all n and both boxes")
-    parser.add_argument(
-        "--instances", type=Path, default=Path("runs/bench-verify"), help="where trained problems are kept"
-    )
-    parser.add_argument("--json", type=Path, default=None, metavar="FILE", help="write the measurements here")
+    folder = Path("runs/bench-verify")
+    parser.add_argument("--instances", type=Path, default=folder, help="where trained problems are kept")
+    parser.add_argument("--log", type=Path, default=folder / "answers.jsonl", help="the answers, one per line")
     args = parser.parse_args()
-    console = Console(width=140)
-    specs = [
-        s for s in collection(full=args.full) if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])
-    ]
+    console = Console(width=150)
+    specs = [s for s in collection() if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])]
     console.print(
-        f"{len(specs)} instances; limits: {args.own_limit:g} s for ours, {args.limit:g} s for the others; "
-        f"conditions {', '.join(CONDITIONS)}"
+        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}; processor-time limits: {args.own_limit:g} s per "
+        f"core for ours ({cores('branch')} cores), {args.limit:g} s for the others; times are of solving alone, "
+        f"without imports and compilation; peak MB is the whole process, interpreter and libraries included, and grown "
+        f"MB what the question added to it; ratio: processor seconds over those of branch",
+        highlight=False,
     )
-    rows = run(specs, args.engines, args, Console(stderr=True))
-    show(rows, console)
-    if args.json is not None:
-        payload: list[dict[str, Any]] = [asdict(row) for row in rows]
-        args.json.write_text(json.dumps(payload, indent=1), encoding="utf-8")
+    rows = run(specs, args, Console(stderr=True))
+    show(rows, [spec.name for spec in specs], console)
     wrong = contradictions(rows)
     for line in wrong:
         console.print(f"CONTRADICTION {line}")

@@ -41,17 +41,16 @@ class Spec:
         return f"n{self.n}_h{self.hidden}_{self.form}_{self.width}_{self.kind}"
 
 
-def collection(*, full: bool) -> list[Spec]:
-    """Hidden 16 at every n in all forms, boxes and kinds; wider ones at fewer n unless `full`."""
-    specs = []
-    for n in (3, 6, 7, 8, 10, 15):
-        for hidden in (16, 32, 64):
-            if hidden > 16 and n not in (3, 6, 10) and not full:
-                continue
-            for form in FORMS:
-                for width in WIDTHS if hidden == 16 or full else ("narrow",):
-                    specs += [Spec(n, hidden, form, width, kind) for kind in ("trained", "tightened")]
-    return specs
+def collection() -> list[Spec]:
+    """Every size in all forms, boxes and kinds: 216 problems."""
+    return [
+        Spec(n, hidden, form, width, kind)
+        for n in (3, 6, 7, 8, 10, 15)
+        for hidden in (16, 32, 64)
+        for form in FORMS
+        for width in WIDTHS
+        for kind in ("trained", "tightened")
+    ]
 
 
 def instances(folder: Path, specs: list[Spec], seconds: float) -> Iterator[tuple[Spec, Problem]]:

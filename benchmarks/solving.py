@@ -1,0 +1,97 @@
+"""What one question to one engine costs, measured in a process of its own.
+
+The server process imports the engines and warms them up once (this module is its preload); every question then runs in
+a fresh fork of it, so neither imports nor compilation are timed and no question sees the memory of another.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from graphkeel.cli.verify import engine as engine_named
+from graphkeel.errors import KeelError
+from graphkeel.verify.problem import Network, Problem
+from graphkeel.verify.result import Budget
+
+PRELOADED = ("branch", "milp", "smt")
+
+
+@dataclass(frozen=True)
+class Answer:
+    verdict: str
+    reason: str
+    wall: float
+    cpu: float  # of all threads
+    nodes: int
+    peak: float  # MB: the process's peak resident memory while solving
+    grown: float  # MB: by how much that is more than before the question
+
+
+def tiny() -> Problem:
+    """A problem that takes every engine through all of its code."""
+    split = np.concatenate([np.eye(2), -np.eye(2)])
+    return Problem(
+        Network.of((split, np.full(4, 0.1)), (0.5 * split.T, np.zeros(2))),
+        Network.of((split + 0.1, np.zeros(4)), (np.ones((1, 4)), np.zeros(1))),
+        lower=-np.ones(2),
+        upper=np.ones(2),
+        equilibrium=np.zeros(2),
+        hole_radius=0.25,
+        rho=0.9,
+    )
+
+
+def warm_up() -> None:
+    for name in PRELOADED:
+        try:
+            engine_named(name, tiny()).solve(tiny(), Budget(seconds=2, threads=1))
+        except (KeelError, ImportError):
+            continue  # not installed
+
+
+def answer(sender: Connection, name: str, problem: Problem, wall_limit: float, cpu_limit: float) -> None:
+    """Solve one problem; beyond the limit of processor time the system ends the process."""
+    engine = engine_named(name, problem)
+    _limit_cpu(cpu_limit)
+    before = _forget_peak()
+    wall, cpu = time.perf_counter(), time.process_time()
+    report = engine.solve(problem, Budget(seconds=wall_limit))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = _memory("VmHWM")
+    reasons = {c.reason for c in report.conditions if c.verdict is report.verdict and c.reason}
+    sender.send(
+        Answer(report.verdict.value, "; ".join(sorted(reasons)), wall, cpu, report.nodes, peak, max(peak - before, 0.0))
+    )
+
+
+def _limit_cpu(seconds: float) -> None:
+    last = int(time.process_time() + seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (last, last + 2))
+
+
+def _forget_peak() -> float:
+    """Start the peak anew from what is resident now (Linux); returns that."""
+    clear = Path("/proc/self/clear_refs")
+    if clear.exists() and os.access(clear, os.W_OK):
+        clear.write_text("5")
+    return _memory("VmRSS")
+
+
+def _memory(key: str) -> float:
+    """MB from /proc; elsewhere the peak that the system kept."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    line = next(line for line in status.read_text().splitlines() if line.startswith(key + ":"))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ != "__main__":
+    warm_up()
