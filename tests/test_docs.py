@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import os
 import re
 import runpy
@@ -124,6 +126,18 @@ def test_blocks_of_a_chain_share_folder_and_names(tmp_path, monkeypatch):
     (chain,) = chains(page)
     assert len(chain.blocks) == 3
     run_chain(chain, {})
+
+
+# ---- docstrings
+
+MODULES = [path for path in sorted((ROOT / "src").rglob("*.py")) if ">>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_hold(path):
+    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.attempted > 0 and result.failed == 0
 
 
 # ---- examples

@@ -10,6 +10,9 @@ class KeelError(Exception):
         what: what is wrong, in one sentence without a full stop.
         got: the offending value or fact, shown as "(got …)".
         fix: what to do about it, shown as a sentence of its own.
+
+    >>> str(KeelError("rho must lie in (0, 1]", got=2, fix="0.9 is usual."))
+    'rho must lie in (0, 1] (got 2). 0.9 is usual.'
     """
 
     def __init__(self, what: str, *, got: object | None = None, fix: str | None = None) -> None:

@@ -34,6 +34,10 @@ class FrozenModel:
         model: the trained model.
         return_type: what its scores are; `logits` undoes it (up to a constant per node, for probabilities).
         n_classes: checked against the output's width when given.
+
+    >>> frozen = FrozenModel(lambda x, edge_index: 2 * x)
+    >>> frozen.predict(torch.tensor([[0.0, 1.0], [3.0, 2.0]]), torch.empty(2, 0, dtype=torch.long))
+    tensor([1, 0])
     """
 
     def __init__(

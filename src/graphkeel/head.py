@@ -129,6 +129,11 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
         model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU network.
         in_dim: number of input features d.
         seed: of the random fields on which the result is compared with the model.
+
+    >>> from torch_geometric.nn import GCN
+    >>> head = extract_head(GCN(8, hidden_channels=4, num_layers=2, out_channels=3), in_dim=8)
+    >>> head.n_in, head.hidden, head.n_out, head.unsupported
+    (8, (4,), 3, None)
     """
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)

@@ -84,7 +84,13 @@ class GraphTask:
         return self._sharing(x=x)
 
     def without_test_labels(self) -> GraphTask:
-        """The same task with every label outside train and validation erased: what a method may see."""
+        """The same task with every label outside train and validation erased: what a method may see.
+
+        >>> from graphkeel.data import load
+        >>> task = load("digits").without_test_labels()
+        >>> int((task.y != UNLABELLED).sum()) == int((task.train_mask | task.val_mask).sum())
+        True
+        """
         visible = self.train_mask | self.val_mask
         y = torch.where(visible, self.y, torch.full_like(self.y, UNLABELLED))
         return self._sharing(y=y, test_mask=torch.zeros_like(self.test_mask))

@@ -36,6 +36,12 @@ def diffuse(start: Tensor, propagator: Propagator, alpha: float, tolerance: floa
     """X_{t+1} = αŜX_t + (1−α)X_0 until X_t is proved to be within tolerance·‖X_0‖ of the fixed point.
 
     The number of steps is not a setting: W's contraction bounds the distance to the limit, and that bound stops it.
+
+    >>> import torch
+    >>> pair = Propagator(torch.tensor([[0], [1]]), n_nodes=2)
+    >>> spread = diffuse(torch.tensor([[1.0], [0.0]]), pair, alpha=0.5)
+    >>> spread.features.flatten(), spread.contraction <= 0.5
+    (tensor([0.7500, 0.2500]), True)
     """
     if not 0.0 < alpha < 1.0:
         raise ConfigError("alpha must lie strictly between 0 and 1", got=alpha, fix="0.9 is a good start.")

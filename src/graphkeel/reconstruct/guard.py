@@ -136,7 +136,11 @@ def _as_good(correct: Tensor, top: Tensor) -> bool:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally good."""
+    """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally good.
+
+    >>> mcnemar(wins=9, losses=1)
+    0.0107421875
+    """
     n = wins + losses
     return sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n
 

@@ -43,7 +43,12 @@ class Labels:
         return Labels(self.nodes[kept], self.classes[kept], self.n_classes)
 
     def with_more(self, nodes: Tensor, classes: Tensor) -> Labels:
-        """New labels added; a node named again takes its newer label."""
+        """New labels added; a node named again takes its newer label.
+
+        >>> known = Labels(torch.tensor([4, 7]), torch.tensor([0, 1]), n_classes=3)
+        >>> known.with_more(torch.tensor([7, 9]), torch.tensor([2, 2])).classes
+        tensor([0, 2, 2])
+        """
         merged = dict(zip(self.nodes.tolist(), self.classes.tolist(), strict=True))
         merged.update(zip(nodes.tolist(), classes.tolist(), strict=True))
         return Labels(torch.tensor(list(merged)), torch.tensor(list(merged.values())), self.n_classes)

@@ -49,7 +49,14 @@ def verify(
     budget: Budget | None = None,
     conditions: tuple[str, ...] = tuple(CONDITIONS),
 ) -> VerifyReport:
-    """Decide the conditions of a problem with one engine."""
+    """Decide the conditions of a problem with one engine.
+
+    >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
+    >>> halving = Network.of(([[0.5]], [0.0]))
+    >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75, positivity=0.5)
+    >>> verify(problem).verdict
+    <Verdict.PROVED: 'proved'>
+    """
     check_conditions(conditions)
     verifier = load_engine(engine)
     against = verifier.supports(problem)

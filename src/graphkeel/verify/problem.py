@@ -95,7 +95,12 @@ class Network:
 
     @classmethod
     def of(cls, *pairs: tuple[object, object]) -> Network:
-        """Build from (weight, bias) pairs."""
+        """Build from (weight, bias) pairs.
+
+        >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
+        >>> absolute([-3.0])
+        array([3.])
+        """
         return cls(tuple(Affine(w, b) for w, b in pairs))  # type: ignore[arg-type]
 
     @property

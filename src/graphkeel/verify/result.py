@@ -30,7 +30,11 @@ class Verdict(Enum):
 
     @staticmethod
     def all_of(verdicts: list[Verdict]) -> Verdict:
-        """The verdict on a conjunction: one refutation refutes it, one gap leaves it unknown."""
+        """The verdict on a conjunction: one refutation refutes it, one gap leaves it unknown.
+
+        >>> Verdict.all_of([Verdict.PROVED, Verdict.UNKNOWN])
+        <Verdict.UNKNOWN: 'unknown'>
+        """
         for worst in (Verdict.REFUTED, Verdict.UNKNOWN):
             if worst in verdicts:
                 return worst
