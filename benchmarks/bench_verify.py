@@ -4,7 +4,8 @@
     python benchmarks/bench_verify.py --limit 10 --n 3 6  a smaller one
 
 `branch` is asked about every instance; then the other engines, in an order shuffled once and for all, so that whatever
-part of them the time allows is a fair sample. Each question runs in a fork of a warm process (no import and no
+part of them the time allows is a fair sample. An engine is asked for one condition after the other and is done with the
+first that is refuted. Each question runs in a fork of a warm process (no import and no
 compilation is timed) with a limit on its processor time: the limit per core times the cores the engine uses. Answers
 are appended to --log at once, and a second run goes on where the first one ended. Prints verdict, wall and processor
 seconds, nodes, memory and the ratio to `branch` in processor seconds, which a busy machine does not change (a
@@ -212,10 +213,11 @@ def main() -> int:
     console = Console(width=150)
     specs = [s for s in collection() if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])]
     console.print(
-        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}; processor-time limits: {args.own_limit:g} s per "
-        f"core for ours ({cores('branch')} cores), {args.limit:g} s for the others; times are of solving alone, "
-        f"without imports and compilation; peak MB is the whole process, interpreter and libraries included, and grown "
-        f"MB what the question added to it; ratio: processor seconds over those of branch",
+        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; processor-time "
+        f"limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), {args.limit:g} s for the others; "
+        f"times are of solving alone, without imports and compilation; peak MB is the whole process, interpreter and "
+        f"libraries included, and grown MB what the question added to it; ratio: processor seconds over those of "
+        f"branch",
         highlight=False,
     )
     rows = run(specs, args, Console(stderr=True))

@@ -17,8 +17,8 @@ import numpy as np
 
 from graphkeel.cli.verify import engine as engine_named
 from graphkeel.errors import KeelError
-from graphkeel.verify.problem import Network, Problem
-from graphkeel.verify.result import Budget
+from graphkeel.verify.problem import CONDITIONS, Network, Problem
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 PRELOADED = ("branch", "milp", "smt")
 
@@ -57,18 +57,28 @@ def warm_up() -> None:
 
 
 def answer(sender: Connection, name: str, problem: Problem, wall_limit: float, cpu_limit: float) -> None:
-    """Solve one problem; beyond the limit of processor time the system ends the process."""
-    engine = engine_named(name, problem)
+    """Solve one problem, condition by condition; beyond the limit of processor time the system ends the process."""
     _limit_cpu(cpu_limit)
     before = _forget_peak()
     wall, cpu = time.perf_counter(), time.process_time()
-    report = engine.solve(problem, Budget(seconds=wall_limit))
+    reports = _until_refuted(name, problem, wall_limit)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = _memory("VmHWM")
-    reasons = {c.reason for c in report.conditions if c.verdict is report.verdict and c.reason}
-    sender.send(
-        Answer(report.verdict.value, "; ".join(sorted(reasons)), wall, cpu, report.nodes, peak, max(peak - before, 0.0))
-    )
+    verdict = next(v for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in {r.verdict for r in reports})
+    reasons = {r.reason for r in reports if r.verdict is verdict and r.reason}
+    nodes = sum(r.nodes for r in reports)
+    sender.send(Answer(verdict.value, "; ".join(sorted(reasons)), wall, cpu, nodes, peak, max(peak - before, 0.0)))
+
+
+def _until_refuted(name: str, problem: Problem, seconds: float) -> list[ConditionReport]:
+    """The conditions in order; the first that is refuted settles the problem, so it is the last to be asked about."""
+    engine, end, reports = engine_named(name, problem), time.perf_counter() + seconds, []
+    for condition in CONDITIONS:
+        budget = Budget(seconds=max(end - time.perf_counter(), 0.01))
+        reports.append(engine.solve(problem, budget, (condition,))[condition])
+        if reports[-1].verdict is Verdict.REFUTED:
+            break
+    return reports
 
 
 def _limit_cpu(seconds: float) -> None:
