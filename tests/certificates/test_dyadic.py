@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.certificates.dyadic import Dyadic, down, product, square_root_up, up
+from graphkeel.certificates.encoding import canonical
 
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -62,3 +64,24 @@ def test_rounding_goes_outwards(value: Fraction) -> None:
     assert Fraction(down(value)) <= value <= Fraction(up(value))
     assert Fraction(np.nextafter(up(value), -1.0)) < value or up(value) == 0
     assert Fraction(square_root_up(value)) ** 2 >= value
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=25,
+)
+
+
+@given(json_values)
+def test_the_canonical_text_is_that_of_the_json_module(value: object) -> None:
+    whole = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    assert canonical(value) == whole.encode("ascii")
+
+
+def test_the_canonical_text_has_no_room_for_what_is_not_json() -> None:
+    for value in (float("nan"), float("inf"), [1, {"a": float("-inf")}]):
+        with pytest.raises(ValueError):
+            canonical(value)
+    assert canonical({1: (2, 3), "a": {}, "b": []}.get("b")) == b"[]\n"
+    assert canonical({"x": {2: 1}}) == b'{\n "x": {\n  "2": 1\n }\n}\n'

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, exact_value
+from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, exact_value, exactly
 from graphkeel.certificates.conclusion import NOT_COVERED, conclude, conclude_together
 from graphkeel.certificates.dyadic import Dyadic, Floats, square_root_up, up
 from graphkeel.certificates.encoding import canonical, digest, encode_array, sealed
@@ -160,10 +160,12 @@ def together(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def representative(head: Source, controller: Source, anchor: Any, loop: Loop, delta: float) -> dict[str, Any]:
     """‖C(h*) − Y‖₂ <= δ, and how far h* is from f(Y); both evaluated exactly."""
-    feature, centre = Dyadic.of(anchor), Dyadic.of(loop.equilibrium)
-    offset = exact_value(head, feature, "head") - centre
+    feature = np.asarray(anchor, dtype=np.float64)
+    offset = exactly(exact_value(head, feature, "head")) - Dyadic.of(loop.equilibrium)
     square = (offset * offset).sum().fraction()
-    gap = abs(feature - exact_value(controller, centre, "controller")).max()
+    at_rest = exact_value(controller, loop.equilibrium, "controller")
+    same = not isinstance(at_rest, Dyadic) and np.array_equal(at_rest, feature)
+    gap = Fraction(0) if same else abs(Dyadic.of(feature) - exactly(at_rest)).max()
     return {
         "verdict": "proved" if delta >= 0 and square <= Fraction(delta) ** 2 else "refuted",
         "delta": delta,

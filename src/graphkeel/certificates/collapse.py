@@ -83,19 +83,28 @@ def value_at(layers: tuple[ExactLayer, ...], point: Dyadic) -> Dyadic:
     return point
 
 
-def exact_value(source: Source, point: Dyadic, where: str) -> Dyadic:
-    """The value of a source network at one point, factor by factor; no large matrix product is formed."""
+def exact_value(source: Source, point: Floats, where: str) -> Dyadic | Floats:
+    """The value of a source network at one point, factor by factor; floats where it is a stored bias as it stands."""
+    value: Dyadic | Floats = point
     for i, chain in enumerate(source):
         _check_widths(chain, f"{where}[{i}]")
         for factor in chain:
-            point = _applied(factor, point)
+            value = _applied(factor, value)
         if i + 1 < len(source):
-            point = point.relu()
-    return point
+            value = exactly(value).relu()
+    return value
 
 
-def _applied(factor: Factor, point: Dyadic) -> Dyadic:
-    if factor.weight is not None:
-        used = np.asarray(point.mantissa != 0, dtype=bool)  # at rest an anchored controller's inputs are all zero
+def exactly(value: Dyadic | Floats) -> Dyadic:
+    return value if isinstance(value, Dyadic) else Dyadic.of(value)
+
+
+def _applied(factor: Factor, point: Dyadic | Floats) -> Dyadic | Floats:
+    if not isinstance(point, Dyadic):  # floats as they were stored: the long product takes the fast way
+        point = Dyadic.of(point) if factor.weight is None else product(factor.weight, point)
+    elif factor.weight is not None:
+        used = np.asarray(point.mantissa != 0, dtype=bool)
+        if not used.any():  # an anchored controller at rest: what is left is its offset
+            return np.zeros(factor.weight.shape[0]) if factor.bias is None else factor.bias
         point = Dyadic.of(factor.weight[:, used]) @ point[used]
     return point if factor.bias is None else point + Dyadic.of(factor.bias)

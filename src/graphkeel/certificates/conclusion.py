@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from graphkeel.certificates.dyadic import Dyadic, down, up
+from graphkeel.certificates.dyadic import Dyadic, down
 from graphkeel.certificates.geometry import hole_reach
 from graphkeel.certificates.hole import ExactNetwork, Hole
 from graphkeel.certificates.schema import Loop
@@ -172,13 +173,13 @@ def steps_into_hole(loop: Loop, lyapunov: ExactNetwork) -> int | None:
 
 def _power_up(base: float, exponent: int) -> Fraction:
     """base^exponent, rounded up after every product, so that numerators stay short."""
-    result, square = Fraction(1), Fraction(base)
+    result, square = 1.0, base
     while exponent:
         if exponent & 1:
-            result = Fraction(up(result * square))
-        square = Fraction(up(square * square))
+            result = math.nextafter(result * square, math.inf)
+        square = math.nextafter(square * square, math.inf)
         exponent >>= 1
-    return result
+    return Fraction(result)
 
 
 def largest_on_box(network: ExactNetwork, low: Dyadic, high: Dyadic) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -41,6 +42,7 @@ def _bent(a: Dyadic, error: Dyadic, up: Dyadic, down: Dyadic) -> Dyadic:
     return ends[0].maximum(ends[1])
 
 
+@lru_cache(maxsize=2)  # decrease, positivity and the hole ask about the same loop
 def gauge_of(loop: Loop) -> Gauge:
     """V as a weighted one-norm around the equilibrium, or Refused."""
     if len(loop.lyapunov) != 2 or any(layer.weight_error.any() for layer in loop.lyapunov):
@@ -57,6 +59,7 @@ def gauge_of(loop: Loop) -> Gauge:
     return Gauge(up, down, error)
 
 
+@lru_cache(maxsize=2)
 def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
     """κ with V_h(F(y) − F(y')) <= κ·V_h(y − y') for all y, y' in Rⁿ and every network within the error bounds."""
     last = loop.closed_loop[-1]

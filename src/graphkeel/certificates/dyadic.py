@@ -32,11 +32,11 @@ class Dyadic:
     def of(values: Any) -> Dyadic:
         """The exact value of float64 numbers."""
         array = np.asarray(values, dtype=np.float64)
+        if not array.any():
+            return Dyadic(np.full(array.shape, 0, dtype=object), 0)
         fraction, power = np.frexp(array)
         digits = np.ldexp(fraction, 53).astype(np.int64)
         used = digits != 0
-        if not used.any():
-            return Dyadic(np.zeros(array.shape, dtype=object) + 0, 0)
         lowest = np.frexp((digits & -digits).astype(np.float64))[1] - 1  # trailing zero bits
         exponents = np.where(used, power - 53 + lowest, np.iinfo(np.int32).max)
         shared = int(exponents.min())

@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import json
 import math
+from json.encoder import encode_basestring_ascii as encode_string
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,27 @@ def decode_bytes(text: Any, where: str) -> bytes:
 def canonical(content: Any) -> bytes:
     """The one text of a JSON value: sorted keys, one space of indent, ASCII, no NaN."""
     try:
-        text = json.dumps(content, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+        return (_text(content, "\n") + "\n").encode("ascii")
     except RecursionError as error:
         raise CertificateError("a certificate is not nested that deeply", got="too many levels") from error
-    return text.encode("ascii") + b"\n"
+
+
+def _text(value: Any, line: str) -> str:
+    """What json.dumps writes with an indent of one, several times as fast: its own way there is pure Python."""
+    kind = type(value)
+    if kind is str:
+        return encode_string(value)
+    if kind is int or (kind is float and math.isfinite(value)):
+        return repr(value)
+    if kind is dict and value and all(type(key) is str for key in value):
+        inner = line + " "
+        parts = [f"{encode_string(key)}: {_text(value[key], inner)}" for key in sorted(value)]
+        return "{" + inner + ("," + inner).join(parts) + line + "}"
+    if kind is list and value:
+        inner = line + " "
+        return "[" + inner + ("," + inner).join([_text(part, inner) for part in value]) + line + "]"
+    whole = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=True, allow_nan=False)
+    return whole.replace("\n", line)  # a line break in JSON text is never part of a string
 
 
 def digest(content: Any) -> str:
