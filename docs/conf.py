@@ -45,6 +45,6 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(torch|numpy|np|torch_geometric|nn|scipy|sklearn|fractions|pathlib|collections|argparse)\..*"),
     (r"py:.*", r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum)"),
     (r"py:.*", r"(enum\..*|Module|typing\..*)"),
-    (r"py:.*", r"graphkeel\.(.*\._\w+|data\.ppr\.PprDistance)"),  # private
+    (r"py:class", r"graphkeel\.\w+\.[\w.]+"),  # types of private modules, which have no page
     (r"py:.*", r"(optional|callable|iterable|ndarray|float64|shape.*|dtype.*)"),
 ]

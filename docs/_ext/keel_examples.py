@@ -60,7 +60,7 @@ def _printed(name: str, sources: list[str]) -> list[str]:
             capture_output=True,
             text=True,
             cwd=folder,
-            env={**os.environ, "COLUMNS": "120"},
+            env={"OMP_NUM_THREADS": "1", **os.environ, "COLUMNS": "120"},  # small tensors: threads only cost
         )
     if child.returncode:
         raise ExtensionError(f"the example {name} does not run:\n{child.stderr}")
