@@ -1,0 +1,112 @@
+"""Regions: verdicts against known truth, confirmed violations, and proofs that the independent check accepts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphkeel.certificates.region_proof import check_region
+from graphkeel.certificates.schema import loop_of
+from graphkeel.errors import ProblemError
+from graphkeel.lyapunov.glance import glance_region
+from graphkeel.verify import Affine, Budget, Network, Problem, Verdict
+from graphkeel.verify.region import Region, multipliers, violates
+from graphkeel.verify.region_search import decide_region, find_violation
+
+
+def loop(matrix: object, offset: object, half: float = 1.0) -> Problem:
+    """F(y) = A·y + b on [−half, half]ⁿ, written with ReLU pairs; V is the one-norm."""
+    weight = np.asarray(matrix, dtype=float)
+    n = weight.shape[0]
+    pairs = Affine(np.concatenate([np.eye(n), -np.eye(n)]), np.zeros(2 * n))
+    network = Network((pairs, Affine(np.concatenate([weight, -weight], axis=1), np.asarray(offset, dtype=float))))
+    value = Network((pairs, Affine(np.ones((1, 2 * n)), np.zeros(1))))
+    return Problem(network, value, -half * np.ones(n), half * np.ones(n), np.zeros(n), hole_radius=0.1, rho=0.9)
+
+
+def test_a_loop_that_keeps_its_region() -> None:
+    region = Region(loop(np.eye(3) / 4, [0.5, 0.0, 0.0]), 0)
+    report = decide_region(region, Budget(seconds=20))
+    assert report.verdict is Verdict.PROVED
+    check_region(loop_of(region.problem), 0, 0.0, report.proof)
+    assert find_violation(region) is None
+
+
+def test_a_loop_that_loses_a_state() -> None:
+    """F reflects: (1, −1) of class 0 goes to (−1/2, 3/4)."""
+    region = Region(loop(-np.eye(2) / 2, [0.0, 0.25]), 0)
+    report = decide_region(region, Budget(seconds=20))
+    assert report.verdict is Verdict.REFUTED and report.counterexample is not None
+    assert violates(region, report.counterexample)
+    assert not violates(Region(region.problem, 1), report.counterexample)  # it is no state of class 1
+
+
+def test_a_tie_is_a_violation_without_a_margin_and_none_with_one() -> None:
+    still = loop(np.eye(2), [0.0, 0.0])
+    assert violates(Region(still, 0), np.zeros(2))
+    assert not violates(Region(still, 0, 0.25), np.array([0.5, 0.25]))
+    assert decide_region(Region(still, 0, 0.25), Budget(seconds=5)).verdict is not Verdict.REFUTED
+
+
+def test_the_multiplier_cancels_the_slopes_of_a_linear_loop() -> None:
+    active = Network.of((np.eye(2), 2 * np.ones(2)), (np.eye(2) / 2, -np.ones(2)))
+    region = Region(Problem(active, active_value(), -np.ones(2), np.ones(2), np.zeros(2)), 0)
+    assert multipliers(region).tolist() == [[0.0, 0.5]]
+
+
+def active_value() -> Network:
+    return Network.of((np.eye(2), np.zeros(2)), (np.ones((1, 2)), np.zeros(1)))
+
+
+@pytest.mark.parametrize(("axis", "margin"), [(2, 0.0), (-1, 0.0), (0, -1.0), (0, float("nan"))])
+def test_regions_that_make_no_sense(axis: int, margin: float) -> None:
+    with pytest.raises(ProblemError):
+        Region(loop(np.eye(2), [0.0, 0.0]), axis, margin)
+
+
+def random_region(seed: int) -> Region:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 4))
+    layers, width = [], n
+    for size in [*(int(k) for k in rng.integers(2, 7, int(rng.integers(1, 3)))), n]:
+        layers.append(Affine(rng.normal(size=(size, width)) * rng.uniform(0.1, 0.8), 0.5 * rng.normal(size=size)))
+        width = size
+    value = Network.of((np.eye(n), np.zeros(n)), (np.ones((1, n)), np.zeros(1)))
+    middle, half = 0.3 * rng.normal(size=n), rng.uniform(0.3, 1.5, n)
+    problem = Problem(Network(tuple(layers)), value, middle - half, middle + half, middle)
+    return Region(problem, int(rng.integers(n)), float(rng.choice([0.0, 0.25])))
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=120, deadline=None)
+def test_no_verdict_is_wrong(seed: int) -> None:
+    """Dense samples next to every verdict; every proof is checked, every counterexample confirmed exactly."""
+    region = random_region(seed)
+    report = decide_region(region, Budget(seconds=0.5))
+    if report.verdict is Verdict.REFUTED:
+        assert report.counterexample is not None and violates(region, report.counterexample)
+    if report.verdict is Verdict.PROVED:
+        assert report.proof is not None
+        check_region(loop_of(region.problem), region.axis, region.margin, report.proof)
+    quick = glance_region(region)
+    if quick.verdict is Verdict.PROVED:
+        assert report.verdict is not Verdict.REFUTED
+    if Verdict.PROVED not in (report.verdict, quick.verdict):
+        return
+    rng, problem = np.random.default_rng(seed), region.problem
+    points = rng.uniform(problem.lower, problem.upper, (4000, problem.n))
+    points = points[region.lead(points) >= region.margin]
+    assert (region.lead(problem.closed_loop(points)) >= region.margin - 1e-9).all()
+
+
+def test_a_violation_by_a_hair_is_not_called_proved() -> None:
+    """At the tie (1, 1) the second logit gets ahead by 2⁻⁴⁰: no state of the region may be lost, however little."""
+    for sign, verdict in ((1.0, Verdict.REFUTED), (-1.0, Verdict.PROVED)):
+        problem = loop(np.zeros((2, 2)), [0.5, 0.5 + sign * 2.0**-40])
+        report = decide_region(Region(problem, 0), Budget(seconds=5))
+        assert report.verdict is verdict, report
+    assert Fraction(0.5 + 2.0**-40) > Fraction(1, 2)
