@@ -16,9 +16,9 @@ from graphkeel.errors import ConfigError, DataError, ModelError
 from graphkeel.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.memory_limit import require
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, grid
-from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision, decide
-from graphkeel.reconstruct.judges import choose_judge
+from graphkeel.reconstruct.candidates import GRIDS
+from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.proofs import proved_anchors
 from graphkeel.reconstruct.scene import Scene
@@ -106,7 +106,7 @@ class Reconstructor:
         self._scene = Scene(
             frozen, task.x, task.edge_index, model_kwargs=model_kwargs, controller=classical, seed=self.seed
         )
-        self._trained_on = task.train_mask
+        self._chooser = Chooser(self._scene, self.method, self.significance, task.train_mask, self.seed)
         self._start = tuple(known_labels(task, mask.nonzero().flatten()) for mask in (task.train_mask, task.val_mask))
         self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
         self.certificate_: dict[str, Any] | None = None
@@ -133,13 +133,11 @@ class Reconstructor:
         return self._choose(self.labels_.with_more(nodes, labels), judging)
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
-        builder = Builder(self._scene, labels)
-        judge = choose_judge(builder, validation, self._trained_on, self.seed)
-        members, self.guard_ = decide(grid(self.method), judge, significance=self.significance)
+        self.guard_ = self._chooser.choose(labels, validation)
         self.labels_, self._validation = labels, validation
         self.anchors_: Anchors = self._scene.anchors()
-        self.features_ = builder.features(members).clone()
-        self._members: tuple[Candidate, ...] = members
+        features = self._chooser.features()
+        self.features_ = features.clone() if features is self._scene.x else features
         return self
 
     # ---- using
@@ -178,6 +176,7 @@ class Reconstructor:
         if found is not None:
             self.certificate_, anchors = found
             self._scene.adopt(anchors)
+            self._chooser.forget()
             if hasattr(self, "features_"):
                 self._choose(self.labels_, self._validation)
         return self.certificate_

@@ -146,7 +146,7 @@ def test_labels_the_model_has_not_seen_are_preferred_for_cross_fitting(situation
 
 def test_a_cross_fitted_label_is_not_in_its_own_candidates(situation):
     _, scene, labels = situation
-    judge = CrossFitJudge(scene, labels, torch.arange(len(labels)), "test", 0)
+    judge = CrossFitJudge(lambda part: Builder(scene, part), labels, torch.arange(len(labels)), "test", 0)
     for fold, builder in zip(judge.folds, judge.builders, strict=True):
         assert not torch.isin(labels.nodes[fold], builder.labels.nodes).any()
     assert sorted(torch.cat(judge.folds).tolist()) == list(range(len(labels)))

@@ -103,6 +103,12 @@ class Builder:
             return self.diffusion(one).features
         return self._replaced(one.strength, one.only)
 
+    def predict(self, members: Sequence[Candidate]) -> Tensor:
+        """The class that the frozen model then gives every node."""
+        if not members:
+            return self.scene.logits.argmax(dim=1)
+        return self.scene.ask(self.features(members)).argmax(dim=1)
+
     def diffusion(self, candidate: Diffuse) -> Diffusion:
         """The diffusion with its Lyapunov values."""
         return diffuse(self._replaced(candidate.strength), self.scene.propagator, candidate.alpha)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -10,9 +11,19 @@ from torch import Tensor
 from graphkeel.reconstruct.candidates import Builder, Candidate
 from graphkeel.reconstruct.guard import FEWEST, Judge, Trial
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstruct.linear import Lens
+from graphkeel.reconstruct.local import LocalBuilder
 
 FOLDS = 5
+
+
+class Predictor(Protocol):
+    """A builder, as judges see it."""
+
+    def predict(self, members: Sequence[Candidate]) -> Tensor: ...
+
+
+Make = Callable[[Labels], Predictor]
 
 
 class ValidationJudge:
@@ -25,7 +36,7 @@ class ValidationJudge:
         self.untouched = builder.scene.logits.argmax(dim=1)
 
     def try_out(self, members: Sequence[Candidate]) -> Trial:
-        predicted = _predict(self.builder, members)
+        predicted = self.builder.predict(members)
         correct = predicted[self.validation.nodes] == self.validation.classes
         return Trial(correct, int((predicted != self.untouched).sum()))
 
@@ -33,21 +44,46 @@ class ValidationJudge:
 class CrossFitJudge:
     """Judges on known labels: each fold is predicted by candidates made from the other folds' labels."""
 
-    def __init__(self, scene: Scene, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
-        self.scene, self.labels, self.source = scene, labels, source
+    def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
+        self.labels, self.source = labels, source
         generator = torch.Generator().manual_seed(seed)
         shuffled = judged[torch.randperm(len(judged), generator=generator)]
         self.folds = [fold for fold in shuffled.chunk(FOLDS) if len(fold)]
-        self.builders = [Builder(scene, labels.without(fold)) for fold in self.folds]
-        self.untouched = scene.logits.argmax(dim=1)
+        self.builders = [make(labels.without(fold)) for fold in self.folds]
+        self.untouched = self.builders[0].predict(()) if self.builders else judged
 
     def try_out(self, members: Sequence[Candidate]) -> Trial:
         parts, changed = [torch.zeros(0, dtype=torch.bool)], 0
         for fold, builder in zip(self.folds, self.builders, strict=True):
-            predicted = _predict(builder, members)
+            predicted = builder.predict(members)
             parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
             changed += int((predicted != self.untouched).sum())
         return Trial(torch.cat(parts), changed)
+
+
+class LensJudge:
+    """Judges on validation nodes, looking at no others: for linear models on large graphs.
+
+    The model is linear, so what the mean of several prototypes leads to is the mean of what they lead to.
+    """
+
+    source = ValidationJudge.source
+
+    def __init__(self, builder: LocalBuilder, validation: Labels, lens: Lens) -> None:
+        self.builder, self.validation, self.lens = builder, validation, lens
+        self._seen: dict[Candidate, Tensor] = {}
+        self.untouched = builder.scene.logits[validation.nodes].argmax(dim=1)
+
+    def try_out(self, members: Sequence[Candidate]) -> Trial:
+        predicted = self.untouched
+        if members:
+            predicted = torch.stack([self._logits(one) for one in members]).mean(dim=0).argmax(dim=1)
+        return Trial(predicted == self.validation.classes, int((predicted != self.untouched).sum()))
+
+    def _logits(self, one: Candidate) -> Tensor:
+        if one not in self._seen:
+            self._seen[one] = self.lens(self.builder.carried((one,)))
+        return self._seen[one]
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
@@ -58,16 +94,14 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
     """
     if len(validation):
         return ValidationJudge(builder, validation)
-    labels = builder.labels
+    return cross_fit(lambda labels: Builder(builder.scene, labels), builder.labels, trained_on, seed)
+
+
+def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> CrossFitJudge:
+    """A judge where there is no validation label."""
     fresh = (~trained_on[labels.nodes]).nonzero().flatten()
     if len(fresh) >= FEWEST:
-        return CrossFitJudge(builder.scene, labels, fresh, "fed-back labels, cross-fitted", seed)
+        return CrossFitJudge(make, labels, fresh, "fed-back labels, cross-fitted", seed)
     every = torch.arange(len(labels))
     source = "training labels, cross-fitted (the model was trained on them, which favours leaving it alone)"
-    return CrossFitJudge(builder.scene, labels, every, source, seed)
-
-
-def _predict(builder: Builder, members: Sequence[Candidate]) -> Tensor:
-    if not members:
-        return builder.scene.logits.argmax(dim=1)
-    return builder.scene.ask(builder.features(members)).argmax(dim=1)
+    return CrossFitJudge(make, labels, every, source, seed)

@@ -11,9 +11,9 @@ from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError
 from graphkeel.frozen import FrozenModel
 from graphkeel.method import Method, MethodResult, check_nodes
-from graphkeel.reconstruct.candidates import Builder, Replace, grid
-from graphkeel.reconstruct.guard import SIGNIFICANCE, decide
-from graphkeel.reconstruct.judges import choose_judge
+from graphkeel.reconstruct.candidates import Builder, Replace
+from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.guard import SIGNIFICANCE
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.scene import Scene
 
@@ -35,12 +35,11 @@ class Reconstruction:
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)
-        builder = Builder(scene, known_labels(task, labelled))
-        judge = choose_judge(builder, known_labels(task, validation), task.train_mask, seed)
-        members, decision = decide(grid(self.name), judge, significance=self.significance)
-        if not members:
+        chooser = Chooser(scene, self.name, self.significance, task.train_mask, seed)
+        decision = chooser.choose(known_labels(task, labelled), known_labels(task, validation))
+        if decision.left_alone:
             return MethodResult(None, None, decision.to_dict())
-        features = builder.features(members)
+        features = chooser.features()
         return MethodResult(scene.ask(features), features, decision.to_dict())
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.propagate.adjacency import pattern
@@ -33,6 +36,12 @@ class Propagator:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
             self.matrix = torch.sparse_csr_tensor(starts, columns, values, (n_nodes, n_nodes), check_invariants=False)
+
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
+        """Row starts, columns and values, sharing memory with the matrix."""
+        parts = (self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values())
+        starts, columns, values = (part.numpy() for part in parts)
+        return starts, columns, values
 
     def __call__(self, values: Tensor) -> Tensor:
         return self.matrix @ values

@@ -1,0 +1,82 @@
+"""A model that is linear in the features: logits = M^K (X Wᵀ) + b; at a few nodes, a few sparse rows of M^K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+from torch_geometric.nn import SGConv
+
+from graphkeel.frozen import FrozenModel, ReturnType
+from graphkeel.models.networks import SGC
+from graphkeel.models.sparse_hops import convolution, hop
+
+MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """M, K, W and b of a simple graph convolution on its graph."""
+
+    matrix: sparse.csr_matrix
+    hops: int
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearModel | None:
+        """None where the model is no simple graph convolution, or says probabilities."""
+        layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
+        if not isinstance(layer, SGConv) or not layer.add_self_loops or frozen.return_type is not ReturnType.RAW:
+            return None
+        weight = layer.lin.weight.detach()
+        bias = torch.zeros(weight.shape[0]) if layer.lin.bias is None else layer.lin.bias.detach()
+        return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
+
+    def project(self, features: Tensor) -> Tensor:
+        """X Wᵀ: what the hops carry."""
+        return torch.nn.functional.linear(features, self.weight)
+
+    def everywhere(self, projected: Tensor) -> Tensor:
+        """Logits of all nodes."""
+        for _ in range(self.hops):
+            projected = hop(self.matrix, projected)
+        return projected + self.bias
+
+    def lens(self, nodes: Tensor) -> Lens:
+        return Lens(self, nodes)
+
+
+class Lens:
+    """The logits at some nodes: the rows of M^K there, made once."""
+
+    def __init__(self, model: LinearModel, nodes: Tensor) -> None:
+        self.model, self.nodes = model, nodes
+        self._rows = None
+        if len(nodes) <= MOST_ROWS:
+            n = model.matrix.shape[0]
+            ones = np.ones(len(nodes), dtype=np.float32)
+            rows = sparse.csr_matrix((ones, (np.arange(len(nodes)), nodes.numpy())), shape=(len(nodes), n))
+            for _ in range(model.hops):
+                rows = rows @ model.matrix
+            self._rows = rows
+
+    def __call__(self, projected: Tensor) -> Tensor:
+        if self._rows is None:
+            return self.model.everywhere(projected)[self.nodes]
+        return torch.from_numpy(self._rows @ projected.numpy()) + self.model.bias
+
+    def at(self, nodes: Tensor) -> Lens:
+        """The lens for some of its nodes (for others, a new one)."""
+        if torch.equal(nodes, self.nodes):
+            return self
+        place = {node: i for i, node in enumerate(self.nodes.tolist())}
+        if self._rows is None or not set(nodes.tolist()) <= place.keys():
+            return Lens(self.model, nodes)
+        part = object.__new__(Lens)
+        part.model, part.nodes = self.model, nodes
+        part._rows = self._rows[[place[node] for node in nodes.tolist()]]
+        return part

@@ -1,0 +1,171 @@
+"""Candidates on large graphs: those that a label changes in its neighbourhood alone.
+
+Class means and discriminants are left out, as every label moves every node's evidence there. For a linear model the
+rest is done in as many dimensions as there are classes. The state is a handful of N × C arrays; `become` moves it to
+other labels by the difference, and it then holds, up to rounding, what it would have held had it begun with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphkeel.reconstruct.candidates import Candidate, Diffuse, Replace
+from graphkeel.reconstruct.diffuse import diffuse
+from graphkeel.reconstruct.evidence import FLOOR
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.linear import LinearModel
+from graphkeel.reconstruct.prototype import NEAR, Prototype
+from graphkeel.reconstruct.push import EPSILON, push
+from graphkeel.reconstruct.replace import replace
+from graphkeel.reconstruct.scene import Scene
+
+TELEPORT = NEAR[0]
+LOCAL: tuple[Candidate, ...] = (
+    Replace(),
+    Diffuse(1.0 - TELEPORT),
+    Prototype("model", with_labels=True),
+    Prototype("labels"),
+)
+_UNKNOWN = -1
+_REST = 1e-6  # evidence for every class where no label is near
+
+
+class LocalScene:
+    """What no label changes, for a linear model: its projections and what feature evidence is measured by."""
+
+    def __init__(self, scene: Scene, model: LinearModel) -> None:
+        self.scene, self.model = scene, model
+        self.graph = scene.propagator.arrays()
+
+    @cached_property
+    def projected(self) -> Tensor:
+        return self.model.project(self.scene.x)
+
+    @cached_property
+    def diffused(self) -> Tensor:
+        """The features' diffusion, projected (projection and diffusion commute)."""
+        return diffuse(self.projected, self.scene.propagator, 1.0 - TELEPORT).features
+
+    @cached_property
+    def diffused_features(self) -> Tensor:
+        """The same unprojected; only asked for where diffusion is chosen."""
+        return diffuse(self.scene.x, self.scene.propagator, 1.0 - TELEPORT).features
+
+    @cached_property
+    def answers(self) -> Tensor:
+        """The anchors, projected: shape (C, C)."""
+        return self.model.project(self.scene.anchors().features)
+
+    @cached_property
+    def log_beliefs(self) -> Tensor:
+        return self.scene.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
+
+
+class LocalBuilder:
+    """The candidates of `LOCAL` for one set of labels, which may change."""
+
+    def __init__(self, fixed: LocalScene, labels: Labels) -> None:
+        self.fixed, self.scene = fixed, fixed.scene
+        n, c = fixed.projected.shape
+        self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
+        self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
+        # Per node: evidence for the classes | what diffusion adds to the scores. In float64, since what rounding leaves
+        # of labels that were taken back would else be a share of the evidence where no label is near.
+        self._spread = torch.zeros(n, 2 * c, dtype=torch.float64)
+        self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
+        self._replaced = fixed.projected.clone()
+        prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
+        self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
+        self.become(labels)
+
+    # ---- labels
+
+    def become(self, labels: Labels) -> None:
+        """Take these labels in place of the present ones; the work is that of the labels that differ."""
+        wanted = torch.full_like(self._known, _UNKNOWN)
+        wanted[labels.nodes] = labels.classes
+        changed = (wanted != self._known).nonzero().flatten()
+        before, after = self._known[changed], wanted[changed]
+        touched = self._push(changed, before, after)
+        self._replaced[changed] = self._row(changed, after)
+        self.labels, self._known = labels, wanted
+        rows = torch.unique(torch.cat([touched, changed]))
+        for prototype, posterior in self._posteriors.items():
+            posterior[rows] = self._posterior(prototype, rows)
+
+    def _row(self, nodes: Tensor, classes: Tensor) -> Tensor:
+        """What the hops carry from these nodes: their anchor's answer, or their own where no label is known."""
+        own = self.fixed.projected[nodes]
+        return torch.where((classes == _UNKNOWN).unsqueeze(1), own, self.fixed.answers[classes])
+
+    def _push(self, nodes: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        """Spread the difference; returns the nodes it reached."""
+        c = self.labels.n_classes
+        evidence = _one_hot(after, c) - _one_hot(before, c)
+        amounts = torch.cat([evidence, self._row(nodes, after) - self._row(nodes, before)], dim=1)
+        touched = self._pushed(nodes, amounts, self._spread)
+        near = self._spread[touched, :c].clamp_min(0.0) + _REST
+        self._log_near[touched] = (near / near.sum(dim=1, keepdim=True)).clamp_min(FLOOR).log().float()
+        return touched
+
+    def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> Tensor:
+        touched = np.zeros(out.shape[0], dtype=bool)
+        push(*self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, EPSILON, out.numpy(), touched)
+        return torch.from_numpy(np.flatnonzero(touched))
+
+    # ---- candidates
+
+    def carried(self, members: Sequence[Candidate]) -> Tensor:
+        """What the model's hops carry with the candidates' features (several prototypes: the mean): shape (N, C)."""
+        if not members:
+            return self.fixed.projected
+        if isinstance(members[0], Replace):
+            return self._replaced
+        if isinstance(members[0], Diffuse):
+            return self.fixed.diffused + self._spread[:, self.labels.n_classes :].float()
+        return self._mean_posterior(members) @ self.fixed.answers
+
+    def features(self, members: Sequence[Candidate]) -> Tensor:
+        """New features for every node."""
+        anchors = self.scene.anchors().features
+        if not members:
+            return self.scene.x
+        if isinstance(members[0], Replace):
+            return replace(self.scene.x, self.labels, anchors)
+        if isinstance(members[0], Diffuse):
+            features = self.fixed.diffused_features.clone()
+            self._pushed(self.labels.nodes, anchors[self.labels.classes] - self.scene.x[self.labels.nodes], features)
+            return features
+        return self._mean_posterior(members) @ anchors
+
+    def predict(self, members: Sequence[Candidate]) -> Tensor:
+        """The class of every node."""
+        if not members:
+            return self.scene.logits.argmax(dim=1)
+        return self.fixed.model.everywhere(self.carried(members)).argmax(dim=1)
+
+    def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
+        """p of some nodes, as in `Posteriors`."""
+        logs = self._log_near[rows]
+        if prototype.evidence == "model":
+            logs = 0.5 * (logs + self.fixed.log_beliefs[rows])
+        posterior, classes = logs.softmax(dim=-1), self._known[rows]
+        named = (classes != _UNKNOWN).unsqueeze(1)
+        return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
+
+    def _mean_posterior(self, members: Sequence[Candidate]) -> Tensor:
+        found = [self._posteriors[one] for one in members if isinstance(one, Prototype)]
+        return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
+
+
+def _one_hot(classes: Tensor, n_classes: int) -> Tensor:
+    """Rows of zeros where the class is unknown."""
+    rows = torch.zeros(len(classes), n_classes)
+    named = (classes != _UNKNOWN).nonzero().flatten()
+    rows[named, classes[named]] = 1.0
+    return rows

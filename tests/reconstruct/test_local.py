@@ -1,0 +1,141 @@
+"""Large graphs: a label changes its neighbourhood alone, and the state after it is that of a fresh start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphkeel.data import make_sbm, make_task
+from graphkeel.frozen import FrozenModel
+from graphkeel.models import GCN, train_model
+from graphkeel.reconstruct import chooser as chooser_module
+from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.labels import Labels, known_labels
+from graphkeel.reconstruct.linear import Lens, LinearModel
+from graphkeel.reconstruct.local import LOCAL, LocalBuilder, LocalScene
+from graphkeel.reconstruct.propagation import Propagator
+from graphkeel.reconstruct.push import push
+from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstructor import Reconstructor
+
+
+@pytest.fixture(scope="module")
+def task():
+    graph = make_sbm(600, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
+    return make_task(graph, split="random")
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    return train_model("sgc", task)
+
+
+@pytest.fixture(scope="module")
+def fixed(task, model):
+    scene = Scene(FrozenModel(model), task.x, task.edge_index)
+    return LocalScene(scene, LinearModel.of(scene.frozen, task.edge_index, task.n_nodes))
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(chooser_module, "LARGE", 10)
+
+
+def labels_from(draw, n_nodes: int) -> Labels:
+    chosen = draw(st.dictionaries(st.integers(0, n_nodes - 1), st.integers(0, 2), min_size=1, max_size=40))
+    return Labels(torch.tensor(list(chosen)), torch.tensor(list(chosen.values())), 3)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=25)
+def test_any_way_to_the_same_labels_leads_to_the_same_candidates(fixed, data):
+    first, second, last = (labels_from(data.draw, 600) for _ in range(3))
+    moved = LocalBuilder(fixed, first)
+    moved.become(second)
+    moved.become(last)
+    fresh = LocalBuilder(fixed, last)
+    for candidate in LOCAL:
+        torch.testing.assert_close(moved.carried((candidate,)), fresh.carried((candidate,)), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(moved.features((candidate,)), fresh.features((candidate,)), rtol=1e-4, atol=1e-4)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=10)
+def test_feedback_equals_a_fit_on_all_labels(task, model, data):
+    pool = task.test_mask.nonzero().flatten()
+    new = pool[torch.tensor(data.draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=60, unique=True)))]
+    together = task.to_data()
+    together.train_mask[new], together.test_mask[new] = True, False
+    before, chooser_module.LARGE = chooser_module.LARGE, 10
+    try:
+        rec = Reconstructor(model).fit(task.to_data())
+        for part in new.chunk(3):
+            rec.feedback(part, task.y[part])
+        fresh = Reconstructor(model).fit(together)
+    finally:
+        chooser_module.LARGE = before
+    assert rec.guard_.chosen == fresh.guard_.chosen
+    assert [s.accuracy for s in rec.guard_.scores] == [s.accuracy for s in fresh.guard_.scores]
+    torch.testing.assert_close(rec.features_, fresh.features_, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("candidate", LOCAL, ids=lambda one: one.name)
+def test_what_the_hops_carry_is_what_the_model_says_of_the_features(fixed, task, candidate):
+    builder = LocalBuilder(fixed, known_labels(task, task.train_mask.nonzero().flatten()))
+    asked = fixed.scene.ask(builder.features((candidate,)))
+    carried = fixed.model.everywhere(builder.carried((candidate,)))
+    # diffusion stops within a thousandth of its fixed point, in either space
+    tolerance = 1e-4 if candidate.name.startswith("diffuse") is False else 5e-3
+    assert (asked - carried).abs().max() <= tolerance * asked.abs().max()
+    assert torch.equal(builder.predict((candidate,)), carried.argmax(dim=1))
+
+
+def test_a_lens_sees_what_all_nodes_see(fixed, task, monkeypatch):
+    nodes = task.val_mask.nonzero().flatten()
+    lens, carried = fixed.model.lens(nodes), fixed.projected
+    expected = fixed.scene.logits[nodes]
+    torch.testing.assert_close(lens(carried), expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(lens.at(nodes[3:7])(carried), expected[3:7], rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr("graphkeel.reconstruct.linear.MOST_ROWS", 2)
+    torch.testing.assert_close(Lens(fixed.model, nodes)(carried), expected, rtol=1e-4, atol=1e-5)
+
+
+def pushed(propagator: Propagator, node: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    out, touched = np.zeros((propagator.n_nodes, 1), np.float32), np.zeros(propagator.n_nodes, bool)
+    push(*propagator.arrays(), np.array([node]), np.ones((1, 1), np.float32), 0.1, epsilon, out, touched)
+    return out.ravel(), touched
+
+
+def test_push_is_personalised_pagerank_up_to_what_it_leaves_waiting(task):
+    propagator = Propagator(task.edge_index, task.n_nodes)
+    exact = torch.linalg.solve(torch.eye(600) - 0.9 * propagator.matrix.to_dense(), 0.1 * torch.eye(600)[:, 7])
+    found, _ = pushed(propagator, 7, 1e-7)
+    assert np.abs(found - exact.numpy()).max() < 1e-4
+
+
+def test_push_touches_only_the_neighbourhood():
+    n = 5000  # a ring: whoever is k steps away has received less than 0.9^k
+    ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
+    _, touched = pushed(Propagator(ring, n), 2500, 1e-4)
+    assert 10 < touched.sum() < 200
+    assert np.abs(np.flatnonzero(touched) - 2500).max() < 100
+
+
+def test_auto_goes_local_on_large_graphs_only_and_for_linear_models_only(task, model, everything_is_large):
+    def candidates(network, method="auto"):
+        scene = Scene(FrozenModel(network), task.x, task.edge_index)
+        return Chooser(scene, method, 0.05, task.train_mask, 0).candidates
+
+    assert candidates(model) == LOCAL
+    assert candidates(model, "prototype") != LOCAL
+    assert candidates(GCN(8, 3)) != LOCAL
+
+
+def test_without_validation_known_labels_judge_by_cross_fitting(task, model, everything_is_large):
+    data = task.to_data()
+    data.val_mask[:] = False
+    rec = Reconstructor(model).fit(data)
+    assert "cross-fitted" in rec.guard_.source and len(rec.guard_.scores) == 1 + len(LOCAL)
