@@ -36,14 +36,17 @@ html_copy_source = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "undoc-members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True, "undoc-members": True}
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 # Names of other projects: their documentation is not fetched, so they cannot be linked to.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(torch|numpy|np|torch_geometric|nn|scipy|sklearn|fractions|pathlib|collections|argparse)\..*"),
-    (r"py:.*", r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum)"),
+    (r"py:.*", r"(torch|numpy|np|torch_geometric|nn|scipy|sparse|sklearn|fractions|pathlib|collections|argparse)\..*"),
+    (
+        r"py:.*",
+        r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum)",
+    ),
     (r"py:.*", r"(enum\..*|Module|typing\..*)"),
     (r"py:class", r"graphkeel\.\w+\.[\w.]+"),  # types of private modules, which have no page
     (r"py:.*", r"(optional|callable|iterable|ndarray|float64|shape.*|dtype.*)"),

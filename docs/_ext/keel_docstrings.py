@@ -14,6 +14,7 @@ from sphinx.application import Sphinx
 CODE = re.compile(r"(?<![`:])`([^`]+)`(?!`)")
 EMPHASIS = re.compile(r"(?<![\w*])\*(\w[\w -]*)\*(?![\w*])")
 SHARED = re.compile(r":(ivar|param) ([\w\\]+(?:, [\w\\]+)+):(.*)")
+ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[~?numpy\.\w+\]\]")
 BEFORE, AFTER = 400, 600  # napoleon, which turns sections into fields, runs at 500
 
 
@@ -60,15 +61,16 @@ def split_fields(app: Sphinx, what: str, name: str, obj: object, options: object
     lines[:] = one_name_a_field(list(lines))
 
 
-def show_factories(
+def shorten(
     app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """A dataclass says `<factory>` for a default made anew each time, which is no expression."""
-    return (signature and signature.replace("<factory>", "...")), returns
+    """Signatures as one would write them: a dataclass says `<factory>`, which is no expression, and arrays say more."""
+    told = (text and ARRAY.sub("Array", text).replace("<factory>", "...") for text in (signature, returns))
+    return tuple(told)  # type: ignore[return-value]
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("autodoc-process-signature", show_factories)
+    app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-process-docstring", rewrite, priority=BEFORE)
     app.connect("autodoc-process-docstring", split_fields, priority=AFTER)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
