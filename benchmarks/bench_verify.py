@@ -9,7 +9,7 @@ first that is refuted. Each question runs in a fork of a warm process (no import
 compilation is timed) with a limit on its processor time: the limit per core times the cores the engine uses. Answers
 are appended to --log at once, and a second run goes on where the first one ended. Prints verdict, wall and processor
 seconds, nodes, memory and the ratio to `branch` in processor seconds, which a busy machine does not change (a
-time-out counts as its limit), then medians. Exits 1 if two engines contradict each other.
+time-out counts as what it was given), then medians. Exits 1 if two engines contradict each other.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ class Measurement:
     verdict: str
     reason: str
     wall: float
-    cpu: float  # a time-out counts as the limit
+    cpu: float  # of an undecided question: what it was given
     nodes: int
     peak: float
     grown: float
+    limit: float = 60.0  # seconds per core
 
 
 def cores(name: str) -> int:
@@ -80,19 +81,30 @@ def measure(context: ForkServerContext, name: str, problem: Problem, limit: floa
     process = context.Process(target=answer, args=(sender, name, problem, stretch * limit, most), daemon=True)
     process.start()
     sender.close()
+    start = time.perf_counter()
     try:
         found = receiver.recv() if receiver.poll(1.25 * stretch * limit + 10) else None
+        cpu = _cpu_of(process.pid, most)
     except EOFError:
-        found = None
+        found, cpu = None, most
     finally:
         process.kill()
         process.join()
-    if found is None:
-        nothing = float("nan")
-        found = Answer("unknown", "killed at the limit", limit, most, 0, nothing, nothing)
-    cpu = most if found.verdict == "unknown" else min(found.cpu, most)
-    wall = max(found.wall, limit) if found.verdict == "unknown" else found.wall
-    return Measurement(problem.name, name, found.verdict, found.reason, wall, cpu, found.nodes, found.peak, found.grown)
+    wall, nothing = time.perf_counter() - start, float("nan")
+    found = found or Answer("unknown", "killed at the limit", wall, cpu, 0, nothing, nothing)
+    gave_up = found.verdict == "unknown" and found.wall < 0.9 * stretch * limit  # before any limit: counts as all of it
+    counted = most if gave_up else min(found.cpu, most)
+    shown = (found.wall, counted, found.nodes, found.peak, found.grown, limit)
+    return Measurement(problem.name, name, found.verdict, found.reason, *shown)
+
+
+def _cpu_of(pid: int | None, otherwise: float) -> float:
+    """Processor seconds of a process that still runs."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return otherwise
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def questions(specs: list[Spec], engines: list[str]) -> list[tuple[Spec, list[str]]]:
@@ -169,7 +181,7 @@ def _decided(rows: list[Measurement], instance: str, engine: str) -> bool:
 
 
 def summary(rows: list[Measurement], ratios: dict[tuple[str, str], float]) -> Table:
-    table = Table("engine", "decided", "median wall s", "median cpu s", "median ratio", "faster than branch")
+    table = Table("engine", "limit s", "decided", "median wall s", "median cpu s", "median ratio", "faster than branch")
     for name in dict.fromkeys(row.engine for row in rows):
         mine = [row for row in rows if row.engine == name]
         decided = [row for row in mine if row.verdict != "unknown"]
@@ -177,7 +189,8 @@ def summary(rows: list[Measurement], ratios: dict[tuple[str, str], float]) -> Ta
         faster = sum(ratios.get((row.instance, name), 1.0) < 1.0 for row in decided)
         medians = [statistics.median(getattr(row, key) for row in mine) for key in ("wall", "cpu")]
         cells = [f"{value:.3f}" for value in medians] + [f"{statistics.median(own):.3g}" if own else ""]
-        table.add_row(name, f"{len(decided)}/{len(mine)}", *cells, str(faster))
+        limits = "/".join(f"{limit:g}" for limit in sorted({row.limit for row in mine}))
+        table.add_row(name, limits, f"{len(decided)}/{len(mine)}", *cells, str(faster))
     return table
 
 
