@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 import graphkeel
 from graphkeel.certificate import check_certificate
 from graphkeel.experiments.store import read_json
+from graphkeel.tensor_files import tensors_sha256
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit
 
@@ -86,7 +87,7 @@ class Certify:
         self.arguments = ("certify", *options, "--json")
 
     def finished(self, out: Path) -> Finished:
-        found: Finished = {path.name: sha256(path) for path in out.glob("model-*.safetensors")}
+        found: Finished = {path.name: tensors_sha256(load_file(path)) for path in out.glob("model-*.safetensors")}
         if (out / "certificate.json").exists():
             checked = check_certificate(out / "certificate.json")
             assert checked.accepted, checked.reason

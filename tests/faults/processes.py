@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -58,14 +59,19 @@ class WarmCommands:
         kill_after: float | None = None,
         kill_at: int = 0,
         number: int = signal.SIGKILL,
+        file_limit: int = 0,
         environment: dict[str, str] | None = None,
     ) -> Ended:
-        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of OUT or the cache."""
+        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of OUT or the cache.
+
+        With `file_limit` no file can grow beyond that many bytes, as if the disk were full.
+        """
         self.count += 1
         streams = {name: str(self.folder / f"{name}-{self.count}") for name in ("stdout", "stderr")}
         request = {
             "arguments": [*arguments, "--out", str(out)],
             "kill_at": kill_at,
+            "file_limit": file_limit,
             "watched": [str(out), str(self.folder / "cache")],
             "environment": environment or {},
             **streams,
@@ -101,10 +107,8 @@ class WarmCommands:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def cold(*arguments: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:

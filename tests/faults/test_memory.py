@@ -51,14 +51,14 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 def test_the_tightest_control_group_counts(tmp_path: Path) -> None:
     proc = write(
-        tmp_path / "proc", {"self/cgroup": "0::/work/job\n", "meminfo": "MemTotal: 9 kB\nMemAvailable: 5 kB\n"}
+        tmp_path / "proc", {"self/cgroup": "0::/job/part\n", "meminfo": "MemTotal: 9 kB\nMemAvailable: 5 kB\n"}
     )
     files = {
-        "work/memory.max": "1000000\n",
-        "work/memory.current": "400000\n",
-        "work/memory.stat": "anon 1\ninactive_file 100000\n",
-        "work/job/memory.max": "max\n",
-        "work/job/memory.current": "7\n",
+        "job/memory.max": "1000000\n",
+        "job/memory.current": "400000\n",
+        "job/memory.stat": "anon 1\ninactive_file 100000\n",
+        "job/part/memory.max": "max\n",
+        "job/part/memory.current": "7\n",
     }
     groups = write(tmp_path / "cgroup", files)
     assert list(memory_limit._control_groups(proc, groups)) == [700_000]
@@ -104,7 +104,7 @@ def test_a_small_file_that_unpacks_to_much_is_refused(one_megabyte: None, tmp_pa
 
 
 def test_a_graph_whose_copies_would_not_fit_is_refused(one_megabyte: None, tmp_path: Path) -> None:
-    with pytest.raises(MemoryLimitError, match="the graph of .* needs"):
+    with pytest.raises(MemoryLimitError, match=r"the graph of .* needs"):
         load_npz(graph_file(tmp_path / "graph.npz", 200))
 
 

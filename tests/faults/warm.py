@@ -48,6 +48,10 @@ def child(request: dict[str, Any]) -> None:
         handle = os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(handle, number)
     os.environ.update(request["environment"])
+    if request["file_limit"]:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], request["file_limit"]))
     if request["kill_at"]:
         kill_at(request["kill_at"], request["watched"])
     from graphkeel.cli.main import main

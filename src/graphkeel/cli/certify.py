@@ -28,6 +28,7 @@ from graphkeel.cli.common import (
     make_out_dir,
     positive_int,
 )
+from graphkeel.cli.signals import end_if_asked
 from graphkeel.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
         try:
             return task, load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
-            console(stderr=True).print(f"{path.name} is damaged; the model is trained again", style="yellow")
+            console(stderr=True).print(f"{path.name} is damaged; the model is trained again", soft_wrap=True)
     model = train_model(args.model, task, seed=args.seed, **options)
     save_model(path, model, args.model, task.n_features, task.n_classes, **options)
     return task, model
@@ -215,6 +216,7 @@ def _train(
 
     def keep(log: RoundLog, state: TrainState) -> None:
         store.save_state(stored, state, fingerprint)
+        end_if_asked()
         proved = log.verdicts.count("proved")
         stderr.print(
             f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "

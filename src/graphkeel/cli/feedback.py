@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from graphkeel.cli.signals import end_if_asked
     from graphkeel.experiments.feedback import read_labels, run_feedback, simulated
     from graphkeel.experiments.run import RunSpec
 
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         out=args.out,
     ):
         steps.append(step)
+        end_if_asked()
         console(stderr=True).print(f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False)
     if args.json:
         emit_json({"command": "feedback", "dataset": args.dataset, "steps": [asdict(step) for step in steps]})

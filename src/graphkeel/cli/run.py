@@ -64,11 +64,17 @@ def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
     """`run_seeds` with a progress bar on stderr."""
     from rich.progress import Progress
 
+    from graphkeel.cli.signals import end_if_asked
     from graphkeel.experiments.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
         bar = progress.add_task(f"{spec.dataset}: {spec.method}", total=len(seeds))
-        return run_seeds(spec, seeds, on_row=lambda _: progress.advance(bar), **options)
+
+        def on_row(_: object) -> None:
+            progress.advance(bar)
+            end_if_asked()
+
+        return run_seeds(spec, seeds, on_row=on_row, **options)
 
 
 def payload(result: RunResult) -> dict[str, Any]:

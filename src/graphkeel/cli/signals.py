@@ -1,4 +1,8 @@
-"""SIGTERM as an exception, so that a command that is asked to end says so and cleans up as it does for Ctrl-C."""
+"""SIGTERM as an exception, so that a command that is asked to end says so and cleans up as it does for Ctrl-C.
+
+Compiled code on the way sometimes swallows such an exception, so what was asked for is remembered: commands call
+`end_if_asked` after each piece of work.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,34 @@ class Terminated(BaseException):
     """Asked to end (a shutdown, a batch system's time limit); no `except Exception` on the way swallows it."""
 
 
+_RAISED: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+_USUAL = (signal.SIG_DFL, signal.default_int_handler)
+_asked: list[type[BaseException]] = []
+
+
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise `Terminated` where SIGTERM arrives; in threads, and where someone else handles it, nothing changes."""
-    mine = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-    if mine:
-        signal.signal(signal.SIGTERM, _raise)
+    """Raise where SIGINT or SIGTERM arrives; in threads, and where someone else handles them, nothing changes."""
+    _asked.clear()
+    mine = [number for number in _RAISED if signal.getsignal(number) in _USUAL] if _in_main_thread() else []
+    before = {number: signal.signal(number, _end) for number in mine}
     try:
         yield
     finally:
-        if mine:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _raise(number: int, frame: object) -> None:
-    raise Terminated
+def end_if_asked() -> None:
+    """End here if a signal has arrived and its exception has been lost since."""
+    if _asked:
+        raise _asked[0]
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _end(number: int, frame: object) -> None:
+    _asked.append(_RAISED[number])
+    raise _RAISED[number]

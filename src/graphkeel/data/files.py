@@ -5,11 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from graphkeel.errors import DataError
 
 ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
+
+
+def is_there(check: Callable[[], bool]) -> bool:
+    """`path.is_file` or `path.is_dir`, where a name that no file can have (too long, say) is one that is not there."""
+    try:
+        return check()
+    except (OSError, ValueError):
+        return False
 
 
 def user_cache() -> Path:

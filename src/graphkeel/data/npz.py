@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkeel.data.archives import read_arrays
+from graphkeel.data.files import is_there
 from graphkeel.data.raw import RawGraph
 from graphkeel.errors import DataError
 from graphkeel.memory_limit import require
@@ -52,7 +53,7 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 def load_folder(path: Path) -> RawGraph:
     """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped, not read."""
-    if not path.is_dir():
+    if not is_there(path.is_dir):
         raise DataError("there is no such folder with a graph", got=path, fix="Give an .npz file or such a folder.")
     arrays = {}
     for key in (*REQUIRED, *_MASKS, "n_classes"):
@@ -64,7 +65,7 @@ def load_folder(path: Path) -> RawGraph:
 
 def _mapped(file: Path) -> np.ndarray:
     try:
-        return np.load(file, mmap_mode="r", allow_pickle=False)
+        return np.lib.format.open_memmap(file, mode="r")  # not np.load, which would open an archive as well
     except (
         OSError,
         ValueError,
@@ -79,7 +80,7 @@ def _mapped(file: Path) -> np.ndarray:
 
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    if not path.is_file():
+    if not is_there(path.is_file):
         raise DataError("there is no such graph file", got=path, fix="Give the path of an .npz file.")
     return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
 

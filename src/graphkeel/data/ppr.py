@@ -65,7 +65,7 @@ class PprDistance:
         for block, values in zip(blocks, threads(delayed(self._diagonal)(b) for b in blocks), strict=True):
             self._norms[block] = values
         if len(missing) and self._cache is not None:
-            _write_norms(self._cache, self._norms)
+            self._cache = _write_norms(self._cache, self._norms)
         return self._norms[nodes]
 
     def to_seed(self, seed: int, nodes: Ids) -> Array:
@@ -140,13 +140,15 @@ def _read_norms(path: Path | None, n: int) -> Array:
     return np.full(n, np.nan)
 
 
-def _write_norms(path: Path, norms: Array) -> None:
-    """Write aside, then rename: another process sees the old file or the new one, never half of one."""
+def _write_norms(path: Path, norms: Array) -> Path | None:
+    """Another process sees the old file or the new one, never half of one; None where nothing can be kept."""
     try:
         with replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, norms=norms)
     except StorageError as error:  # a read-only or full disk costs time, not the result
-        logger.warning("the PPR cache is not kept: %s", error)
+        logger.warning("row norms are not kept: %s (got %s)", error.what, error.got)
+        return None
+    return path
 
 
 def chebyshev_coefficients(alpha: float) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphkeel.data.amazon import load_amazon
 from graphkeel.data.digits import load_digits
 from graphkeel.data.features import FittedPca, dense, row_normalise
+from graphkeel.data.files import is_there
 from graphkeel.data.npz import load_folder, load_npz
 from graphkeel.data.planetoid import load_planetoid
 from graphkeel.data.raw import RawGraph
@@ -61,7 +62,7 @@ def load_graph(name: str) -> RawGraph:
     """The graph behind a name; each is read and checked once a process."""
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
-    if "/" in name or Path(name, "x.npy").is_file():
+    if "/" in name or is_there(Path(name, "x.npy").is_file):
         return _checked(load_folder(Path(name)))
     key = name.lower()
     if key in ("cora", "citeseer", "pubmed"):

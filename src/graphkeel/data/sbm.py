@@ -33,7 +33,7 @@ def make_sbm(
         raise ConfigError("an sbm needs at least two classes and a node for each", got=(n_nodes, n_classes))
     if not 0 <= homophily <= 1:
         raise ConfigError("homophily must lie in [0, 1]", got=homophily)
-    require(80 * n_edges + 8 * n_nodes * n_features, f"an sbm of {n_nodes} nodes", "Ask for a smaller one.")
+    require(80 * n_edges + 8 * n_nodes * (n_features + 4), f"an sbm of {n_nodes} nodes", "Ask for a smaller one.")
     rng = np.random.default_rng(seed)
     # Nodes are grouped by class internally and renumbered at the end, so that a class is a range of ids.
     bounds = np.linspace(0, n_nodes, n_classes + 1).astype(np.int64)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from graphkeel import __version__
 from graphkeel._optional import require
 from graphkeel.durable import write_text
-from graphkeel.errors import CertificateError
+from graphkeel.errors import CertificateError, ConfigError
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.run_view import node_data, run_view
@@ -37,6 +37,23 @@ def write_report(sources: Sources, path: Path) -> Path:
 
 def render_page(sources: Sources) -> str:
     """One HTML document that needs nothing else: no network, no file beside it."""
+    try:
+        return _rendered(sources)
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        _undefined(),
+    ) as error:
+        # Files may come from anywhere, and the template asks for all that it shows.
+        got = f"{type(error).__name__}: {error}"[:200]
+        raise ConfigError("the files hold what no keel command writes", got=got, fix="Write them again.") from error
+
+
+def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
     certificate = _certificate(sources)
     data = {
@@ -66,6 +83,12 @@ def script_json(value: Any) -> Markup:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return Markup(text)
+
+
+def _undefined() -> type[Exception]:
+    """What the template raises for something it is not given."""
+    error: type[Exception] = require("jinja2", extra="report").TemplateError
+    return error
 
 
 @cache

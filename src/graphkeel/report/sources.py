@@ -74,11 +74,18 @@ def _run(folder: Path) -> RunFiles | None:
     manifest = read_json(folder / MANIFEST)
     if manifest is None or not isinstance(manifest.get("spec"), dict):
         return None
-    rows = [row for path in sorted((folder / "rows").glob("seed-*.json")) if (row := read_json(path)) is not None]
+    found = [read_json(path) for path in sorted((folder / "rows").glob("seed-*.json"))]
+    rows = [row for row in found if row is not None and _is_row(row)]
     if not rows:
         return None
     nodes = {row["seed"]: _nodes(folder / "nodes" / f"seed-{row['seed']:04d}.safetensors") for row in rows}
     return RunFiles(folder, manifest, rows, {seed: found for seed, found in nodes.items() if found is not None})
+
+
+def _is_row(row: dict[str, Any]) -> bool:
+    """Whether a row has its numbers; a seed is also part of a file's name."""
+    scores = [row.get("base"), row.get("accuracy")]
+    return type(row.get("seed")) is int and 0 <= row["seed"] < 2**63 and all(type(s) in (int, float) for s in scores)
 
 
 def _nodes(path: Path) -> Nodes | None:
@@ -101,8 +108,8 @@ def _certificate(path: Path) -> dict[str, Any]:
 def _table(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read", got=str(error)) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
     if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
         raise ConfigError(f"{path} is not a table written by keel table", got="no rows")
     return content

@@ -1,0 +1,169 @@
+"""Files are whole or not there: full disks, dead writers, two writers, damage."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphkeel import durable
+from graphkeel.errors import DataError, KeelError, StorageError
+from graphkeel.experiments.cells import Cell, CellStore, Measured
+from graphkeel.experiments.spec import RunSpec
+from graphkeel.experiments.store import MANIFEST, RunFolder, read_json, write_json
+from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.tensor_files import save_tensors
+
+SPAWN = multiprocessing.get_context("fork")
+
+
+def no_space(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "text": lambda folder: durable.write_text(folder / "file", "new"),
+    "row": lambda folder: write_json(folder / "file", {"new": 1}),
+    "tensors": lambda folder: save_tensors(folder / "file", {"x": torch.ones(3)}),
+    "reconstruction": lambda folder: save_folder(folder, {"x": torch.ones(3)}, {}),
+    "manifest": lambda folder: RunFolder(folder, {"spec": {}}),  # type: ignore[arg-type, return-value]
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_full_disk_leaves_the_old_file_and_one_message(
+    writer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(StorageError, match=r"cannot be written \(got No space left on device\). Free some space"):
+        WRITERS[writer](tmp_path)
+    assert (tmp_path / "file").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing is left aside"
+
+
+def test_tensors_that_do_not_fit_on_the_disk_are_a_storage_error(tmp_path: Path) -> None:
+    folder = tmp_path / "a file"
+    folder.write_text("not a folder")
+    with pytest.raises(StorageError, match="cannot be written"):
+        save_tensors(folder / "x.safetensors", {"x": torch.ones(3)})
+
+
+def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    child = SPAWN.Process(target=lambda: None)
+    child.start()
+    child.join()
+    prefix = durable._prefix(tmp_path / "file")
+    dead, alive = (tmp_path / f"{prefix}{pid}.0.tmp" for pid in (child.pid, os.getppid()))
+    for path in (dead, alive):
+        path.write_text("half")
+    durable.write_text(tmp_path / "file", "whole")
+    assert not dead.exists()
+    assert alive.exists()
+
+
+def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
+    with SPAWN.Pool(4) as pool:
+        first = pool.starmap(durable.create, [(tmp_path / "file", str(i).encode()) for i in range(40)])
+    assert sum(first) == 1
+    assert (tmp_path / "file").read_text() == str(first.index(True))
+
+
+def test_a_lock_keeps_others_out_and_is_gone_afterwards(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    with durable.locked(tmp_path), pytest.raises(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(handle)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- two processes, one place
+
+
+def write_often(folder: Path, value: int) -> None:
+    for i in range(150):
+        write_json(folder / "row.json", {"value": value, "filler": [value] * (50 + i)})
+
+
+def save_often(folder: Path, value: int) -> None:
+    for i in range(40):
+        save_folder(folder, {"x": torch.full((10 + i,), float(value))}, {"value": value})
+
+
+def keep_often(folder: Path, value: int) -> None:
+    store = CellStore(folder / "cells.sqlite")
+    for seed in range(30):
+        cell = Cell("row", RunSpec(), seed, data="d", code=str(seed % 2 or value))
+        store.keep(cell, Measured("done", 1.0, 1.0, {"accuracy": float(seed), "base": 0.0}))
+
+
+def together(work: Callable[[Path, int], None], folder: Path, look: Callable[[], None]) -> None:
+    """Two processes do the same in one folder while this one looks."""
+    writers = [SPAWN.Process(target=work, args=(folder, value)) for value in (1, 2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        look()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+
+
+def test_readers_of_a_row_see_one_writers_or_the_others(tmp_path: Path) -> None:
+    write_json(tmp_path / "row.json", {"value": 0, "filler": [0]})
+
+    def look() -> None:
+        row = read_json(tmp_path / "row.json")
+        assert row is not None
+        assert set(row["filler"]) == {row["value"]}
+
+    together(write_often, tmp_path, look)
+
+
+def test_readers_of_a_reconstruction_see_tensors_and_facts_of_one_save(tmp_path: Path) -> None:
+    save_folder(tmp_path, {"x": torch.zeros(3)}, {"value": 0})
+
+    def look() -> None:
+        tensors, facts = load_folder(tmp_path)
+        assert set(tensors["x"].tolist()) == {float(facts["value"])}
+
+    together(save_often, tmp_path, look)
+    assert len(list(tmp_path.iterdir())) == 2, "old tensors are forgotten"
+
+
+def test_a_store_of_cells_takes_two_writers(tmp_path: Path) -> None:
+    store = CellStore(tmp_path / "cells.sqlite")
+    together(keep_often, tmp_path, lambda: None)
+    assert len(store) == 15 * 2 + 15
+
+
+def test_two_different_runs_cannot_both_claim_a_folder(tmp_path: Path) -> None:
+    RunFolder(tmp_path, {"spec": {"method": "a"}})
+    with pytest.raises(KeelError, match="holds another run"):
+        RunFolder(tmp_path, {"spec": {"method": "b"}})
+    (tmp_path / MANIFEST).write_text("{")
+    with pytest.raises(KeelError, match="a damaged manifest"):
+        RunFolder(tmp_path, {"spec": {"method": "a"}})
+
+
+# ---- damage
+
+
+def test_damaged_tensors_of_a_reconstruction_are_noticed(tmp_path: Path) -> None:
+    save_folder(tmp_path, {"x": torch.ones(100)}, {})
+    (path,) = tmp_path.glob("*.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # a flip that safetensors itself cannot see
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is damaged: its SHA-256 is another"):
+        load_folder(tmp_path)
+    path.unlink()
+    with pytest.raises(DataError, match="holds no stored reconstruction"):
+        load_folder(tmp_path)

@@ -1,0 +1,385 @@
+"""Every reader of files, as one function of bytes: `read` writes them where the reader looks, and reads.
+
+A reader may raise `KeelError` and nothing else. `sample` is a valid file to start from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import pickle
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.numpy import save as save_arrays
+
+from graphkeel.certificate import (
+    ClassProof,
+    anchored_controller,
+    anchored_lyapunov,
+    build_certificate,
+    check_certificate,
+    collapsed,
+    collapsed_loop,
+    mlp,
+    write_certificate,
+)
+from graphkeel.cli.certify_store import load_state, save_state
+from graphkeel.data import make_task
+from graphkeel.data.amazon import read_amazon
+from graphkeel.data.features import FittedPca
+from graphkeel.data.registry import load_graph
+from graphkeel.data.seeds import read_seed_lists
+from graphkeel.data.unpickle import safe_unpickle
+from graphkeel.errors import KeelError
+from graphkeel.experiments.cells import Cell, CellStore, Measured
+from graphkeel.experiments.feedback import read_labels
+from graphkeel.experiments.spec import RunSpec
+from graphkeel.experiments.store import MANIFEST, RunFolder, write_json
+from graphkeel.lyapunov import TrainState
+from graphkeel.models import build_model, load_model, save_model
+from graphkeel.reconstruct.storage import save_folder
+from graphkeel.reconstructor import load
+from graphkeel.report import find_sources, render_page
+from graphkeel.verify import verify
+from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem_io import read_problem, write_problem
+from graphkeel.verify.result import Budget
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`read(content, folder)` reads the content as a file in a fresh folder; `sample()` is a valid one."""
+
+    read: Callable[[bytes, Path], Any]
+    sample: Callable[[], bytes]
+
+    def survives(self, content: bytes) -> bool:
+        """True if it was read, False if it was refused; any other exception goes through."""
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                self.read(content, Path(folder))
+            except KeelError:
+                return False
+            return True
+
+
+def put(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+# ---- graphs
+
+
+def npz(**arrays: Any) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def graph_sample() -> bytes:
+    y = np.arange(60) % 3
+    masks = {f"{name}_mask": np.arange(60) // 20 == k for k, name in enumerate(("train", "val", "test"))}
+    edges = np.stack([np.arange(60), (np.arange(60) * 7 + 1) % 60])
+    return npz(x=np.random.default_rng(0).normal(size=(60, 4)), edge_index=edges, y=y, n_classes=np.array(3), **masks)
+
+
+def read_graph(content: bytes, folder: Path) -> None:
+    graph = load_graph.__wrapped__(str(put(folder, "graph.npz", content)))
+    for split, features in (("public", "raw"), ("random", "rownorm"), ("random", "pca")):
+        try:
+            make_task(graph, split=split, features=features, pca=2)
+        except KeelError:
+            continue
+
+
+def column_sample() -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32))
+    return file.getvalue()
+
+
+def read_graph_folder(content: bytes, folder: Path) -> None:
+    """A graph as files of its own, of which the features (or the edges, or the labels) are the given one."""
+    with np.load(io.BytesIO(graph_sample())) as archive:
+        for key in ("x", "edge_index", "y"):
+            np.save(folder / f"{key}.npy", archive[key])
+    for key in ("x", "edge_index", "y"):
+        whole = (folder / f"{key}.npy").read_bytes()
+        put(folder, f"{key}.npy", content)
+        with contextlib.suppress(KeelError):
+            make_task(load_graph.__wrapped__(str(folder)), split="random")
+        put(folder, f"{key}.npy", whole)
+
+
+def amazon_sample() -> bytes:
+    eye = {"data": np.ones(6), "indices": np.arange(6), "indptr": np.arange(7), "shape": np.array([6, 6])}
+    parts = {f"{m}_{key}": value for m in ("attr", "adj") for key, value in eye.items()}
+    return npz(labels=np.array([0, 1, 2, 0, 1, 2]), **parts)
+
+
+def read_pickle(content: bytes, folder: Path) -> None:
+    safe_unpickle(content, source="a file")
+
+
+def pickle_sample() -> bytes:
+    return pickle.dumps({0: [1, 2], 1: [0], 2: [0]}, protocol=2)
+
+
+# ---- lists, labels, settings
+
+
+def read_settings(content: bytes, folder: Path) -> None:
+    """What reaches a run from outside as text: a specification's fields, the rows of a table, a memory limit."""
+    from graphkeel.cli.certify import _features, _labels
+    from graphkeel.experiments.rows import select_rows
+    from graphkeel.lyapunov import LyapunovConfig
+    from graphkeel.memory_limit import parse
+
+    text = content.decode("utf-8", errors="replace").replace("\0", "")
+    for read in (
+        lambda: RunSpec(labels=text),
+        lambda: RunSpec(dataset=text).task(0),
+        lambda: RunSpec(dataset="sbm", split=text).task(0),
+        lambda: RunSpec(dataset="sbm", features=text).task(0),
+        lambda: select_rows(1, text.split(",")),
+        lambda: parse(text),
+        lambda: _features(text),
+        lambda: _labels(text, 10),
+        lambda: LyapunovConfig(form=text).resolved(),
+        lambda: LyapunovConfig(gauge=text, loss=text).resolved(),
+        lambda: build_model(text, 3, 2),
+    ):
+        try:
+            read()
+        except KeelError:
+            continue
+
+
+# ---- problems and certificates
+
+
+@cache
+def parts() -> tuple[Any, Any, Any, Problem]:
+    """F(y) = Y + (y − Y)/4, V the one-norm."""
+    eye, both = np.eye(2), np.concatenate([np.eye(2), -np.eye(2)])
+    head = mlp([(eye, np.zeros(2))])
+    controller = anchored_controller(both, np.zeros(4), 0.25 * both.T, eye[0], eye[0])
+    lyapunov = anchored_lyapunov(both, np.ones(4), eye[0])
+
+    def network(layers: Any) -> Network:
+        return Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))
+
+    loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
+    box = (-2 * np.ones(2), 3 * np.ones(2), eye[0])
+    return head, controller, lyapunov, Problem(loop, v, *box, hole_radius=1e-2, rho=0.9, positivity=0.1)
+
+
+@cache
+def certificate_content(engine: str = "branch") -> dict[str, Any]:
+    head, controller, lyapunov, problem = parts()
+    report = verify(problem, engine=engine, budget=Budget(seconds=20))
+    conditions = {answer.condition: answer for answer in report.conditions}
+    proof = ClassProof(0, "anchored", controller, lyapunov, np.eye(2)[0], problem, conditions, delta=1e-6)
+    return build_certificate(head, [proof], provenance={"dataset": "<b>", "seed": 0}, data_sha256="ab" * 32)
+
+
+@cache
+def certificate_sample() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_certificate(certificate_content(), Path(folder) / "c.json")
+        return (Path(folder) / "c.json").read_bytes()
+
+
+def read_certificate_file(content: bytes, folder: Path) -> None:
+    path = put(folder, "certificate.json", content)
+    with contextlib.suppress(KeelError):
+        check_certificate(path)
+    render_page(find_sources([folder]))
+
+
+def problem_sample(suffix: str) -> Callable[[], bytes]:
+    def sample() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"p{suffix}"
+            write_problem(parts()[3], path)
+            return path.read_bytes()
+
+    return sample
+
+
+# ---- what runs leave behind
+
+
+def run_sample() -> dict[str, Any]:
+    spec = {"dataset": "digits", "model": "sgc", "method": "auto", "labels": "train", "split": "biased"}
+    return {"spec": {**spec, "features": "auto", "pca": 20}, "torch": "2", "graphkeel": "0"}
+
+
+def row_sample() -> dict[str, Any]:
+    decision = {"reason": "9 won, 2 lost", "chosen": ["diffuse"]}
+    row = {"seed": 0, "base": 70.0, "accuracy": 80.0, "kept": False, "decision": decision, "seconds": 0.5}
+    return {**row, "data": "ab" * 32, "weights": "cd" * 32}
+
+
+def nodes_sample() -> bytes:
+    columns = {name: np.arange(12) % 2 for name in ("y", "before", "after", "degree")}
+    return save_arrays({**columns, "split": np.full(12, 3, dtype=np.int8)})
+
+
+RUN_FILES = {"manifest": MANIFEST, "row": "rows/seed-0000.json", "nodes": "nodes/seed-0000.safetensors"}
+
+
+def sealed_json(payload: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        write_json(Path(folder) / "a.json", payload)
+        return (Path(folder) / "a.json").read_bytes()
+
+
+def read_run(which: str) -> Callable[[bytes, Path], None]:
+    """A run folder of which one file is the given one."""
+
+    def read(content: bytes, folder: Path) -> None:
+        put(folder, MANIFEST, sealed_json(run_sample()))
+        put(folder, RUN_FILES["row"], sealed_json(row_sample()))
+        put(folder, RUN_FILES["nodes"], nodes_sample())
+        put(folder, RUN_FILES[which], content)
+        render_page(find_sources([folder]))
+        RunFolder(folder, run_sample()).row(0)
+
+    return read
+
+
+def table_sample() -> bytes:
+    place = {"method": "auto", "label": "auto", "dataset": "cora", "mean": 72.5, "std": 1.2, "seeds": 1, "asked": 3}
+    rows = [{**place, "paper": None, "note": "<i>"}]
+    return json.dumps({"table": 1, "rows": rows, "verdicts": ["v"], "test": "t"}).encode()
+
+
+def read_table(content: bytes, folder: Path) -> None:
+    put(folder, "table-1.json", content)
+    render_page(find_sources([folder]))
+
+
+CELL = Cell("row", RunSpec(), 0, data="d", code="c")
+
+
+def cells_sample() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        store = CellStore(Path(folder) / "cells.sqlite")
+        store.keep(CELL, Measured("done", 1.0, 1.0, {"accuracy": 1.0, "base": 0.0}))
+        connection = sqlite3.connect(store.path)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+        return store.path.read_bytes()
+
+
+def read_cells(content: bytes, folder: Path) -> None:
+    store = CellStore(put(folder, "cells.sqlite", content))
+    store.find(CELL)
+    store.find(CELL, any_code=True)
+    store.typical_seconds()
+    len(store)
+
+
+# ---- stored tensors
+
+
+def reconstruction_tensors() -> dict[str, torch.Tensor]:
+    nodes = torch.arange(4)
+    return {"features": torch.ones(6, 3), "anchors": torch.ones(2, 3), "label_nodes": nodes, "label_classes": nodes % 2}
+
+
+def reconstruction_facts() -> dict[str, Any]:
+    guard = {"chosen": [], "reason": "r", "source": "s", "n_labels": 3, "untouched": 1.0, "accuracy": 1.0}
+    return {
+        "parameters": {"method": "auto", "seed": 0},
+        "guard": {**guard, "p_value": 1.0, "scores": []},
+        "anchors": {"strength": 1.0, "residuals": [0.0], "controller": "deadbeat"},
+        "n_classes": 2,
+        "certificate": None,
+        "notes": {},
+    }
+
+
+def reconstruction_json() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        save_folder(Path(folder), reconstruction_tensors(), reconstruction_facts())
+        return (Path(folder) / "reconstruction.json").read_bytes()
+
+
+def read_reconstruction(content: bytes, folder: Path) -> None:
+    """A folder with the given JSON; the tensors beside it are whole."""
+    save_folder(folder, reconstruction_tensors(), reconstruction_facts())
+    put(folder, "reconstruction.json", content)
+    repr(load(folder))
+
+
+def reconstruction_tensor_file() -> bytes:
+    from safetensors.torch import save
+
+    return save(reconstruction_tensors())
+
+
+def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
+    """A folder with the given tensors, whose checksum the JSON states truly."""
+    import hashlib
+
+    sha256 = hashlib.sha256(content).hexdigest()
+    put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
+    facts = {"format": 2, "sha256": sha256, **reconstruction_facts()}
+    put(folder, "reconstruction.json", json.dumps(facts).encode())
+    repr(load(folder))
+
+
+def model_sample() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(Path(folder) / "m", build_model("sgc", 3, 2), "sgc", 3, 2)
+        return (Path(folder) / "m").read_bytes()
+
+
+def pca_sample() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        FittedPca(np.zeros(3), np.eye(2, 3), 0.5).save(Path(folder) / "p")
+        return (Path(folder) / "p").read_bytes()
+
+
+def state_sample() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        save_state(Path(folder) / "s", TrainState({"a": torch.ones(3)}, ()), "f")
+        return (Path(folder) / "s").read_bytes()
+
+
+READERS: dict[str, Reader] = {
+    "graph": Reader(read_graph, graph_sample),
+    "graph folder": Reader(read_graph_folder, column_sample),
+    "amazon": Reader(lambda content, _: read_amazon("photo", content, source="a file"), amazon_sample),
+    "planetoid": Reader(read_pickle, pickle_sample),
+    "seeds": Reader(lambda content, folder: read_seed_lists(put(folder, "s.json", content)), lambda: b"[[1, 2], [3]]"),
+    "labels": Reader(lambda content, folder: read_labels(put(folder, "l.csv", content)), lambda: b"node,label\n1,2\n"),
+    "settings": Reader(read_settings, lambda: b"sbm:2000,10000"),
+    "problem.json": Reader(lambda c, folder: read_problem(put(folder, "p.json", c)), problem_sample(".json")),
+    "problem.npz": Reader(lambda c, folder: read_problem(put(folder, "p.npz", c)), problem_sample(".npz")),
+    "certificate": Reader(read_certificate_file, certificate_sample),
+    "manifest": Reader(read_run("manifest"), lambda: sealed_json(run_sample())),
+    "row": Reader(read_run("row"), lambda: sealed_json(row_sample())),
+    "nodes": Reader(read_run("nodes"), nodes_sample),
+    "table": Reader(read_table, table_sample),
+    "cells": Reader(read_cells, cells_sample),
+    "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
+    "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
+    "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
+    "pca": Reader(lambda content, folder: FittedPca.load(put(folder, "p", content)), pca_sample),
+    "training state": Reader(lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample),
+}
