@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -108,6 +110,76 @@ def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
     assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
     assert os.getpid() not in {result["pid"] for result in found}
     assert len({result["pid"] for result in found}) == 2
+
+
+def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread:
+    """SIGKILL to a process that is working on a cell, once three cells have begun."""
+
+    def wait_and_kill() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            pids = log.read_text().split() if log.exists() else []
+            if len(pids) >= 3:
+                killed.append(int(pids[-1]))
+                os.kill(killed[0], signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=wait_and_kill)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        pytest.param("dask", marks=pytest.mark.skipif(not available("distributed"), reason="the extra dask")),
+        pytest.param("ray", marks=[pytest.mark.skipif(not available("ray"), reason="the extra ray"), pytest.mark.slow]),
+    ],
+)
+def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path, backend):
+    store, log, killed, heard = CellStore(tmp_path / "cells.sqlite"), tmp_path / "log", [], []
+    cells = jobs.cells(str(log), 10)
+    killer = kill_the_first_worker_seen(log, killed)
+    run_grid(cells, store, Workers(2, backend=backend), job=jobs.with_pid, on_cell=lambda cell, _: heard.append(cell))
+    killer.join()
+    assert killed
+    assert len(log.read_text().split()) > 10  # at least the cell that was interrupted was begun again
+    assert sorted(cell.seed for cell in heard) == list(range(10))
+    assert [store.find(cell).result["accuracy"] for cell in cells] == list(range(10))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_a_cell_that_kills_its_worker_costs_its_own_cell_only_on_a_cluster(tmp_path, backend):
+    pytest.importorskip("distributed" if backend == "dask" else "ray")
+    store = CellStore(tmp_path / "cells.sqlite")
+    good, bad = jobs.cells("good", 4), jobs.cells("bad", 1, method="die")
+    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend=backend), job=jobs.number)
+    assert all(store.find(cell).done for cell in good)
+    assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available("ray"), reason="ray is not installed (extra: ray)")
+def test_the_same_grid_runs_on_a_ray_cluster_that_only_this_machine_reaches(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    store, listening = CellStore(tmp_path / "cells.sqlite"), set()
+
+    def look(*_: object) -> None:
+        here = psutil.Process()
+        for process in (here, *here.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found = process.net_connections(kind="inet")
+                listening.update(one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN)
+
+    cells = jobs.cells("row", 6)
+    run_grid(cells, store, Workers(2, backend="ray"), job=jobs.number, on_cell=look)
+    found = [store.find(cell).result for cell in cells]
+    assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
+    assert os.getpid() not in {result["pid"] for result in found}
+    assert listening
+    assert listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
 def test_unknown_backends_are_refused():

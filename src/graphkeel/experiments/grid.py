@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from itertools import islice
@@ -21,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 
-from graphkeel._optional import require
-from graphkeel.errors import ConfigError
+from graphkeel.experiments.backends import Workers, joblib_backend, lost_worker
 from graphkeel.experiments.cells import DONE, FAILED, Cell, CellStore, Measured
 from graphkeel.experiments.cost import CPU_SECONDS
 from graphkeel.experiments.memory import peak_mb, reset_peak
@@ -31,23 +29,8 @@ from graphkeel.experiments.spec import RunSpec
 if TYPE_CHECKING:
     from graphkeel.experiments.run import Prepared
 
-BACKENDS = ("loky", "dask", "ray")
-
 OnCell = Callable[[Cell, Measured], None]
 Job = Callable[[Cell], Measured]
-
-
-@dataclass(frozen=True)
-class Workers:
-    """Who computes: `jobs` processes of this machine, or a cluster at `address`."""
-
-    jobs: int = 2
-    backend: str = "loky"
-    address: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ConfigError(f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend))
 
 
 def run_grid(
@@ -94,43 +77,22 @@ def _round(cells: list[Cell], workers: Workers, keep: OnCell, job: Job) -> _Left
         for cell, measured in _results(hand_out(), workers, len(cells)):
             finished.add(cell.key)
             keep(cell, measured)
-    except BrokenProcessPool:  # loky's TerminatedWorkerError is one
+    except lost_worker(workers):
         suspects = [cell for cell in handed_out if cell.key not in finished]
         return _Left(suspects, cells[len(handed_out) :])
     return _Left([], [])
 
 
 def _results(tasks: Iterator[Any], workers: Workers, total: int) -> Iterable[tuple[Cell, Measured]]:
-    """Results as they come; backends that cannot stream hand them over in rounds of one cell a worker."""
-    with _backend(workers) as options:
-        settings = {"n_jobs": workers.jobs, "batch_size": 1, "pre_dispatch": "n_jobs", **options}
+    """Results as they come; Ray cannot stream, and hands them over in rounds of one cell a worker."""
+    settings = {"n_jobs": workers.jobs, "batch_size": 1, "pre_dispatch": "n_jobs"}
+    with joblib_backend(workers):
         if workers.backend == "ray":
-            for _ in range(0, total, workers.jobs):
-                yield from joblib.Parallel(**settings)(islice(tasks, workers.jobs))
+            with joblib.Parallel(**settings) as pool:  # the same processes in every round
+                for _ in range(0, total, workers.jobs):
+                    yield from pool(islice(tasks, workers.jobs))
             return
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
-
-
-@contextmanager
-def _backend(workers: Workers) -> Iterator[dict[str, Any]]:
-    """The joblib backend, with a local cluster of its own where no address is given."""
-    if workers.backend == "loky":
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            yield {}
-    elif workers.backend == "dask":
-        distributed = require("dask.distributed", extra="dask")
-        local = {"n_workers": workers.jobs, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-        with (
-            distributed.Client(**({"address": workers.address} if workers.address else local)),
-            joblib.parallel_config(backend="dask"),
-        ):
-            yield {}
-    else:
-        ray = require("ray", extra="ray")
-        ray.init(**({"address": workers.address} if workers.address else {"num_cpus": workers.jobs}))
-        require("ray.util.joblib", extra="ray").register_ray()
-        with joblib.parallel_config(backend="ray"):
-            yield {}
 
 
 def _labelled(job: Job, cell: Cell) -> tuple[Cell, Measured]:
