@@ -124,7 +124,7 @@ def run(specs: list[Spec], args: argparse.Namespace, console: Console) -> list[M
     end = time.monotonic() + 60 * args.minutes
     for spec, names in questions(specs, args.engines):
         missing = [name for name in names if (spec.name, name) not in done]
-        if not missing or (time.monotonic() > end and names != ["branch"]):
+        if args.show or not missing or (time.monotonic() > end and names != ["branch"]):
             continue
         for _, problem in instances(args.instances, [spec], args.train_seconds):
             for name in available(missing, problem):
@@ -222,6 +222,7 @@ def main() -> int:
     folder = Path("runs/bench-verify")
     parser.add_argument("--instances", type=Path, default=folder, help="where trained problems are kept")
     parser.add_argument("--log", type=Path, default=folder / "answers.jsonl", help="the answers, one per line")
+    parser.add_argument("--show", action="store_true", help="ask nothing, print what the log holds")
     args = parser.parse_args()
     console = Console(width=150)
     specs = [s for s in collection() if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])]

@@ -249,7 +249,7 @@ class Search:
 
     def _cell_steps(self, box: Array) -> list[Step] | None:
         """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        if self.cells is None:
+        if self.cells is None or time.monotonic() >= self.deadline:
             return None
         with self.cells_lock:
             begin = time.monotonic()
