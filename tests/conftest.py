@@ -52,7 +52,7 @@ def make_task() -> Callable[..., GraphTask]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How often commands were killed and readers fuzzed in this session."""
-    if TALLY:
+    if TALLY.total():
         terminalreporter.section("kills and fuzz executions")
         for what, count in sorted(TALLY.items()):
             terminalreporter.write_line(f"{what}: {count}")

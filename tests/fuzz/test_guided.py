@@ -19,12 +19,7 @@ RUNS, SECONDS = 2000, 120
 @pytest.mark.parametrize("name", READERS)
 def test_coverage_guided_fuzzing_finds_nothing(name: str, tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="atheris is not installed")
-    environment = {
-        **os.environ,
-        "GRAPHKEEL_MEMORY": "64MB",
-        "OMP_NUM_THREADS": "1",
-        "XDG_CACHE_HOME": str(tmp_path / "c"),
-    }
+    settings = {"GRAPHKEEL_MEMORY": "64MB", "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     done = subprocess.run(

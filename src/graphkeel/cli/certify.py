@@ -27,6 +27,7 @@ from graphkeel.cli.common import (
     emit_json,
     make_out_dir,
     positive_int,
+    verbatim,
 )
 from graphkeel.cli.signals import end_if_asked
 from graphkeel.errors import ConfigError, ModelError
@@ -105,7 +106,9 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
         try:
             return task, load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
-            console(stderr=True).print(f"{path.name} is damaged; the model is trained again", soft_wrap=True)
+            console(stderr=True).print(
+                f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
+            )
     model = train_model(args.model, task, seed=args.seed, **options)
     save_model(path, model, args.model, task.n_features, task.n_classes, **options)
     return task, model
@@ -236,7 +239,7 @@ def _show(payload: dict[str, Any]) -> None:
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=verbatim(title), title_justify="left")
     for column in ("class", "verdict", "‖C(h*)−Y‖", *_SEARCHED.values(), "engines", "s"):
         table.add_column(column, justify="right" if column == "s" else "left")
     for row in payload["classes"]:
@@ -253,8 +256,10 @@ def _show(payload: dict[str, Any]) -> None:
         screen.print(f"Together: {payload['together']['sentence']}", style="dim")
     if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
         screen.print("The head does not reach every target Y; try another --shift (say -0.5) or --strength.")
-    where = f"; certificate: {payload['certificate']}" if payload["certificate"] else ""
-    screen.print(f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}")
+    where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
+    screen.print(
+        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{verbatim(where)}"
+    )
 
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}

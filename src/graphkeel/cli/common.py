@@ -63,6 +63,13 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr)
 
 
+def verbatim(text: str) -> str:
+    """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no markup."""
+    from rich.markup import escape
+
+    return escape(text)
+
+
 def make_out_dir(path: Path) -> Path:
     """Create the output folder, with a message of ours rather than a traceback when that fails."""
     try:

@@ -16,7 +16,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import EXIT_DONE, add_common, add_dataset, console, emit_json, make_out_dir, positive_int
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    add_common,
+    add_dataset,
+    console,
+    emit_json,
+    make_out_dir,
+    positive_int,
+    verbatim,
+)
 
 if TYPE_CHECKING:
     from graphkeel.experiments.feedback import Step
@@ -69,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace, steps: list[Step]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{args.dataset} · {args.model} · labels arriving", title_justify="left")
+    table = Table(title=verbatim(f"{args.dataset} · {args.model} · labels arriving"), title_justify="left")
     for column in ("labels in use", "untouched", "reconstructed", "gain", "seconds"):
         table.add_column(column, justify="right")
     for step in steps:

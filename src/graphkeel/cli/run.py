@@ -14,7 +14,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_common, add_dataset, console, emit_json, make_out_dir, positive_int
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    add_common,
+    add_dataset,
+    console,
+    emit_json,
+    make_out_dir,
+    positive_int,
+    verbatim,
+)
 
 if TYPE_CHECKING:
     from graphkeel.experiments.run import RunResult, RunSpec
@@ -68,7 +77,7 @@ def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
     from graphkeel.experiments.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"{spec.dataset}: {spec.method}", total=len(seeds))
+        bar = progress.add_task(verbatim(f"{spec.dataset}: {spec.method}"), total=len(seeds))
 
         def on_row(_: object) -> None:
             progress.advance(bar)
@@ -98,7 +107,8 @@ def show(result: RunResult) -> None:
     from rich.table import Table
 
     spec, summary = result.spec, result.summary()
-    table = Table(title=f"{spec.dataset} · {spec.model} · {spec.method} · labels: {spec.labels}", title_justify="left")
+    title = f"{spec.dataset} · {spec.model} · {spec.method} · labels: {spec.labels}"
+    table = Table(title=verbatim(title), title_justify="left")
     for column in ("seed", "untouched", spec.method, "difference"):
         table.add_column(column, justify="right")
     for row in result.rows:

@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int
+from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int, verbatim
 from graphkeel.cli.signals import end_if_asked
 from graphkeel.errors import ConfigError
 
@@ -155,7 +155,7 @@ class _progress:
     def on_cell(self, cell: Cell, measured: Any) -> None:
         self.estimate.done(cell, measured.seconds)
         what = f"{cell.spec.dataset} {cell.row} seed {cell.seed}"
-        self.bar.update(self.task, advance=1, description=what, left=self._left())
+        self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
         end_if_asked()
         if not measured.done:
             self.bar.console.print(f"{what} failed: {measured.message}", style="yellow", markup=False)
