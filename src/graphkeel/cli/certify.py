@@ -257,9 +257,7 @@ def _show(payload: dict[str, Any]) -> None:
     if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
         screen.print("The head does not reach every target Y; try another --shift (say -0.5) or --strength.")
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
-    screen.print(
-        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{verbatim(where)}"
-    )
+    screen.print(f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}")
 
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
