@@ -35,10 +35,11 @@ def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Modul
     forward = _forward(model, task)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     best = _BestWeights(model, config.patience)
+    wanted = task.y[task.train_mask]
     for _ in range(config.epochs):
         model.train()
         optimiser.zero_grad()
-        F.cross_entropy(forward(task.train_mask), task.y[task.train_mask]).backward()
+        F.cross_entropy(forward(task.train_mask), wanted).backward()
         optimiser.step()
         if config.patience is not None and best.stop(_validation_loss(model, forward, task)):
             break
@@ -65,14 +66,15 @@ class _SomeRows:
     """Large graphs: of the propagated features, only the rows that training looks at are computed."""
 
     def __init__(self, model: SGC, task: GraphTask) -> None:
-        self.model, seen = model, task.train_mask | task.val_mask
-        self.position = torch.cumsum(seen, 0) - 1
-        matrix = convolution(task.edge_index, task.n_nodes)
-        nodes = seen.nonzero().flatten().numpy()
-        self.rows = torch.from_numpy(rows_after(matrix, task.x.numpy(), model.conv.K, nodes))
+        self.model = model
+        self.matrix, self.x = convolution(task.edge_index, task.n_nodes), task.x.numpy()
+        self._rows: dict[int, Tensor] = {}  # by mask: the task's own masks, which never change
 
     def __call__(self, mask: Tensor) -> Tensor:
-        return self.model.conv.lin(self.rows[self.position[mask]])  # type: ignore[no-any-return]
+        if id(mask) not in self._rows:
+            nodes = mask.nonzero().flatten().numpy()
+            self._rows[id(mask)] = torch.from_numpy(rows_after(self.matrix, self.x, self.model.conv.K, nodes))
+        return self.model.conv.lin(self._rows[id(mask)])  # type: ignore[no-any-return]
 
 
 def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
