@@ -58,7 +58,9 @@ def line(dataset: str, features: str, folder: Path) -> str:
 
 
 def keel(*arguments: str) -> tuple[int, dict]:
-    done = subprocess.run([sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"], capture_output=True, text=True
+    )
     if not done.stdout:
         raise SystemExit(done.stderr)
     return done.returncode, json.loads(done.stdout)
