@@ -134,8 +134,9 @@ def test_a_damaged_model_is_trained_again(tmp_path: Path, capsys: pytest.Capture
     assert main(arguments) == 0
     expected = kept.result(tmp_path)
     (model,) = tmp_path.glob("model-*")
-    for content in damaged(model.read_bytes()).values():
-        model.write_bytes(content)
+    variants = damaged(model.read_bytes())
+    for kind in ("cut", "flipped"):
+        model.write_bytes(variants[kind])
         assert main(arguments) == 0
         assert "is damaged; the model is trained again" in capsys.readouterr().err
         assert kept.result(tmp_path) == expected
