@@ -2,6 +2,7 @@
 
   keel verify problem.json
   keel verify problem.npz --engine milp --timeout 120 --json
+  keel verify problem.json --cross-check              every installed engine; a contradiction is an error
 
 The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown.
 """
@@ -27,7 +28,9 @@ ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt", "dreal")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file")
-    parser.add_argument("--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)")
+    who.add_argument("--cross-check", action="store_true", help="ask every installed engine, each with --timeout")
     parser.add_argument(
         "--timeout", type=_seconds, default=60.0, metavar="S", help="seconds for all conditions (default 60)"
     )
@@ -42,13 +45,17 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
+    from graphkeel.verify.crosscheck import cross_check
     from graphkeel.verify.problem_io import read_problem
     from graphkeel.verify.result import Budget
 
-    problem = read_problem(args.problem)
-    report = engine(args.engine, problem).solve(problem, Budget(seconds=args.timeout))
+    problem, budget = read_problem(args.problem), Budget(seconds=args.timeout)
+    if args.cross_check:
+        name, report = "all", cross_check(problem, budget)
+    else:
+        name, report = args.engine, engine(args.engine, problem).solve(problem, budget)
     if args.json:
-        emit_json({"command": "verify", "problem": str(args.problem), "engine": args.engine, **_payload(report)})
+        emit_json({"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)})
     else:
         sys.stdout.write(_text(report))
     return report.verdict.exit_code
@@ -94,4 +101,4 @@ def _text(report: VerifyReport) -> str:
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
         if answer.counterexample is not None:
             lines.append(f"             at y = {[float(v) for v in answer.counterexample]}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(f"  {note}" for note in report.notes)]) + "\n"

@@ -1,0 +1,69 @@
+"""Every engine that is installed, asked about the same problem; two that contradict each other are an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from graphkeel.errors import EngineDisagreementError
+from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
+
+_FINAL = (Verdict.PROVED, Verdict.REFUTED)
+
+
+def cross_check(
+    problem: Problem,
+    budget: Budget | None = None,
+    conditions: tuple[str, ...] = tuple(CONDITIONS),
+    *,
+    among: Mapping[str, Verifier] | None = None,
+) -> VerifyReport:
+    """The first final answer to each condition, with the names of all engines that agree in its reason.
+
+    Args:
+        budget: of each engine.
+        among: the engines to ask, by default every one that is installed.
+
+    Raises:
+        EngineDisagreementError: one engine proved a condition that another refuted.
+    """
+    check_conditions(conditions)
+    asked = _asked(problem, among)
+    reports = [engine.solve(problem, budget, conditions) for engine in asked.values()]
+    answers = tuple(_agreed([report[condition] for report in reports]) for condition in conditions)
+    silent = sorted(set(asked) - {name for answer in answers for name in answer.engine.split(", ")})
+    notes = (f"asked without a final answer: {', '.join(silent)}",) if silent else ()
+    return VerifyReport(answers, sum(report.seconds for report in reports), notes)
+
+
+def _asked(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
+    """`auto` only asks others, so it is no witness of its own."""
+    from graphkeel.verify import engines
+
+    found = engines() if among is None else among
+    return {name: engine for name, engine in found.items() if name != "auto" and engine.supports(problem) is None}
+
+
+def _agreed(answers: list[ConditionReport]) -> ConditionReport:
+    final = [answer for answer in answers if answer.verdict in _FINAL]
+    if not final:
+        return answers[0]
+    first = final[0]
+    for other in final:
+        if other.verdict is not first.verdict:
+            raise EngineDisagreementError(
+                f"{first.engine} and {other.engine} contradict each other on {first.condition!r}",
+                got=f"{first.verdict.value} and {other.verdict.value}",
+                fix="One of them has a bug: please report the problem file.",
+            )
+    names = ", ".join(dict.fromkeys(answer.engine for answer in final))
+    return ConditionReport(
+        first.condition,
+        first.verdict,
+        names,
+        first.reason,
+        next((answer.counterexample for answer in final if answer.counterexample is not None), None),
+        sum(answer.seconds for answer in answers),
+        sum(answer.nodes for answer in answers),
+        next((answer.proof for answer in final if answer.proof is not None), None),
+    )
