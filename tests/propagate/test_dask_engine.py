@@ -14,8 +14,7 @@ from scipy import sparse
 
 from graphkeel._optional import available
 from graphkeel.errors import ConfigError, DataError
-from graphkeel.propagate import normalise, propagate
-from graphkeel.propagate.partition import Partitions, partition, partition_edges
+from graphkeel.propagate import Partitions, normalise, partition, partition_edges, propagate
 
 needs_dask = pytest.mark.skipif(not available("distributed"), reason="dask.distributed is not installed (extra: dask)")
 
@@ -32,7 +31,7 @@ def medium():
 @pytest.mark.parametrize("norm", ["sym", "row"])
 @pytest.mark.parametrize("parts", [1, 4, 7])
 def test_edges_cut_part_by_part_give_the_matrix_of_the_whole(medium, tmp_path, norm, parts, monkeypatch):
-    monkeypatch.setattr("graphkeel.propagate.partition.CHUNK", 999)
+    monkeypatch.setattr("graphkeel.propagate.partitions.CHUNK", 999)
     edges, x = medium
     whole = normalise(edges, len(x), norm)
     made = partition_edges(edges, len(x), tmp_path, parts, norm)

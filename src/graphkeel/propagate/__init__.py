@@ -3,5 +3,18 @@
 from graphkeel.propagate.adjacency import NORMS, neighbours, normalise, normalise_as_given
 from graphkeel.propagate.api import ENGINES, propagate
 from graphkeel.propagate.local import multiply, rows_after
+from graphkeel.propagate.partitions import Partitions, partition, partition_edges
 
-__all__ = ["ENGINES", "NORMS", "multiply", "neighbours", "normalise", "normalise_as_given", "propagate", "rows_after"]
+__all__ = [
+    "ENGINES",
+    "NORMS",
+    "Partitions",
+    "multiply",
+    "neighbours",
+    "normalise",
+    "normalise_as_given",
+    "partition",
+    "partition_edges",
+    "propagate",
+    "rows_after",
+]

@@ -13,7 +13,7 @@ from scipy import sparse
 from graphkeel.errors import ConfigError, DataError
 from graphkeel.propagate.adjacency import normalise
 from graphkeel.propagate.local import stream
-from graphkeel.propagate.partition import Partitions
+from graphkeel.propagate.partitions import Partitions
 
 ENGINES = ("local", "dask")
 Array = NDArray[np.float32]

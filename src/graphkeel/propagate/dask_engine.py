@@ -22,7 +22,7 @@ from scipy import sparse
 
 from graphkeel._optional import require
 from graphkeel.errors import ConfigError
-from graphkeel.propagate.partition import Partitions, partition
+from graphkeel.propagate.partitions import Partitions, partition
 
 Array = NDArray[np.float32]
 _SHARE = 16  # of the cluster's memory: what one column block of all nodes may take
