@@ -50,6 +50,12 @@ bench: setup
 bench-verify: setup
 	$(BIN)/python benchmarks/bench_verify.py
 
+bench-certify: setup
+	$(BIN)/python benchmarks/bench_certify.py
+
+bench-scale: setup
+	$(BIN)/python benchmarks/bench_scale.py
+
 tables: setup
 	$(BIN)/keel table 1 --out runs/tables
 	$(BIN)/keel table 3 --out runs/tables
