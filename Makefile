@@ -9,7 +9,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format docs bench bench-verify tables clean
+.PHONY: setup demo test test-slow lint format docs bench bench-verify bench-certify bench-scale tables clean
 
 setup: $(STAMP)
 
