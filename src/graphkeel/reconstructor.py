@@ -43,7 +43,7 @@ class Reconstructor:
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
-        features_: the features to use in place of `data.x`.
+        features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites rows of them in place.
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has run; else None.

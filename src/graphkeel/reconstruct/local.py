@@ -79,6 +79,8 @@ class LocalBuilder:
         self._spread = torch.zeros(n, 2 * c, dtype=torch.float64)
         self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
         self._replaced = fixed.projected.clone()
+        self._written: tuple[tuple[Candidate, ...], Tensor] | None = None  # the features handed out last, and of whom
+        self._stale: list[Tensor] = []  # nodes whose evidence has changed since
         prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
         self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
         self.become(labels)
@@ -95,6 +97,7 @@ class LocalBuilder:
         self._replaced[changed] = self._row(changed, after)
         self.labels, self._known = labels, wanted
         rows = torch.unique(torch.cat([touched, changed]))
+        self._stale.append(rows)
         for prototype, posterior in self._posteriors.items():
             posterior[rows] = self._posterior(prototype, rows)
 
@@ -141,7 +144,17 @@ class LocalBuilder:
             features = self.fixed.diffused_features.clone()
             self._pushed(self.labels.nodes, anchors[self.labels.classes] - self.scene.x[self.labels.nodes], features)
             return features
-        return self._mean_posterior(members) @ anchors
+        return self._written_features(tuple(members), anchors)
+
+    def _written_features(self, members: tuple[Candidate, ...], anchors: Tensor) -> Tensor:
+        """Of prototypes; while the choice stays the same, only the rows that labels have reached are rewritten."""
+        if self._written is None or self._written[0] != members:
+            self._written = members, self._mean_posterior(members) @ anchors
+        elif self._stale:
+            rows = torch.cat(self._stale).unique()
+            self._written[1][rows] = self._mean_posterior(members, rows) @ anchors
+        self._stale.clear()
+        return self._written[1]
 
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class of every node."""
@@ -158,8 +171,8 @@ class LocalBuilder:
         named = (classes != _UNKNOWN).unsqueeze(1)
         return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
 
-    def _mean_posterior(self, members: Sequence[Candidate]) -> Tensor:
-        found = [self._posteriors[one] for one in members if isinstance(one, Prototype)]
+    def _mean_posterior(self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)) -> Tensor:
+        found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
 
 

@@ -31,7 +31,7 @@ def push(
 ) -> None:  # pragma: no cover - compiled
     """out[v] += ppr(node)[v] · amounts[k] for every node with its row of amounts; marks the rows it touched."""
     n = len(starts) - 1
-    residual, waiting = np.zeros(n), np.zeros(n, dtype=np.bool_)
+    residual, kept, waiting = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.bool_)
     ring, dirty = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     is_dirty = np.zeros(n, dtype=np.bool_)
     for k in range(len(nodes)):
@@ -43,9 +43,8 @@ def push(
             head = (head + 1) % n
             count -= 1
             mass = residual[v]
-            residual[v], waiting[v], touched[v] = 0.0, False, True
-            for c in range(amounts.shape[1]):
-                out[v, c] += teleport * mass * amounts[k, c]
+            residual[v], waiting[v] = 0.0, False
+            kept[v] += teleport * mass
             for p in range(starts[v], starts[v + 1]):
                 w = columns[p]
                 residual[w] += (1.0 - teleport) * weights[p] * mass
@@ -57,5 +56,10 @@ def push(
                     waiting[w] = True
                     ring[(head + count) % n] = w
                     count += 1
-        for d in range(n_dirty):
-            residual[dirty[d]], is_dirty[dirty[d]] = 0.0, False
+        for d in range(n_dirty):  # mass comes to a node many times; its row is written once
+            v = dirty[d]
+            if kept[v] > 0.0:
+                touched[v] = True
+                for c in range(amounts.shape[1]):
+                    out[v, c] += kept[v] * amounts[k, c]
+            residual[v], kept[v], is_dirty[v] = 0.0, 0.0, False
