@@ -112,6 +112,14 @@ def test_a_draw_is_freed_with_its_graph():
     assert draw() is None
 
 
+def test_a_teacher_that_is_quite_sure_has_finite_gradients():
+    """Its other probabilities underflow to zero, whose logarithm is not finite: it happens on Amazon Photo."""
+    teacher = torch.tensor([[200.0, 0.0], [0.0, 1.0]], requires_grad=True)
+    student = torch.zeros(2, 2, requires_grad=True)
+    distilling_loss(teacher, student, torch.tensor([[0, 1], [1, 0]]), 1.0).backward()
+    assert torch.isfinite(teacher.grad).all() and torch.isfinite(student.grad).all()
+
+
 def test_the_distilling_loss_by_hand():
     """Teacher (3/4, 1/4) and (1/2, 1/2), student (1/2, 1/2) twice; one pair: the student at 1, the teacher at 0."""
     teacher = torch.tensor([[0.75, 0.25], [0.5, 0.5]]).log()

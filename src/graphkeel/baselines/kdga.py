@@ -122,13 +122,14 @@ def distilling_loss(teacher: Tensor, student: Tensor, neighbours: Tensor, temper
 
     Averaged over nodes *and* classes, as the published code does; gradients reach the teacher, too.
     """
-    beliefs, wanted = F.log_softmax(student / temperature, -1), F.softmax(teacher / temperature, -1)
+    beliefs, wanted = F.log_softmax(student / temperature, -1), F.log_softmax(teacher / temperature, -1)
     source, target = neighbours
     return temperature**2 * (_mean_kl(wanted, beliefs) + _mean_kl(wanted[target], beliefs[source]))
 
 
-def _mean_kl(wanted: Tensor, log_beliefs: Tensor) -> Tensor:
-    return F.kl_div(log_beliefs, wanted, reduction="sum") / wanted.numel()
+def _mean_kl(log_wanted: Tensor, log_beliefs: Tensor) -> Tensor:
+    """In logarithms on both sides: a probability that underflows to zero would have an infinite gradient."""
+    return F.kl_div(log_beliefs, log_wanted, reduction="sum", log_target=True) / log_wanted.numel()
 
 
 class _Training:
