@@ -119,6 +119,12 @@ def cold(*arguments: str, environment: dict[str, str] | None = None, **options: 
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_listen_to_ctrl_c,
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
         **options,
     )
+
+
+def _listen_to_ctrl_c() -> None:
+    """A shell starts background jobs with SIGINT ignored, and tests may run in one."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

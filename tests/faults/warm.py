@@ -44,6 +44,8 @@ def _touches(event: str, arguments: tuple[Any, ...], watched: list[str]) -> bool
 
 def child(request: dict[str, Any]) -> None:
     os.setsid()
+    # A shell starts background jobs with SIGINT ignored, and tests may run in one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, name in ((1, "stdout"), (2, "stderr")):
         handle = os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(handle, number)

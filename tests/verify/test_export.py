@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from known import KNOWN, scaling
 
-from graphkeel.errors import ConfigError
+from graphkeel.errors import ConfigError, StorageError
 from graphkeel.verify.export import export
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.smtlib import smtlib
@@ -102,7 +102,7 @@ def test_unknown_formats_and_unwritable_folders(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="formats"):
         export(scaling(0.5), tmp_path, ["pdf"])
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="written"):
+    with pytest.raises(StorageError, match="written"):
         export(scaling(0.5), tmp_path / "file", ["smt2"])
 
 
