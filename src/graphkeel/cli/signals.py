@@ -1,12 +1,13 @@
 """SIGTERM as an exception, so that a command that is asked to end says so and cleans up as it does for Ctrl-C.
 
-Compiled code on the way sometimes swallows such an exception, so what was asked for is remembered: commands call
-`end_if_asked` after each piece of work.
+Compiled code on the way sometimes swallows such an exception (a callback of numba's compiler, say, with a traceback on
+stderr), so what was asked for is remembered: commands call `end_if_asked` after each piece of work.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,9 +28,12 @@ def terminable() -> Iterator[None]:
     _asked.clear()
     mine = [number for number in _RAISED if signal.getsignal(number) in _USUAL] if _in_main_thread() else []
     before = {number: signal.signal(number, _end) for number in mine}
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if lost.exc_type in _RAISED.values() else hook(lost)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
