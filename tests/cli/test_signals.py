@@ -16,6 +16,7 @@ def test_an_exception_lost_in_a_callback_is_raised_later(
     number: signal.Signals, raised: type[BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    hook = sys.unraisablehook
 
     @ctypes.CFUNCTYPE(None)
     def callback() -> None:
@@ -27,6 +28,7 @@ def test_an_exception_lost_in_a_callback_is_raised_later(
             end_if_asked()
     finally:
         signal.signal(signal.SIGINT, usual)
+        sys.unraisablehook = hook
     assert capsys.readouterr().err == ""
 
 

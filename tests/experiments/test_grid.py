@@ -202,6 +202,6 @@ def test_the_estimate_knows_rows_from_each_other(cell):
 def test_peak_memory_is_that_of_the_work():
     reset_peak()
     low = peak_mb()
-    block = bytearray(64 * 2**20)
-    assert peak_mb() >= low + 50
+    block = bytearray(512 * 2**20)  # large, as the system may take back pages of mapped libraries meanwhile
+    assert peak_mb() >= low + 100
     del block

@@ -29,11 +29,13 @@ def terminable() -> Iterator[None]:
     mine = [number for number in _RAISED if signal.getsignal(number) in _USUAL] if _in_main_thread() else []
     before = {number: signal.signal(number, _end) for number in mine}
     hook = sys.unraisablehook
-    sys.unraisablehook = lambda lost: None if lost.exc_type in _RAISED.values() else hook(lost)
+    # Once asked to end, objects that were being made are torn down half made; what they say of it helps nobody.
+    sys.unraisablehook = lambda lost: None if _asked else hook(lost)
     try:
         yield
     finally:
-        sys.unraisablehook = hook
+        if not _asked:
+            sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
