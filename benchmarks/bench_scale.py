@@ -59,18 +59,15 @@ class Meter:
 
 def measure(n_nodes: int, folder: Path, fresh: bool) -> Row:
     """All steps on one graph."""
-    import torch
-
-    from graphkeel import Reconstructor
     from graphkeel.data import load_graph, make_sbm, scalable_sampler
     from graphkeel.data.registry import make_task
+    from graphkeel.errors import MemoryLimitError
     from graphkeel.frozen import FrozenModel
     from graphkeel.models import train_model
     from graphkeel.propagate import normalise, propagate
     from graphkeel.reconstruct import chooser
     from graphkeel.reconstruct.diffuse import diffuse
     from graphkeel.reconstruct.labels import known_labels
-    from graphkeel.reconstruct.proofs import proved_anchors
     from graphkeel.reconstruct.scene import Scene
 
     _same_code_at_every_size()
@@ -111,6 +108,21 @@ def measure(n_nodes: int, folder: Path, fresh: bool) -> Row:
         choice.choose(labels, held)
         choice.features()
     del choice
+    found: Row = {"nodes": n_nodes, "pairs": pairs, "features": width, "steps": meter.steps, "labels": len(labels)}
+    try:
+        _fit_and_feed_back(found, meter, task, model, fresh)
+    except MemoryLimitError as error:  # a machine too small for this size: the steps before it stand
+        found["refused"] = str(error)
+    return found
+
+
+def _fit_and_feed_back(found: Row, meter: Meter, task: Any, model: Any, fresh: bool) -> None:
+    """The steps of the facade: a fit, labels that arrive, a certificate."""
+    import torch
+
+    from graphkeel import Reconstructor
+    from graphkeel.reconstruct.proofs import proved_anchors
+
     data = task.to_data()
     with meter.step("full fit"):
         rec = Reconstructor(model).fit(data)
@@ -119,14 +131,12 @@ def measure(n_nodes: int, folder: Path, fresh: bool) -> Row:
     rec.feedback(drawn[FEEDBACK:], task.y[drawn[FEEDBACK:]])
     with meter.step(f"feedback, {FEEDBACK} labels"):
         rec.feedback(drawn[:FEEDBACK], task.y[drawn[:FEEDBACK]])
-    found: Row = {"nodes": n_nodes, "pairs": pairs, "features": width, "steps": meter.steps}
-    found["labels"], found["chosen"] = len(labels), list(rec.guard_.chosen)
+    found["chosen"] = list(rec.guard_.chosen)
     with meter.step("certify"):  # training and proof of the controllers, without the choice that follows
         proved = proved_anchors(rec._scene, "auto", {"strength": rec._scene.typical_strength, "seed": 0})
     found["certificate"] = proved is not None
     if fresh:
         found["difference"] = _against_fresh(rec, model, data, drawn)
-    return found
 
 
 def _same_code_at_every_size() -> None:
@@ -195,7 +205,7 @@ def run_command(n_nodes: int) -> Row:
 
 def exponent(rows: list[Row], step: str) -> float | None:
     """Slope of log(processor seconds) over log(pairs)."""
-    kept = [(row["pairs"], row["steps"][step]["processor"]) for row in rows]
+    kept = [(row["pairs"], row["steps"][step]["processor"]) for row in rows if step in row["steps"]]
     kept = [point for point in kept if point[1] >= SHORTEST]
     if len(kept) < 2:
         return None
@@ -206,6 +216,8 @@ def exponent(rows: list[Row], step: str) -> float | None:
 def total(rows: list[Row]) -> list[Row]:
     """The rows with a step `total`: the sum of all but the certificate."""
     for row in rows:
+        if "refused" in row:
+            continue
         parts = [value for name, value in row["steps"].items() if name not in ("certify", "total")]
         row["steps"]["total"] = {key: sum(part[key] for part in parts) for key in ("seconds", "processor")}
         row["steps"]["total"]["peak_mb"] = max(part["peak_mb"] for part in parts)
@@ -220,14 +232,17 @@ def report(found: Row) -> None:
     head = [f"{row['nodes']:.0e} nodes, {row['pairs']:.1e} pairs, d={row['features']}" for row in rows]
     table = Table("step: seconds | processor seconds | peak MB", *head, f"exponent, d={WIDE}", "exponent, all")
     for step in rows[0]["steps"]:
-        cells = [row["steps"][step] for row in rows]
+        cells = [row["steps"].get(step) for row in rows]
         wide = [row for row in rows if row["features"] == WIDE]
         slopes = ["" if slope is None else f"{slope:.2f}" for slope in (exponent(wide, step), exponent(rows, step))]
-        texts = [f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" for c in cells]
+        texts = [f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" if c else "" for c in cells]
         table.add_row(step, *texts, *slopes)
     console = Console(width=220)
     console.print(table)
     for row in rows:
+        if "refused" in row:
+            console.print(f"{row['nodes']:.0e} nodes: {row['refused']}")
+            continue
         fit, feedback = row["steps"]["full fit"], row["steps"][f"feedback, {FEEDBACK} labels"]
         ratios = ", ".join(f"{key} {fit[key] / feedback[key]:.0f}x" for key in ("seconds", "processor"))
         console.print(f"{row['nodes']:.0e} nodes: feedback against a full fit: {ratios}; {row.get('difference', '')}")
