@@ -77,7 +77,7 @@ def test_a_real_cell_has_accuracy_time_and_memory(cell):
 def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
     """SIGKILL of the whole process group while cells are running; the second run does the rest."""
     store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
-    command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log)]
+    command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "logged", "none"]
     running = subprocess.Popen(command, start_new_session=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (store_path.exists() and _finished(store_path) >= 2):
@@ -92,6 +92,39 @@ def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
     assert set(begun) == set(range(8))
     assert all(begun[seed] == 1 for seed in before)
     assert all(CellStore(store_path).find(cell).done for cell in cells)
+
+
+@pytest.mark.parametrize(("method", "begun"), [("none", 2), ("die", 1)])
+def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
+    """Two workers of a pool; or, after one of these has died, the process that tries its cell once more."""
+    store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
+    command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "endless", method]
+    running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: log.exists() and len(log.read_text().split()) >= begun, 60)
+        assert running.poll() is None
+        assert alive(int(log.read_text().split()[-1]))
+    finally:
+        running.kill()
+    running.communicate(timeout=20)  # ends when the last process that holds the other end of stderr has ended
+    workers = [int(pid) for pid in log.read_text().split()]
+    wait_until(lambda: not any(alive(pid) for pid in workers), 20)
+    assert len(CellStore(store_path)) == 0
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(happened, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def _finished(path: Path) -> int:

@@ -8,6 +8,7 @@ of memory, say): the cells that were being worked on are tried once more, each i
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,6 +25,7 @@ from graphkeel.experiments.backends import Workers, joblib_backend, lost_worker
 from graphkeel.experiments.cells import DONE, FAILED, Cell, CellStore, Measured
 from graphkeel.experiments.cost import CPU_SECONDS
 from graphkeel.experiments.memory import peak_mb, reset_peak
+from graphkeel.experiments.orphans import end_with
 from graphkeel.experiments.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def _labelled(job: Job, cell: Cell) -> tuple[Cell, Measured]:
 def _alone(cell: Cell, job: Job) -> Measured:
     """A cell in a process of its own, whose death is then certainly this cell's."""
     start = time.perf_counter()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    one = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),))
+    with one as pool:
         try:
             return pool.submit(job, cell).result()
         except BrokenProcessPool:
