@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkeel.verify.confirm import confirmed
+from graphkeel.verify.exact import violates
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.problem_io import read_problem, write_problem
 
@@ -114,7 +114,7 @@ def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> P
     if not rho > 0:
         return None
     harder = replace(problem, rho=min(rho, problem.rho))
-    return harder if confirmed(harder, "decrease", worst) else None
+    return harder if violates(harder, "decrease", worst) else None
 
 
 def _worst(problem: Problem, points: np.ndarray, keep: int = 50) -> np.ndarray:

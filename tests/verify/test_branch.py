@@ -128,9 +128,17 @@ def test_lenses_shrink_the_tree_and_pass_the_checker(monkeypatch: pytest.MonkeyP
     assert seen.verdict is Verdict.PROVED and seen.proof is not None
     assert seen.proof["trees"][0]["lenses"]["shape"][0] >= 1
     assert _check_proof(loop_of(problem), "decrease", seen.proof) > 0
-    monkeypatch.setattr("graphkeel.verify.search.find_lens", lambda *_: None)
+    monkeypatch.setattr("graphkeel.verify.lenses.find_lens", lambda *_: None)
     blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
     assert blind.nodes > 4 * seen.nodes
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+def test_boxes_alone_decide_what_can_be_decided(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refutations mostly come from gradients; without these, the boxes must lead to the same verdicts."""
+    for name in ("first_look", "find_violation"):
+        monkeypatch.setattr(f"graphkeel.verify.branch.{name}", lambda *_: None)
+    test_branch_decides_what_can_be_decided(known)
 
 
 def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +159,7 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
 
     problem = nearly_linear(4, seed=2)
     search = Search(problem, rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch())
-    monkeypatch.setattr(search, "_lens_for", lambda task: task.number if search.nodes == 0 else fail())
+    monkeypatch.setattr(search.lenses, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail())
     with pytest.raises(MemoryError):
         search.run()
 

@@ -8,7 +8,16 @@ import pytest
 from graphkeel.testing.loops import ALL, Known, corner_only, norm_one, plateau, stable
 from graphkeel.verify import Network, Problem, Verdict
 from graphkeel.verify.exact import violates
-from graphkeel.verify.falsify import FalsifyVerifier, admit, climb, find_violation, gradient, margin, starts
+from graphkeel.verify.falsify import (
+    FalsifyVerifier,
+    admit,
+    climb,
+    find_violation,
+    first_look,
+    gradient,
+    margin,
+    starts,
+)
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
@@ -22,6 +31,17 @@ def test_what_it_refutes_is_false(known: Known) -> None:
 def test_it_finds_the_corner_and_the_plateau() -> None:
     assert find_violation(corner_only().problem, "decrease") is not None
     assert find_violation(plateau().problem, "decrease") is not None
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
+def test_the_first_look_sees_only_what_is_there(known: Known) -> None:
+    for condition, truth in known.truth.items():
+        point = first_look(known.problem, condition)
+        assert point is None or (truth is False and violates(known.problem, condition, point))
+
+
+def test_the_first_look_sees_a_plateau() -> None:
+    assert first_look(plateau().problem, "decrease") is not None
 
 
 @pytest.mark.parametrize("condition", ["positivity", "decrease", "invariance"])

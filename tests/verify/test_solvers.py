@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from known import KNOWN, scaling, with_errors
 
 from graphkeel.testing.random_loops import random_loop, suspicious_states
-from graphkeel.verify.confirm import confirmed, nearest_confirmed
+from graphkeel.verify.confirm import nearest_confirmed
 from graphkeel.verify.dreal import DrealVerifier
+from graphkeel.verify.exact import violates
 from graphkeel.verify.milp import MilpVerifier
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.result import Budget, Verdict, Verifier
@@ -47,7 +48,7 @@ def test_known_loops(engine: Verifier, name: str) -> None:
         assert answer.verdict.value == truth[condition], (condition, answer)
         if answer.verdict is Verdict.REFUTED:
             assert answer.counterexample is not None
-            assert confirmed(problem, condition, answer.counterexample)
+            assert violates(problem, condition, answer.counterexample)
 
 
 def test_milp_says_that_it_is_numerical() -> None:
@@ -66,7 +67,7 @@ def test_no_proof_next_to_a_violation_and_no_disagreement(seed: int) -> None:
         assert len(verdicts) <= 1
         if Verdict.PROVED in verdicts:
             suspects = suspicious_states(problem, condition)
-            assert not any(confirmed(problem, condition, point) for point in suspects[:20])
+            assert not any(violates(problem, condition, point) for point in suspects[:20])
 
 
 def hard_problem() -> Problem:
@@ -99,9 +100,9 @@ def test_weight_errors_that_matter_are_not_proved_over(engine: Verifier) -> None
 def test_a_counterexample_at_the_hole_is_pushed_out() -> None:
     problem = scaling(2.0, hole_radius=0.1)
     inside = np.array([np.nextafter(0.1, 0.0), 0.0])
-    assert not confirmed(problem, "decrease", inside)
+    assert not violates(problem, "decrease", inside)
     moved = nearest_confirmed(problem, "decrease", inside)
-    assert moved is not None and confirmed(problem, "decrease", moved)
+    assert moved is not None and violates(problem, "decrease", moved)
 
 
 def test_dreal_says_why_it_does_not_run() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphkeel.verify.cells import cells_of
 from graphkeel.verify.exact import violates
-from graphkeel.verify.falsify import climb, find_violation
+from graphkeel.verify.falsify import climb, find_violation, first_look
 from graphkeel.verify.homogeneous import Plan, plan
 from graphkeel.verify.lens import find_lens
 from graphkeel.verify.pack import accepts_lens, too_large
@@ -52,6 +52,9 @@ class BranchVerifier:
         if any(map(too_large, rows_of(problem, condition))):
             return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
         confirm = _Confirm(problem, condition)
+        seen = confirm.first_look()
+        if seen is not None:
+            return self._refuted(condition, start, 0, seen, confirm)
         nodes = 0
         faces = plan(problem, condition)
         if faces is not None:
@@ -115,9 +118,9 @@ class BranchVerifier:
         return self._proved(condition, start, nodes, reason, head, "faces", trees)
 
     def _refuted(self, condition: str, start: float, nodes: int, point: Array, confirm: _Confirm) -> ConditionReport:
-        """A violation, confirmed; it says so where falsification found it on the way."""
+        """A violation, confirmed; it says so where falsification found it."""
         report = self._report(condition, Verdict.REFUTED, start, nodes, counterexample=point)
-        return replace(report, reason="found by falsification on the way") if confirm.found_by_search else report
+        return replace(report, reason="found by falsification") if confirm.found_by_search else report
 
     def _proved(
         self,
@@ -164,6 +167,12 @@ class _Confirm:
         self.climbs += 1
         higher = climb(self.problem, self.condition, point)
         return higher if higher is not None and violates(self.problem, self.condition, higher) else None
+
+    def first_look(self) -> Array | None:
+        """What a solver should not be asked about: a violation that a few states show."""
+        point = None if self.searched else first_look(self.problem, self.condition)
+        self.found_by_search = point is not None
+        return point
 
     def search(self) -> Array | None:
         """Falsification, once per condition."""

@@ -9,6 +9,8 @@ leaves") that are checked here in rationals before anything is believed.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -67,10 +69,11 @@ class Cells:
     point: Array | None = None  # where the last form that was looked at is largest
     lower: list[Fraction] = field(default_factory=list)
     upper: list[Fraction] = field(default_factory=list)
+    deadline: float = math.inf
 
-    def decide(self, lower: Array, upper: Array) -> CellLeaf:
-        """Walk through the cells of a box."""
-        self.lower, self.upper = rationals(lower), rationals(upper)
+    def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
+        """Walk through the cells of a box, no longer than to the deadline (of the monotonic clock)."""
+        self.lower, self.upper, self.deadline = rationals(lower), rationals(upper), deadline
         self.steps, self.point = [], None
         n = len(self.lower)
         state = [[Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)]
@@ -115,7 +118,7 @@ class Cells:
     def _both(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
         form = forms[unit]
         self.steps.append("split")
-        if len(self.steps) > MOST_CELLS:
+        if len(self.steps) > MOST_CELLS or time.monotonic() >= self.deadline:
             self.point = None
             raise GivenUp
         for sign in (-1, 1):

@@ -17,6 +17,7 @@ from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem, check_
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 STARTS, STEPS = 1024, 40
+LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
 CLIMBS = 6  # points taken into the linear programs
 CELLS = 8  # cells one climb may walk through
 
@@ -119,19 +120,19 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
         upper[axis] = min(upper[axis], np.nextafter(edge, -np.inf) if radius else edge)
 
 
-def starts(problem: Problem, condition: str, seed: int = 0) -> Array:
-    """States to begin from: the whole box, its corners and faces, and shells around the hole."""
+def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
+    """States to begin from: the whole box, its corners and faces, and shells around the hole, a quarter each."""
     rng = np.random.default_rng(seed)
-    n, lower, upper = problem.n, problem.lower, problem.upper
-    inside = rng.uniform(lower, upper, (STARTS // 4, n))
-    corners = np.where(rng.random((STARTS // 4, n)) < 0.5, lower, upper)
-    faces = rng.uniform(lower, upper, (STARTS // 4, n))
+    n, lower, upper, quarter = problem.n, problem.lower, problem.upper, count // 4
+    inside = rng.uniform(lower, upper, (quarter, n))
+    corners = np.where(rng.random((quarter, n)) < 0.5, lower, upper)
+    faces = rng.uniform(lower, upper, (quarter, n))
     axis = rng.integers(n, size=len(faces))
     faces[np.arange(len(faces)), axis] = np.where(rng.random(len(faces)) < 0.5, lower[axis], upper[axis])
     reach = float(np.abs(np.stack([lower, upper]) - problem.equilibrium).max())
     smallest = max(problem.hole_radius, 1e-6 * reach)
-    radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((STARTS // 4, 1))
-    direction = rng.uniform(-1.0, 1.0, (STARTS // 4, n))
+    radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((quarter, 1))
+    direction = rng.uniform(-1.0, 1.0, (quarter, n))
     direction /= np.abs(direction).max(axis=1, keepdims=True)
     shells = problem.equilibrium + radii * direction
     return admit(problem, condition, np.concatenate([inside, corners, faces, shells]))
@@ -190,11 +191,11 @@ def gradient(problem: Problem, condition: str, points: Array) -> Array:
     return np.asarray(then - problem.rho * here)
 
 
-def ascend(problem: Problem, condition: str, points: Array) -> Array:
+def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) -> Array:
     """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
-    for step in range(STEPS):
+    for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
-        length = 0.2 * distance * (1.0 - step / STEPS)
+        length = 0.2 * distance * (1.0 - step / steps)
         points = admit(problem, condition, points + length * np.sign(gradient(problem, condition, points)))
     return points
 
@@ -207,6 +208,18 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
     relative = value / np.maximum(distance, 1e-300)
     order = [index for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True) for index in pair]
     return [allowed[index] for index in dict.fromkeys(order[: 4 * CLIMBS])][: 2 * CLIMBS]
+
+
+def first_look(problem: Problem, condition: str) -> Array | None:
+    """A confirmed counterexample near a handful of states, for about a millisecond; None proves nothing."""
+    points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
+    if condition != "invariance":
+        points = points[~problem.in_hole(points)]
+    if not len(points):
+        return None
+    value = margin(problem, condition, points)
+    worst = points[int(np.argmax(value))]
+    return worst if value.max() >= 0.0 and violates(problem, condition, worst) else None
 
 
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:

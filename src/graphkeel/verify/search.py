@@ -33,8 +33,9 @@ from graphkeel.verify.explore import (
     Output,
     explore,
 )
-from graphkeel.verify.lens import find_lens, mean_slope
-from graphkeel.verify.pack import Lens, Net, accepts_lens, no_lens, pack, pack_lens, size_of
+from graphkeel.verify.lenses import Lenses
+from graphkeel.verify.pack import Net, pack, size_of
+from graphkeel.verify.patience import RETRY, Patience
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.query import Row, inner_radius
 from graphkeel.verify.relax import workspace
@@ -43,13 +44,12 @@ from graphkeel.verify.tree import Piece, join
 
 FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
 STACK = 4096  # open boxes of one worker
-MOST_LENSES = 255
-LENS_HALVINGS = 4.0  # how much smaller (in halvings) a box must be before it is given a lens of its own
 MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
 MOST_STUCK = 200
-CELLS_SHARE = 0.25  # of the time so far may go into looking at cells; stuck boxes are looked at anyway
-PATIENCE = 12  # cuts that did not settle a box with few units: cutting on may never do
-RETRY = -64  # cuts after cells did not help, before they are tried again
+STUCK_REASON = (
+    "numerical margin: some boxes are too small to cut further, and float64 bounds leave them open; "
+    "the condition is tight there"
+)
 MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
 
@@ -111,22 +111,17 @@ class Search:
             problem.hole_norm == "2",
         )
         self.narrowest = (row.upper - row.lower) * NARROWEST
-        self.takes_lens, self.theta = accepts_lens(row), theta
+        self.lenses = Lenses(problem, row, theta)
         self.columns = sum(chain.first_width for chain in row.chains)
         if row.name == "decrease" and len(row.chains[1].hidden) == 1:
             self.columns += row.chains[1].first_width
-        self.lenses: list[Lens] = [no_lens(row.lower.shape[0])]
-        self.thetas: list[Array] = []
-        self.seen: list[tuple[Array, Array, Array]] = [(row.lower, row.upper, np.zeros((0, 0)))]
         self.lock = threading.Condition()
         self.tasks: list[Task] = []
         self.busy = 0
         self.nodes = self.stuck = 0
         self.best = -np.inf
         self.failed, self.tested = 0, 0.0
-        self.cells, self.cells_lock, self.cells_seconds = cells, threading.Lock(), 0.0
-        self.patience = np.array([PATIENCE], dtype=np.int64)
-        self.start = time.monotonic()
+        self.patience = Patience(cells, deadline)
         self.keep = True
         self.reason = ""
         self.counterexample: Array | None = None
@@ -136,8 +131,7 @@ class Search:
     def run(self) -> Outcome:
         empty = np.zeros((0, self.columns), np.uint8)
         root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
-        number = self._new_lens(self.row.lower, self.row.upper)
-        first = Task(self.row.lower.copy(), self.row.upper.copy(), number, root, 0)
+        first = Task(self.row.lower.copy(), self.row.upper.copy(), self.lenses.first(), root, 0)
         self._explore(first, FIRST_LIMIT)
         if (self.tasks or self.stuck) and self.counterexample is None:
             self.counterexample = self.confirm.search()  # not easy: a violation would spare the long way
@@ -187,7 +181,7 @@ class Search:
     def _explore(self, task: Task, limit: int) -> None:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
-        number = self._lens_for(task)
+        number = self.lenses.number_for(task.lower, task.upper, task.number)
         boxes = np.zeros((STACK, 2, n))
         boxes[0, 0], boxes[0, 1] = task.lower, task.upper
         waited = np.full(STACK, task.waited, np.int64)
@@ -213,7 +207,7 @@ class Search:
                 self.narrowest,
                 boxes,
                 waited,
-                self.patience,
+                self.patience.cuts,
                 out,
             )
             if why != FINISHED:
@@ -229,34 +223,25 @@ class Search:
     ) -> None:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious state, or neither."""
         top = out.counts[OPEN] - 1
-        steps = self._cell_steps(boxes[top]) if stuck or self._may_try_cells() else None
+        steps = self._cell_steps(boxes[top]) if stuck or self.patience.is_over() else None
         if steps is not None:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
             out.counts[OPEN] -= 1
             leaves.append(steps)
-            self.patience[0] //= 2  # where cells helped once, larger boxes are worth a look, too
+            self.patience.helped()
         elif stuck:
             out.counts[OPEN] -= 1
             self._count_stuck()
         else:
             waited[top] = RETRY
-            self.patience[0] = PATIENCE
-
-    def _may_try_cells(self) -> bool:
-        elapsed = time.monotonic() - self.start
-        return self.patience[0] < PATIENCE or self.cells_seconds <= CELLS_SHARE * elapsed
+            self.patience.in_vain()
 
     def _cell_steps(self, box: Array) -> list[Step] | None:
         """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        if self.cells is None or time.monotonic() >= self.deadline:
-            return None
-        with self.cells_lock:
-            begin = time.monotonic()
-            leaf = self.cells.decide(box[0], box[1])
-            if leaf.point is not None and self.counterexample is None:
-                self.counterexample = self.confirm(leaf.point)
-            self.cells_seconds += time.monotonic() - begin
+        leaf = self.patience.look(box)
+        if leaf.point is not None and self.counterexample is None:
+            self.counterexample = self.confirm(leaf.point)
         return leaf.steps
 
     def _look_at(self, out: Output) -> None:
@@ -277,13 +262,7 @@ class Search:
         with self.lock:
             self.stuck += 1
             if self.stuck >= MOST_STUCK:
-                self.reason = self._stuck_reason()
-
-    def _stuck_reason(self) -> str:
-        return (
-            "numerical margin: some boxes are too small to cut further, and float64 bounds leave them open; "
-            "the condition is tight there"
-        )
+                self.reason = STUCK_REASON
 
     def _file(
         self,
@@ -316,41 +295,12 @@ class Search:
                 self.reason = f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
             self.lock.notify_all()
 
-    def _lens_for(self, task: Task) -> int:
-        """The task's own lens if its box has shrunk and F's slope there differs from where the old one was made."""
-        lower, upper, slope = self.seen[task.number]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shrunk = float(np.nansum(np.log2((upper - lower) / (task.upper - task.lower))))
-        if not self.takes_lens or shrunk < LENS_HALVINGS or len(self.lenses) > MOST_LENSES:
-            return task.number
-        here = mean_slope(self.problem.closed_loop, task.lower, task.upper)
-        if slope.size and np.abs(here - slope).sum() < 0.25 * np.abs(here).sum():
-            return task.number
-        return self._new_lens(task.lower, task.upper)
-
-    def _new_lens(self, lower: Array, upper: Array) -> int:
-        if not self.takes_lens:
-            return 0
-        theta = self.theta if self.theta is not None else find_lens(self.problem, lower, upper)
-        self.theta = None  # a lens that was given serves the root only
-        if theta is None:
-            return 0
-        lens = pack_lens(self.row, theta)
-        slope = mean_slope(self.problem.closed_loop, lower, upper)
-        with self.lock:
-            if len(self.lenses) > MOST_LENSES:
-                return 0
-            self.lenses.append(lens)
-            self.thetas.append(theta)
-            self.seen.append((lower, upper, slope))
-            return len(self.thetas)
-
     def _outcome(self, root: Piece) -> Outcome:
         if self.counterexample is not None:
             return Outcome(counterexample=self.counterexample, nodes=self.nodes)
         if self.reason or self.stuck:
-            return Outcome(reason=self.reason or self._stuck_reason(), nodes=self.nodes)
+            return Outcome(reason=self.reason or STUCK_REASON, nodes=self.nodes)
         if self.pending:
             raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
         piece = join(root) if self.keep else None
-        return Outcome(piece=piece, lenses=self.thetas, nodes=self.nodes)
+        return Outcome(piece=piece, lenses=self.lenses.thetas, nodes=self.nodes)
