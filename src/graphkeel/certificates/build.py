@@ -161,7 +161,7 @@ def together(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def representative(head: Source, controller: Source, anchor: Any, loop: Loop, delta: float) -> dict[str, Any]:
     """‖C(h*) − Y‖₂ <= δ, and how far h* is from f(Y); both evaluated exactly."""
     feature = np.asarray(anchor, dtype=np.float64)
-    offset = exactly(exact_value(head, feature, "head")) - Dyadic.of(loop.equilibrium)
+    offset = exactly(exact_value(head, feature, "head")) - loop.centre
     square = (offset * offset).sum().fraction()
     at_rest = exact_value(controller, loop.equilibrium, "controller")
     same = not isinstance(at_rest, Dyadic) and np.array_equal(at_rest, feature)

@@ -5,7 +5,6 @@ Imports the standard library and numpy only; shares no code with the engines tha
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +19,7 @@ from graphkeel.certificates.collapse import ExactLayer, composed, exact_layers, 
 from graphkeel.certificates.conclusion import NOT_COVERED
 from graphkeel.certificates.contraction_proof import check_contraction
 from graphkeel.certificates.dyadic import Dyadic, Floats
-from graphkeel.certificates.encoding import decode_array, digest, read_text, unsealed_text, without_hash_line
+from graphkeel.certificates.encoding import decode_array, digest, read_text, seal
 from graphkeel.certificates.geometry import outside_hole
 from graphkeel.certificates.region_proof import check_region, check_region_counterexample
 from graphkeel.certificates.schema import (
@@ -70,10 +69,10 @@ class CheckResult:
 def check_certificate(path: str | Path) -> CheckResult:
     """Check a certificate file. Unreadable files raise `CertificateError`; wrong ones are rejected with the reason."""
     start = time.perf_counter()
-    content, raw = read_text(path)
+    content, file = read_text(path)
     try:
         _check_format(content)
-        _check_seal(content, raw)
+        _check_seal(content, file)
         classes = _check_statements(content)
     except Refused as refusal:
         return CheckResult(False, str(refusal), time.perf_counter() - start)
@@ -95,12 +94,12 @@ def _check_format(content: dict[str, Any]) -> None:
         raise CertificateError(f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80])
 
 
-def _check_seal(content: dict[str, Any], raw: bytes | None) -> None:
+def _check_seal(content: dict[str, Any], file: str | None) -> None:
     """That the hash is that of the content, and the file, if there is one, the canonical text of both."""
-    claimed, unsealed = str(content.get("sha256")), unsealed_text(content)
-    if hashlib.sha256(unsealed).hexdigest() != claimed:
+    sha256, canonical = seal(content, file)
+    if content.get("sha256") != sha256:
         raise Refused("the SHA-256 over the certificate does not match its content")
-    if raw is not None and without_hash_line(raw, claimed) != unsealed:
+    if file is not None and not canonical:
         raise Refused("the file is not in its canonical form, so it was changed after it was written")
 
 
@@ -277,7 +276,7 @@ def _violates(
         return not ((Dyadic.of(loop.lower) <= image).all() and (image <= Dyadic.of(loop.upper)).all())
     here = value_at(gauge, state).fraction()
     if condition == "positivity":
-        offset = max(abs(state - Dyadic.of(loop.equilibrium)).fractions())
+        offset = max(abs(state - loop.centre).fractions())
         return here <= 0 if loop.positivity == 0 else here < Fraction(loop.positivity) * offset
     after = value_at(gauge, value_at(forward, state)).fraction()
     return after >= here if loop.rho == 1 else after > Fraction(loop.rho) * here

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkeel.certificates.dyadic import Dyadic, Floats, product
+from graphkeel.certificates.dyadic import Cut, Dyadic, Floats, product
 from graphkeel.certificates.schema import Chain, Factor, Layer, Source
 from graphkeel.errors import CertificateError
+
+_MANY = 16  # columns
 
 ExactLayer = tuple[Dyadic, Dyadic]  # weight, bias
 
@@ -27,21 +29,28 @@ def exact_layers(source: Source, where: str) -> tuple[ExactLayer, ...]:
 def exact_layer(chain: Chain, where: str) -> ExactLayer:
     """The affine map of a chain, exactly."""
     _check_widths(chain, where)
-    weight: Floats | Dyadic | None = None  # of the factors already taken; a float array while still unmultiplied
+    weight: Cut | Dyadic | None = None  # of the factors already taken; a cut of floats while still unmultiplied
     bias: Dyadic | None = None
     for factor in reversed(chain):
         if factor.bias is not None:
             moved = _times(weight, factor.bias)
             bias = moved if bias is None else bias + moved
         if factor.weight is not None:
-            weight = factor.weight if weight is None else _times(weight, factor.weight)
+            weight = _first(factor) if weight is None else _times(weight, factor.weight)
     if weight is None:
         raise CertificateError(f"{where} has no weight matrix", got=f"{len(chain)} factors")
-    matrix = weight if isinstance(weight, Dyadic) else Dyadic.of(weight)
+    matrix = weight if isinstance(weight, Dyadic) else Dyadic.of(weight.whole)
     return matrix, bias if bias is not None else Dyadic.of(np.zeros(matrix.shape[0]))
 
 
-def _times(weight: Floats | Dyadic | None, values: Floats) -> Dyadic:
+def _first(factor: Factor) -> Cut | Dyadic | None:
+    """The weight as it multiplies best: over many columns in limbs."""
+    if factor.weight is None or factor.weight.shape[1] > _MANY:
+        return factor.cut
+    return Dyadic.of(factor.weight)
+
+
+def _times(weight: Cut | Dyadic | None, values: Floats) -> Dyadic:
     if weight is None:
         return Dyadic.of(values)
     return weight @ Dyadic.of(values) if isinstance(weight, Dyadic) else product(weight, values)
@@ -65,11 +74,12 @@ def mismatch(stored: tuple[Layer, ...], exact: tuple[ExactLayer, ...], name: str
     if len(stored) != len(exact):
         return f"{name} has {len(stored)} layers, its weights give {len(exact)}"
     for i, (layer, (weight, bias)) in enumerate(zip(stored, exact, strict=True)):
-        parts = (("weight", layer.weight, layer.weight_error, weight), ("bias", layer.bias, layer.bias_error, bias))
+        near_weight, near_bias, weight_error, bias_error = layer.exactly
+        parts = (("weight", near_weight, weight_error, weight), ("bias", near_bias, bias_error, bias))
         for part, value, error, truth in parts:
             if value.shape != truth.shape:
                 return f"{name}[{i}].{part} has the shape {value.shape}, its weights give {truth.shape}"
-            if not (abs(Dyadic.of(value) - truth) <= Dyadic.of(error)).all():
+            if not (abs(value - truth) <= error).all():
                 return f"{name}[{i}].{part} is not the collapse of the shipped weights within its stated error"
     return None
 
@@ -101,7 +111,7 @@ def exactly(value: Dyadic | Floats) -> Dyadic:
 
 def _applied(factor: Factor, point: Dyadic | Floats) -> Dyadic | Floats:
     if not isinstance(point, Dyadic):  # floats as they were stored: the long product takes the fast way
-        point = Dyadic.of(point) if factor.weight is None else product(factor.weight, point)
+        point = Dyadic.of(point) if factor.cut is None else product(factor.cut, point)
     elif factor.weight is not None:
         used = np.asarray(point.mantissa != 0, dtype=bool)
         if not used.any():  # an anchored controller at rest: what is left is its offset

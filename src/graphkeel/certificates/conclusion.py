@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from graphkeel.certificates.dyadic import Dyadic, down
+from graphkeel.certificates.dyadic import Dyadic, down, up
 from graphkeel.certificates.geometry import hole_reach
 from graphkeel.certificates.hole import ExactNetwork, Hole
 from graphkeel.certificates.schema import Loop
@@ -159,19 +159,22 @@ def steps_into_hole(loop: Loop, lyapunov: ExactNetwork) -> int | None:
     if loop.rho == 1 or floor <= 0:
         return None
     top = largest_on_box(lyapunov, Dyadic.of(loop.lower), Dyadic.of(loop.upper))
+    if top < floor:
+        return 1
+    enough = up(floor / top)  # a float is below floor / top exactly if it is below the next float from there
     steps = 1
-    while _power_up(loop.rho, steps) * top >= floor:
+    while _power_up(loop.rho, steps) >= enough:
         steps *= 2
         if steps > _LONGEST:
             return None
     low, high = steps // 2, steps
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power_up(loop.rho, middle) * top < floor else (middle, high)
+        low, high = (low, middle) if _power_up(loop.rho, middle) < enough else (middle, high)
     return high
 
 
-def _power_up(base: float, exponent: int) -> Fraction:
+def _power_up(base: float, exponent: int) -> float:
     """base^exponent, rounded up after every product, so that numerators stay short."""
     result, square = 1.0, base
     while exponent:
@@ -179,7 +182,7 @@ def _power_up(base: float, exponent: int) -> Fraction:
             result = math.nextafter(result * square, math.inf)
         square = math.nextafter(square * square, math.inf)
         exponent >>= 1
-    return Fraction(result)
+    return result
 
 
 def largest_on_box(network: ExactNetwork, low: Dyadic, high: Dyadic) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -22,14 +22,19 @@ class Gauge:
     down: Dyadic
     error: Fraction
 
-    @property
+    @cached_property
     def floor(self) -> Fraction:
         """V_h(z) >= floor·‖z‖∞."""
-        return min(self.up.minimum(self.down).fractions())
+        return self.up.minimum(self.down).min()
 
     def __call__(self, z: Dyadic) -> Dyadic:
         """V_h of a vector, or of every column of a matrix."""
-        return z.relu().T @ self.up + (-z).relu().T @ self.down
+        return self.both_ways(z)[0]
+
+    def both_ways(self, z: Dyadic) -> tuple[Dyadic, Dyadic]:
+        """V_h(z) and V_h(−z)."""
+        above, below = z.relu().T, (-z).relu().T
+        return above @ self.up + below @ self.down, below @ self.up + above @ self.down
 
     def around(self, z: Dyadic, radius: Dyadic) -> Fraction:
         """The largest value within ±radius of z."""
@@ -50,31 +55,40 @@ def gauge_of(loop: Loop) -> Gauge:
     first, last = loop.lyapunov
     if (last.weight < 0).any() or (np.count_nonzero(first.weight, axis=1) != 1).any():
         raise Refused("a contraction proof needs V's outer weights >= 0 and one entry in each inner row")
-    outer, inner = Dyadic.of(last.weight[0]), Dyadic.of(first.weight)
+    inner, bias, _, bias_error = first.exactly
+    outer = last.exactly[0][0]
     up, down = outer @ inner.relu(), outer @ (-inner).relu()
-    if min(up.minimum(down).fractions()) <= 0:
-        raise Refused("a contraction proof needs V to grow along both directions of every axis")
-    offset = abs(inner @ Dyadic.of(loop.equilibrium) + Dyadic.of(first.bias)) + Dyadic.of(first.bias_error)
+    offset = abs(inner @ loop.centre + bias) + bias_error
     error = (outer @ offset).fraction() + abs(Fraction(last.bias[0])) + Fraction(last.bias_error[0])
-    return Gauge(up, down, error)
+    gauge = Gauge(up, down, error)
+    if gauge.floor <= 0:
+        raise Refused("a contraction proof needs V to grow along both directions of every axis")
+    return gauge
 
 
 @lru_cache(maxsize=2)
 def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
     """κ with V_h(F(y) − F(y')) <= κ·V_h(y − y') for all y, y' in Rⁿ and every network within the error bounds."""
-    last = loop.closed_loop[-1]
-    columns = Dyadic.of(last.weight)
-    error = Dyadic.of(last.weight_error).T @ gauge.up.maximum(gauge.down)
+    columns, _, weight_error, _ = loop.closed_loop[-1].exactly
+    error = weight_error.T @ gauge.up.maximum(gauge.down)
     # What a hidden unit does to V_h when it grows by one, and when it shrinks by one.
-    grown, shrunk = _column(gauge(columns) + error), _column(gauge(-columns) + error)
+    grown, shrunk = (_column(pushed + error) for pushed in gauge.both_ways(columns))
     rise, fall = _travel(loop.closed_loop[:-1], loop.n)
     factor = Fraction(0)
     for up, down, shares in ((rise, fall, gauge.up), (fall, rise, gauge.down)):
         pushed = (grown * up).maximum(shrunk * down)
         totals = Dyadic(np.asarray(pushed.mantissa.sum(axis=0), dtype=object), pushed.exponent)
-        ratios = (t / s for t, s in zip(totals.fractions(), shares.fractions(), strict=True))
-        factor = max(factor, *ratios)
+        factor = max(factor, _largest_ratio(totals, shares))
     return factor
+
+
+def _largest_ratio(totals: Dyadic, shares: Dyadic) -> Fraction:
+    """The largest totals_i / shares_i, all shares > 0; compared in integers, as each fraction would be shortened."""
+    best, by = 0, 1
+    for total, share in zip(totals.mantissa.tolist(), shares.mantissa.tolist(), strict=True):
+        if total * by > best * share:
+            best, by = total, share
+    return Fraction(best, by) * Fraction(2) ** (totals.exponent - shares.exponent)
 
 
 def _travel(hidden: tuple[Layer, ...], n: int) -> tuple[Dyadic, Dyadic]:
@@ -85,7 +99,7 @@ def _travel(hidden: tuple[Layer, ...], n: int) -> tuple[Dyadic, Dyadic]:
     """
     rise, fall = Dyadic.of(np.eye(n)), Dyadic.of(np.zeros((n, n)))
     for k, layer in enumerate(hidden):
-        weight, error = Dyadic.of(layer.weight), Dyadic.of(layer.weight_error)
+        weight, _, error, _ = layer.exactly
         if k == 0:
             rise, fall = (weight + error).relu(), (error - weight).relu()
             continue
@@ -100,14 +114,14 @@ def _column(vector: Dyadic) -> Dyadic:
 
 def residual_at_rest(loop: Loop, gauge: Gauge) -> Fraction:
     """V_h(F(Y) − Y), at most, over every network within the error bounds."""
-    centre = Dyadic.of(loop.equilibrium)
-    value, shake = centre, Dyadic.of(np.zeros(loop.n))
+    value, shake = loop.centre, Dyadic.of(np.zeros(loop.n))
     for k, layer in enumerate(loop.closed_loop):
-        weight, error = Dyadic.of(layer.weight), Dyadic.of(layer.weight_error)
-        shake = (abs(weight) + error) @ shake + error @ abs(value) + Dyadic.of(layer.bias_error)
-        value = weight @ value + Dyadic.of(layer.bias)
+        weight, bias, error, bias_error = layer.exactly
+        own = error @ abs(value) + bias_error
+        shake = (abs(weight) + error) @ shake + own if k else own
+        value = weight @ value + bias
         value = value.relu() if k + 1 < len(loop.closed_loop) else value
-    return gauge.around(value - centre, shake)
+    return gauge.around(value - loop.centre, shake)
 
 
 def check_contraction(loop: Loop, condition: str) -> None:

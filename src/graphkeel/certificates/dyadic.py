@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Integers = NDArray[np.int64]
 Objects = NDArray[np.object_]
 
-_FEW = 40  # numbers
+_FEW = 24  # numbers
 _MAX_LIMBS = 16  # beyond, an exponent range of hundreds of bits: plain integers are then the better way
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # not frozen, which takes longer to make than many a sum; but never changed
 class Dyadic:
     """An array of exact numbers mantissa·2^exponent."""
 
@@ -33,18 +34,19 @@ class Dyadic:
     def of(values: Any) -> Dyadic:
         """The exact value of float64 numbers."""
         array = np.asarray(values, dtype=np.float64)
-        if not array.any():
-            return Dyadic(np.full(array.shape, 0, dtype=object), 0)
         if array.size <= _FEW:
             return _of_few(array)
+        if not array.any():
+            return Dyadic(np.full(array.shape, 0, dtype=object), 0)
         fraction, power = np.frexp(array)
         digits = np.ldexp(fraction, 53).astype(np.int64)
-        used = digits != 0
         lowest = np.frexp((digits & -digits).astype(np.float64))[1] - 1  # trailing zero bits
-        exponents = np.where(used, power - 53 + lowest, np.iinfo(np.int32).max)
-        shared = int(exponents.min())
-        shift = np.where(used, exponents - shared, 0).astype(object)
-        stripped = np.where(used, digits >> np.where(used, lowest, 0), 0).astype(object)
+        exponents = power - 53 + lowest
+        shared = int((exponents if array.all() else exponents[digits != 0]).min())
+        if int(power.max()) - shared < 63:
+            return Dyadic(np.ldexp(array, -shared).astype(np.int64).astype(object), shared)
+        shift = np.where(digits != 0, exponents - shared, 0).astype(object)
+        stripped = np.where(digits != 0, digits >> np.maximum(lowest, 0), 0).astype(object)
         return Dyadic(np.asarray(stripped << shift, dtype=object), shared)
 
     @property
@@ -66,7 +68,8 @@ class Dyadic:
         return Dyadic(_objects(left + right), exponent)
 
     def __sub__(self, other: Dyadic) -> Dyadic:
-        return self + (-other)
+        left, right, exponent = _aligned(self, other)
+        return Dyadic(_objects(left - right), exponent)
 
     def __mul__(self, other: Dyadic) -> Dyadic:
         return Dyadic(_objects(self.mantissa * other.mantissa), self.exponent + other.exponent)
@@ -100,7 +103,8 @@ class Dyadic:
         return Dyadic(_objects(np.minimum(left, right)), exponent)
 
     def maximum(self, other: Dyadic) -> Dyadic:
-        return -((-self).minimum(-other))
+        left, right, exponent = _aligned(self, other)
+        return Dyadic(_objects(np.maximum(left, right)), exponent)
 
     def where(self, chosen: Bools, other: Dyadic) -> Dyadic:
         """This array where `chosen`, the other elsewhere."""
@@ -110,77 +114,124 @@ class Dyadic:
     def sum(self) -> Dyadic:
         return Dyadic(_objects(self.mantissa.sum() if self.mantissa.size else 0), self.exponent)
 
+    def min(self) -> Fraction:
+        return _scaled(self.mantissa.min(), self.exponent)
+
     def max(self) -> Fraction:
-        return Fraction(int(self.mantissa.max())) * Fraction(2) ** self.exponent
+        return _scaled(self.mantissa.max(), self.exponent)
 
     def fraction(self) -> Fraction:
         """The one number of an array with one entry."""
-        mantissa = int(self.mantissa.item())
-        return Fraction(mantissa) * Fraction(2) ** self.exponent
+        return _scaled(self.mantissa.item(), self.exponent)
 
     def fractions(self) -> list[Fraction]:
-        scale = Fraction(2) ** self.exponent
-        return [Fraction(int(m)) * scale for m in self.mantissa.ravel()]
+        return [_scaled(m, self.exponent) for m in self.mantissa.ravel().tolist()]
+
+
+def _scaled(mantissa: int, exponent: int) -> Fraction:
+    return Fraction(int(mantissa) << exponent) if exponent >= 0 else Fraction(int(mantissa), 1 << -exponent)
 
 
 def _of_few(array: Floats) -> Dyadic:
     """The same number by number, which takes less than numpy's calls do for a short array."""
     ratios = [value.as_integer_ratio() for value in array.ravel().tolist()]
-    length = max(denominator.bit_length() for _, denominator in ratios)
+    shared = max([denominator for _, denominator in ratios], default=1)  # each a power of two
     mantissa = np.empty(array.size, dtype=object)
-    mantissa[:] = [numerator << (length - denominator.bit_length()) for numerator, denominator in ratios]
-    return Dyadic(mantissa.reshape(array.shape), 1 - length)
+    mantissa[:] = [numerator * (shared // denominator) for numerator, denominator in ratios]
+    return Dyadic(mantissa.reshape(array.shape), 1 - shared.bit_length())
 
 
-def product(left: Floats, right: Floats) -> Dyadic:
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A float matrix Σ L_i·2^(exponent − i·(bits + 1)) of integer limbs |L_i| <= 2^bits, ready for exact products.
+
+    The limbs are so short that no sum over the matrix's columns, of products with limbs of that length, can round.
+    """
+
+    whole: Floats
+    limbs: Floats | None  # one matrix below the other; None where there is no such sum
+    exponent: int
+    bits: int
+
+    @staticmethod
+    def of(matrix: Floats) -> Cut:
+        bits = (53 - (max(1, matrix.shape[1]) - 1).bit_length()) // 2  # columns · 2^(2·bits) <= 2^53
+        exponent = _exponent(matrix, bits)
+        limbs = _limbs(matrix, exponent, bits)
+        if limbs is None:
+            return Cut(matrix, None, exponent, bits)
+        scaled = [limb * 2.0 ** (i * (bits + 1) - exponent) for i, limb in enumerate(limbs)]
+        return Cut(matrix, np.concatenate(scaled), exponent, bits)
+
+
+def _exponent(matrix: Floats, bits: int) -> int:
+    """That of the first limb: no number is larger than 2^(bits + exponent)."""
+    return int(np.frexp(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))[1]) - bits
+
+
+def _limbs(matrix: Floats, exponent: int, bits: int) -> list[Floats] | None:
+    """The limbs, each with its power of two; None where numbers are too far apart, too large or too small."""
+    rest, limbs = matrix.copy(), list[Floats]()
+    while not limbs or rest.any():
+        position = exponent - len(limbs) * (bits + 1)
+        # Between these powers of two neither a limb nor a product of two can overflow or lose bits at the low end.
+        if len(limbs) == _MAX_LIMBS or exponent > 400 or position < -500:
+            return None
+        limbs.append(_rounded(rest, position))
+        rest -= limbs[-1]  # exact: what is left are the number's own low bits, at most 2^(position − 1) in size
+    return limbs
+
+
+def _rounded(values: Floats, position: int) -> Floats:
+    """The nearest multiples of 2^position: at 1.5·2^(52 + position) that is how far apart floats are."""
+    shift = 1.5 * 2.0 ** (52 + position)
+    rounded = values + shift
+    rounded -= shift
+    return rounded
+
+
+def product(left: Floats | Cut, right: Floats) -> Dyadic:
     """left @ right of float64 arrays, exactly; fast also for a long inner dimension."""
     matrix = right if right.ndim == 2 else right[:, None]
-    limbs = _limb_product(np.atleast_2d(left), matrix)
-    exact = limbs if limbs is not None else Dyadic.of(np.atleast_2d(left)) @ Dyadic.of(matrix)
+    cut = left if isinstance(left, Cut) else Cut.of(np.atleast_2d(left))
+    exact = _limb_product(cut, matrix)
+    if exact is None:
+        exact = Dyadic.of(cut.whole) @ Dyadic.of(matrix)
     return exact if right.ndim == 2 else exact[:, 0]
 
 
-def _limb_product(left: Floats, right: Floats) -> Dyadic | None:
-    inner = max(1, left.shape[1])
-    bits = (53 - int(np.ceil(np.log2(inner)))) // 2  # inner · 2^(2·bits) <= 2^53: no partial sum can round
-    cut = [_limbs(matrix, bits) for matrix in (left, right)]
-    if cut[0] is None or cut[1] is None:
+def _limb_product(left: Cut, right: Floats) -> Dyadic | None:
+    exponent = _exponent(right, left.bits)
+    levels = _levels(left, right, exponent)
+    if levels is None:
         return None
-    (a_limbs, a_exponent), (b_limbs, b_exponent) = cut[0], cut[1]
-    total: Objects = np.zeros((left.shape[0], right.shape[1]), dtype=object) + 0
-    # Limb i of a stands at 2^(a_exponent - i·bits); Horner's scheme from the most to the least significant level.
-    levels = len(a_limbs) + len(b_limbs) - 1
-    for level in range(levels):
-        part = np.zeros(total.shape, dtype=np.int64)
-        for i in range(max(0, level - len(b_limbs) + 1), min(level, len(a_limbs) - 1) + 1):
-            part += (a_limbs[i] @ b_limbs[level - i]).astype(np.int64)
-        total = (total << bits) + part.astype(object)
-    return Dyadic(_objects(total), a_exponent + b_exponent - (levels - 1) * bits)
+    total: Any = 0
+    for level in levels:  # Horner's scheme from the most to the least significant one
+        total = (total << (left.bits + 1)) + level.astype(object)
+    return Dyadic(_objects(total), left.exponent + exponent - (len(levels) - 1) * (left.bits + 1))
 
 
-def _limbs(matrix: Floats, bits: int) -> tuple[list[Floats], int] | None:
-    """Integer-valued float matrices L_i, |L_i| < 2^bits, with matrix = Σ L_i · 2^(exponent − i·bits)."""
-    largest = float(np.abs(matrix).max(initial=0.0))
-    top = int(np.frexp(largest)[1])
-    rest, exponent = matrix, top - bits
-    limbs: list[Floats] = []
-    while not limbs or rest.any():
-        if len(limbs) == _MAX_LIMBS:
-            return None
-        position = exponent - len(limbs) * bits
-        limb = np.trunc(np.ldexp(rest, -position))
-        rest = rest - np.ldexp(limb, position)  # exact: the limb is a leading part of the number's own bits
-        limbs.append(limb)
-    return limbs, exponent
+def _levels(left: Cut, right: Floats, exponent: int) -> list[Integers] | None:
+    """Σ_i L_i @ R_(k − i) for every k."""
+    limbs = _limbs(right, exponent, left.bits)
+    if left.limbs is None or limbs is None:
+        return None
+    shape, levels = (-1, left.whole.shape[0], right.shape[1]), list[Integers]()
+    for j, limb in enumerate(limbs):
+        parts = (left.limbs @ limb) * 2.0 ** (j * (left.bits + 1) - exponent)
+        for i, part in enumerate(parts.astype(np.int64).reshape(shape)):
+            if i + j == len(levels):
+                levels.append(part)
+            else:
+                levels[i + j] += part
+    return levels
 
 
 def _aligned(left: Dyadic, right: Dyadic) -> tuple[Objects, Objects, int]:
-    exponent = min(left.exponent, right.exponent)
-    return (
-        _objects(left.mantissa << (left.exponent - exponent)),
-        _objects(right.mantissa << (right.exponent - exponent)),
-        exponent,
-    )
+    above = left.exponent - right.exponent
+    if above > 0:
+        return _objects(left.mantissa << above), right.mantissa, right.exponent
+    return left.mantissa, _objects(right.mantissa << -above) if above else right.mantissa, left.exponent
 
 
 def _objects(values: Any) -> Objects:

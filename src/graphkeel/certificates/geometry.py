@@ -22,7 +22,7 @@ def hole_reach(loop: Loop) -> Fraction:
 
 def inside_hole(loop: Loop, lower: Floats, upper: Floats) -> Bools:
     """Which closed boxes (rows) lie strictly inside the open hole."""
-    centre, radius = Dyadic.of(loop.equilibrium), Dyadic.of(loop.hole_radius)
+    centre, radius = loop.centre, Dyadic.of(loop.hole_radius)
     reach = abs(Dyadic.of(lower) - centre).maximum(abs(Dyadic.of(upper) - centre))
     if loop.hole_norm == "inf":
         return np.asarray((reach < radius).all(axis=1))

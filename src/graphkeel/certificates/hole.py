@@ -54,7 +54,7 @@ class Hole:
 
 def analyse_hole(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, proved: frozenset[str]) -> Hole:
     """What can be said of the hole, given the conditions proved outside of it."""
-    centre = Dyadic.of(loop.equilibrium)
+    centre = loop.centre
     residual = value_at(forward, centre) - centre
     contracting = _contraction(loop, residual)
     if contracting is not None:
@@ -83,13 +83,13 @@ def _contraction(loop: Loop, residual: Dyadic) -> Hole | None:
 
 def _inside_domain(loop: Loop) -> bool:
     """Whether the hole's box lies in D, so that its whole shell was covered by the proof."""
-    centre, radius = Dyadic.of(loop.equilibrium), Dyadic.of(loop.hole_radius)
+    centre, radius = loop.centre, Dyadic.of(loop.hole_radius)
     low = (Dyadic.of(loop.lower) <= centre - radius).all()
     return bool(low and (centre + radius <= Dyadic.of(loop.upper)).all())
 
 
 def _closed(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual: Dyadic) -> Hole | None:
-    centre = Dyadic.of(loop.equilibrium)
+    centre = loop.centre
     shape = local_shape(forward, centre, Dyadic.of(np.full(loop.n, loop.hole_radius)))
     if shape is None or not is_homogeneous(lyapunov, centre):
         return None
@@ -108,7 +108,7 @@ def _closed(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual:
 
 def _linear_part_contracts(loop: Loop, lyapunov: ExactNetwork, residual: Dyadic) -> bool:
     """On an affine piece V(Jz) <= (ρ + V(−residual)/min V on the shell)·V(z): a contraction, so one fixed point."""
-    back = value_at(lyapunov, Dyadic.of(loop.equilibrium) - residual).fraction()
+    back = value_at(lyapunov, loop.centre - residual).fraction()
     reach = Fraction(loop.hole_radius) if loop.hole_norm == "inf" else Fraction(loop.hole_radius) / loop.n
     return Fraction(loop.rho) + back / (Fraction(loop.positivity) * reach) < 1
 

@@ -16,7 +16,7 @@ def homogeneity_defect(loop: Loop, condition: str) -> Fraction:
     of_lyapunov = _propagated(loop.lyapunov, at_rest, loop, target=None)
     if condition == "positivity":
         return of_lyapunov.fraction()
-    moved = _propagated(loop.closed_loop, at_rest, loop, target=Dyadic.of(loop.equilibrium))
+    moved = _propagated(loop.closed_loop, at_rest, loop, target=loop.centre)
     return _propagated(loop.lyapunov, moved, loop, target=None).fraction() + Fraction(loop.rho) * of_lyapunov.fraction()
 
 
@@ -33,7 +33,7 @@ def _own_residual(layer: Layer, loop: Loop, *, first: bool, target: Dyadic | Non
     """What the layer itself adds: its value at the equilibrium, which the homogeneous part lacks."""
     value, error = Dyadic.of(layer.bias), Dyadic.of(layer.bias_error)
     if first:
-        centre = Dyadic.of(loop.equilibrium)
+        centre = loop.centre
         value = value + Dyadic.of(layer.weight) @ centre
         error = error + Dyadic.of(layer.weight_error) @ abs(centre)
     if target is not None:

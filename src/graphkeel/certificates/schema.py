@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from graphkeel.certificates.dyadic import Floats
+from graphkeel.certificates.dyadic import Cut, Dyadic, Floats
 from graphkeel.certificates.encoding import decode_array, encode_array
 from graphkeel.errors import CertificateError
 
@@ -34,6 +35,12 @@ class Layer:
     bias: Floats
     weight_error: Floats
     bias_error: Floats
+
+    @cached_property
+    def exactly(self) -> tuple[Dyadic, Dyadic, Dyadic, Dyadic]:
+        """Weight, bias and their errors in exact numbers."""
+        weight, bias = Dyadic.of(self.weight), Dyadic.of(self.bias)
+        return weight, bias, Dyadic.of(self.weight_error), Dyadic.of(self.bias_error)
 
     @property
     def exact(self) -> bool:
@@ -67,6 +74,11 @@ class Factor:
 
     weight: Floats | None
     bias: Floats | None
+
+    @cached_property
+    def cut(self) -> Cut | None:
+        """The weight, ready for exact products over its columns; the head's is used by every class."""
+        return None if self.weight is None else Cut.of(self.weight)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -105,6 +117,11 @@ class Loop:
     @property
     def n(self) -> int:
         return int(self.lower.shape[0])
+
+    @cached_property
+    def centre(self) -> Dyadic:
+        """The equilibrium in exact numbers."""
+        return Dyadic.of(self.equilibrium)
 
     def to_json(self) -> dict[str, Any]:
         return {
