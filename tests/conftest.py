@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphkeel.data import GraphTask
-from tally import TALLY
+from tally import lines
 
 torch.set_num_threads(1)  # many small tensors: threads only cost
 
@@ -52,7 +52,7 @@ def make_task() -> Callable[..., GraphTask]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How often commands were killed and readers fuzzed in this session."""
-    if TALLY.total():
+    if told := lines():
         terminalreporter.section("kills and fuzz executions")
-        for what, count in sorted(TALLY.items()):
-            terminalreporter.write_line(f"{what}: {count}")
+        for line in told:
+            terminalreporter.write_line(line)

@@ -1,7 +1,16 @@
-"""How many kills and fuzz executions a test session made; printed in its summary."""
+"""How many kills and fuzz executions a test session made, by command and by fuzzer; printed in its summary."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-TALLY: Counter[str] = Counter()
+TALLY: Counter[tuple[str, str]] = Counter()
+
+
+def lines() -> list[str]:
+    """One line a kind: "kills: 62 (certify 15, feedback 17, run 15, table 15)"."""
+    found = []
+    for kind in sorted({kind for kind, _ in TALLY}):
+        parts = {part: count for (of, part), count in sorted(TALLY.items()) if of == kind}
+        found.append(f"{kind}: {sum(parts.values())} ({', '.join(f'{part} {count}' for part, count in parts.items())})")
+    return found

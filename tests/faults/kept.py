@@ -12,6 +12,8 @@ from safetensors.torch import load_file
 
 import graphkeel
 from graphkeel.certificate import check_certificate
+from graphkeel.errors import ConfigError
+from graphkeel.experiments.cells import CellStore
 from graphkeel.experiments.store import read_json
 from graphkeel.tensor_files import tensors_sha256
 
@@ -78,6 +80,14 @@ class Table:
         table = json.loads((out / "table-1.json").read_text())
         rows = [{key: value for key, value in row.items() if key not in clocked} for row in table["rows"]]
         return rows, sorted(self.finished(out)), sorted(path.name for path in out.glob("table-1.*"))
+
+
+def cells_in(out: Path) -> int:
+    """How many cells a table has by now; -1 before there is a store."""
+    try:
+        return len(CellStore(out / "cells.sqlite")) if (out / "cells.sqlite").exists() else -1
+    except ConfigError:  # looked at in the moment of its making
+        return -1
 
 
 class Certify:

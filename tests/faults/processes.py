@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,8 @@ class WarmCommands:
         timer.cancel()
         said = {name: Path(path).read_text(errors="replace") for name, path in streams.items()}
         ended = Ended(code, time.monotonic() - started, said["stdout"], said["stderr"])
-        TALLY["kills"] += ended.killed
+        if ended.killed:
+            TALLY["kills", arguments[0]] += 1
         return ended
 
     def _ask(self, request: dict[str, Any]) -> str:
@@ -123,6 +125,24 @@ def cold(*arguments: str, environment: dict[str, str] | None = None, **options: 
         env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})},
         **options,
     )
+
+
+def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 300) -> None:
+    """Until it has happened, or the process has ended."""
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def catches(process: subprocess.Popen[str], number: int) -> bool:
+    """Whether a process has come so far as to handle a signal itself; without /proc, some time is given to it."""
+    status = Path(f"/proc/{process.pid}/status")
+    if not status.exists():
+        time.sleep(2)
+        return True
+    (mask,) = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt:")]
+    return bool(int(mask, 16) >> (number - 1) & 1)
 
 
 def _listen_to_ctrl_c() -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import graphkeel
-from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole
-from faults.processes import Ended, WarmCommands, cold
+from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_whole
+from faults.processes import Ended, WarmCommands, catches, cold, wait_for
 from graphkeel.cli.certify_store import load_state, save_state
 from graphkeel.cli.main import main
 from graphkeel.data import make_sbm
@@ -234,14 +234,19 @@ def test_a_signal_ends_a_command_with_one_line_and_it_continues(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("seconds", [1.0, 6.0, 15.0])
-def test_a_signal_to_a_table_and_its_workers(number: int, code: int, seconds: float, tmp_path: Path) -> None:
-    """As a terminal sends Ctrl-C: to the command and to its worker processes at once."""
+@pytest.mark.parametrize(("cells", "seconds"), [(-1, 0.5), (0, 1.5), (2, 0.1)])
+def test_a_signal_to_a_table_and_its_workers(
+    number: int, code: int, cells: int, seconds: float, tmp_path: Path
+) -> None:
+    """As a terminal sends Ctrl-C, to the command and its workers at once: at its start, at theirs, and at work."""
     import os
     import time
 
     arguments = [*Table(rows="sgc,t3a,lp", seeds=5).arguments[:-3], "--jobs", "2", "--out", str(tmp_path)]
     process = cold(*arguments)
+    # SIGTERM, as Python itself handles SIGINT from its beginning.
+    wait_for(lambda: catches(process, signal.SIGTERM), process)
+    wait_for(lambda: cells_in(tmp_path) >= cells, process)
     time.sleep(seconds)
     os.killpg(process.pid, number)
     out, error = process.communicate(timeout=60)

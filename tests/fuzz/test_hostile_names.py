@@ -74,7 +74,7 @@ def test_any_name_stays_a_name_in_a_page(tmp_path: Path) -> None:
     @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(letters)
     def run(name: str) -> None:
-        TALLY["fuzz executions, hypothesis"] += 1
+        TALLY["fuzz executions", "hypothesis"] += 1
         check_page(name, tmp_path)
 
     run()

@@ -46,7 +46,7 @@ def fuzz(strategy: st.SearchStrategy[Any], check: Callable[[Any], None], count: 
     )
     @given(strategy)
     def run(example: Any) -> None:
-        TALLY["fuzz executions, hypothesis"] += 1
+        TALLY["fuzz executions", "hypothesis"] += 1
         check(example)
 
     run()
