@@ -16,9 +16,17 @@ from graphkeel.certificates.encoding import canonical
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-@given(st.lists(numbers, min_size=1, max_size=6))
-def test_floats_are_taken_exactly(values: list[float]) -> None:
-    assert Dyadic.of(values).fractions() == [Fraction(v) for v in values]
+@given(st.lists(numbers, min_size=1, max_size=6), st.sampled_from([1, 30]))  # few numbers go another way than many
+def test_floats_are_taken_exactly(values: list[float], times: int) -> None:
+    assert Dyadic.of(values * times).fractions() == [Fraction(v) for v in values] * times
+
+
+@given(st.integers(0, 10**6), st.integers(0, 70))
+def test_many_floats_of_any_spread_are_taken_exactly(seed: int, spread: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.ldexp(rng.normal(size=40).astype(np.float32), rng.integers(-spread, spread + 1, size=40))
+    values[rng.integers(0, 40, size=3)] = 0.0
+    assert Dyadic.of(values).fractions() == [Fraction(float(v)) for v in values]
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=6))
@@ -48,6 +56,20 @@ def test_limb_products_are_exact(seed: int, inner: int, spread: int) -> None:
     slow = Dyadic.of(a) @ Dyadic.of(b)
     assert product(a, b).fractions() == slow.fractions()
     assert product(a, b[:, 0]).fractions() == slow[:, 0].fractions()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 2), (2, 0, 2), (2, 3, 0)])
+def test_products_over_nothing(shape: tuple[int, int, int]) -> None:
+    rows, inner, columns = shape
+    exact = product(np.ones((rows, inner)), np.ones((inner, columns)))
+    assert exact.shape == (rows, columns) and not any(exact.fractions())
+
+
+@pytest.mark.parametrize("scale", [1e308, 1e150, 1e-150, 5e-324])
+def test_products_at_the_ends_of_the_float_range(scale: float) -> None:
+    a, b = np.array([[scale, 1.0, -scale]]), np.array([[scale], [5e-324], [1e-300]])
+    expected = sum(Fraction(x) * Fraction(y) for x, y in zip(a[0].tolist(), b[:, 0].tolist(), strict=True))
+    assert product(a, b).fraction() == expected
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

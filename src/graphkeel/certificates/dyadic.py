@@ -7,6 +7,7 @@ so short that a float64 matrix product of two limbs cannot round.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -157,11 +158,11 @@ class Cut:
     def of(matrix: Floats) -> Cut:
         bits = (53 - (max(1, matrix.shape[1]) - 1).bit_length()) // 2  # columns · 2^(2·bits) <= 2^53
         exponent = _exponent(matrix, bits)
-        limbs = _limbs(matrix, exponent, bits)
-        if limbs is None:
+        try:
+            limbs = [limb * 2.0 ** (i * (bits + 1) - exponent) for i, limb in enumerate(_limbs(matrix, exponent, bits))]
+        except _TooWide:
             return Cut(matrix, None, exponent, bits)
-        scaled = [limb * 2.0 ** (i * (bits + 1) - exponent) for i, limb in enumerate(limbs)]
-        return Cut(matrix, np.concatenate(scaled), exponent, bits)
+        return Cut(matrix, np.concatenate(limbs), exponent, bits)
 
 
 def _exponent(matrix: Floats, bits: int) -> int:
@@ -169,55 +170,53 @@ def _exponent(matrix: Floats, bits: int) -> int:
     return int(np.frexp(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))[1]) - bits
 
 
-def _limbs(matrix: Floats, exponent: int, bits: int) -> list[Floats] | None:
-    """The limbs, each with its power of two; None where numbers are too far apart, too large or too small."""
-    rest, limbs = matrix.copy(), list[Floats]()
-    while not limbs or rest.any():
-        position = exponent - len(limbs) * (bits + 1)
+class _TooWide(ArithmeticError):
+    """Numbers are too far apart, too large or too small for limbs, or there are none."""
+
+
+def _limbs(matrix: Floats, exponent: int, bits: int) -> Iterator[Floats]:
+    """The limbs, each with its power of two, and each in the same place: to be used before the next is asked for."""
+    rest, limb, count = matrix.copy(), np.empty_like(matrix), 0
+    while not count or rest.any():
+        position = exponent - count * (bits + 1)
         # Between these powers of two neither a limb nor a product of two can overflow or lose bits at the low end.
-        if len(limbs) == _MAX_LIMBS or exponent > 400 or position < -500:
-            return None
-        limbs.append(_rounded(rest, position))
-        rest -= limbs[-1]  # exact: what is left are the number's own low bits, at most 2^(position − 1) in size
-    return limbs
-
-
-def _rounded(values: Floats, position: int) -> Floats:
-    """The nearest multiples of 2^position: at 1.5·2^(52 + position) that is how far apart floats are."""
-    shift = 1.5 * 2.0 ** (52 + position)
-    rounded = values + shift
-    rounded -= shift
-    return rounded
+        if count == _MAX_LIMBS or exponent > 400 or position < -500:
+            raise _TooWide
+        # The nearest multiples of 2^position: that is how far apart floats are at 1.5·2^(52 + position).
+        shift = 1.5 * 2.0 ** (52 + position)
+        np.add(rest, shift, out=limb)
+        limb -= shift
+        rest -= limb  # exact: what is left are the number's own low bits, at most 2^(position − 1) in size
+        yield limb
+        count += 1
 
 
 def product(left: Floats | Cut, right: Floats) -> Dyadic:
     """left @ right of float64 arrays, exactly; fast also for a long inner dimension."""
     matrix = right if right.ndim == 2 else right[:, None]
     cut = left if isinstance(left, Cut) else Cut.of(np.atleast_2d(left))
-    exact = _limb_product(cut, matrix)
-    if exact is None:
+    try:
+        exact = _limb_product(cut, matrix)
+    except _TooWide:
         exact = Dyadic.of(cut.whole) @ Dyadic.of(matrix)
     return exact if right.ndim == 2 else exact[:, 0]
 
 
-def _limb_product(left: Cut, right: Floats) -> Dyadic | None:
-    exponent = _exponent(right, left.bits)
+def _limb_product(left: Cut, right: Floats) -> Dyadic:
+    exponent, step = _exponent(right, left.bits), left.bits + 1
     levels = _levels(left, right, exponent)
-    if levels is None:
-        return None
     total: Any = 0
     for level in levels:  # Horner's scheme from the most to the least significant one
-        total = (total << (left.bits + 1)) + level.astype(object)
-    return Dyadic(_objects(total), left.exponent + exponent - (len(levels) - 1) * (left.bits + 1))
+        total = (total << step) + level.astype(object)
+    return Dyadic(_objects(total), left.exponent + exponent - (len(levels) - 1) * step)
 
 
-def _levels(left: Cut, right: Floats, exponent: int) -> list[Integers] | None:
+def _levels(left: Cut, right: Floats, exponent: int) -> list[Integers]:
     """Σ_i L_i @ R_(k − i) for every k."""
-    limbs = _limbs(right, exponent, left.bits)
-    if left.limbs is None or limbs is None:
-        return None
     shape, levels = (-1, left.whole.shape[0], right.shape[1]), list[Integers]()
-    for j, limb in enumerate(limbs):
+    if left.limbs is None or 0 in shape:
+        raise _TooWide
+    for j, limb in enumerate(_limbs(right, exponent, left.bits)):
         parts = (left.limbs @ limb) * 2.0 ** (j * (left.bits + 1) - exponent)
         for i, part in enumerate(parts.astype(np.int64).reshape(shape)):
             if i + j == len(levels):
