@@ -96,24 +96,35 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
     """Validation and test beside a training set: the public ones where they exist, else 30 a class and the rest."""
     if graph.public_split is not None:
         _, val, test = graph.public_split
-        return Split(train, np.setdiff1d(val, train), np.setdiff1d(test, train))
-    rest = np.setdiff1d(np.flatnonzero(graph.y >= 0), train)
+        return Split(train, _without(val, train), _without(test, train))
+    rest = _without(np.flatnonzero(graph.y >= 0), train)
     val = _per_class(graph.y, rest, VAL_PER_CLASS, np.random.default_rng([seed, 1]))
-    return Split(train, val, np.setdiff1d(rest, val))
+    return Split(train, val, _without(rest, val))
 
 
 def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
-        candidates = np.setdiff1d(candidates, graph.public_split[2])  # the public test nodes stay test nodes
+        candidates = _without(candidates, graph.public_split[2])  # the public test nodes stay test nodes
     train = _per_class(graph.y, candidates, TRAIN_PER_CLASS, np.random.default_rng([seed, 0]))
     return _complete(graph, train, seed)
+
+
+def _without(nodes: Ids, taken: Ids) -> Ids:
+    """The nodes that are not taken, each once and in rising order; by marking them, which takes no sort."""
+    if not len(nodes):
+        return nodes
+    kept = np.zeros(max(int(nodes.max()), int(taken.max(initial=0))) + 1, dtype=bool)
+    kept[nodes] = True
+    kept[taken] = False
+    return np.flatnonzero(kept)
 
 
 def _per_class(y: Ids, candidates: Ids, count: int, rng: np.random.Generator) -> Ids:
     """`count` random candidates of each class; at most half of a class that has fewer than twice as many."""
     drawn = []
-    for c in np.unique(y[candidates]):
-        members = candidates[y[candidates] == c]
+    classes = y[candidates]
+    for c in np.flatnonzero(np.bincount(classes)):
+        members = candidates[classes == c]
         drawn.append(rng.choice(members, min(count, max(1, len(members) // 2)), replace=False))
     return np.sort(np.concatenate(drawn))

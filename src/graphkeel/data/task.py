@@ -160,6 +160,8 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
 def _check_features(x: Tensor) -> None:
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
+    if all(bool(torch.isfinite(extreme)) for rows in x.split(_ROWS) for extreme in rows.aminmax()):
+        return  # both extremes are NaN where any value is
     bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
     if bad.any():
         raise DataError(

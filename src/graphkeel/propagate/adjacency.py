@@ -1,6 +1,6 @@
 """The graph as a sparse matrix that spreads: edges both ways and once each, a loop at every node, normalised.
 
-Everything here takes time and memory linear in the edges: edges are counted into their rows, never sorted as a whole.
+Everything here takes time and memory linear in the edges: they are counted into their rows, never compared in a sort.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from graphkeel.errors import ConfigError, DataError
+from graphkeel.propagate.counting_sort import by_row, by_row_and_column
 
 NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
@@ -27,13 +28,9 @@ def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
-    degrees = np.diff(starts)
-    root = np.sqrt(degrees.astype(np.float32)) if norm == "sym" else degrees.astype(np.float32)
-    scale = (1.0 / root).astype(np.float32)
-    values = np.repeat(scale, degrees)
-    if norm == "sym":
-        _scale_columns(values, columns, scale)
-    return _matrix(starts, columns, values, n_nodes)
+    degrees = np.diff(starts).astype(np.float32)
+    scale = (1.0 / (np.sqrt(degrees) if norm == "sym" else degrees)).astype(np.float32)
+    return _matrix(starts, columns, _products(starts, columns, scale, norm == "sym"), n_nodes)
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -42,95 +39,81 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
     """
     source, target = _checked(edge_index, n_nodes)
-    degrees = np.ones(n_nodes, dtype=np.int64)
-    degrees += np.bincount(target, minlength=n_nodes)
-    loops = source == target
-    if loops.any():
-        degrees -= np.bincount(target[loops], minlength=n_nodes)
-    starts = np.concatenate([[0], np.cumsum(degrees)])
-    columns = np.empty(starts[-1], dtype=np.int32)
-    _place_arriving(source, target, starts[:-1].copy(), columns)
-    scale = (1.0 / np.sqrt(degrees.astype(np.float32))).astype(np.float32)
-    values = np.repeat(scale, degrees)
-    _scale_columns(values, columns, scale)
-    return _matrix(starts, columns, values, n_nodes, canonical=False)
+    starts, columns = by_row(target, source, n_nodes, loops_first=True)
+    scale = (1.0 / np.sqrt(np.diff(starts).astype(np.float32))).astype(np.float32)
+    return _matrix(starts, columns, _products(starts, columns, scale, True), n_nodes, canonical=False)
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
     """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out."""
-    starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
-    rows = np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(starts))
-    bare = columns[rows != columns]
-    del rows, columns
-    starts -= np.arange(n_nodes + 1)  # every row had one loop
-    return _matrix(starts, bare, np.ones(len(bare), dtype=np.int8), n_nodes)
+    starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes, loops=False)
+    return _matrix(starts, columns, np.ones(len(columns), dtype=np.int8), n_nodes)
 
 
-def pattern(edge_index: Ids, n_nodes: int) -> tuple[Ids, NDArray[np.int32]]:
-    """Row starts and sorted columns of A + I, each neighbour once."""
+def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, NDArray[np.int32]]:
+    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once."""
     source, target = edge_index
-    counts = np.ones(n_nodes, dtype=np.int64)  # the loops
-    counts += np.bincount(source, minlength=n_nodes)
-    counts += np.bincount(target, minlength=n_nodes)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    columns = np.empty(starts[-1], dtype=np.int32)
-    _place(source, target, starts[:-1].copy(), columns)
-    kept = _sort_rows(starts, columns)
-    return np.concatenate([[0], np.cumsum(kept)]), columns[: kept.sum()].copy()
+    leaving = by_row_and_column(source, target, n_nodes)
+    # sources in rising order for each target, as they are met in that order
+    arriving = by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
+    starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    # room for the case that no edge is given both ways; pages that stay untouched take no memory
+    columns = np.empty(2 * len(source) + loops * n_nodes, dtype=np.int32)
+    _merge_rows(*leaving, *arriving, loops, starts, columns)
+    return starts, columns[: starts[-1]]
+
+
+def _transposed(starts: Ids, columns: NDArray[Any], n_nodes: int) -> tuple[Ids, NDArray[np.int32]]:
+    return by_row(columns, np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(starts)), n_nodes)
 
 
 @njit(cache=True, nogil=True)
-def _place(source: Ids, target: Ids, cursor: Ids, columns: NDArray[np.int32]) -> None:  # pragma: no cover - compiled
-    """Counting sort: every edge goes to the next free place of its two rows, after the row's own loop."""
-    for i in range(len(cursor)):
-        columns[cursor[i]] = i
-        cursor[i] += 1
-    for e in range(len(source)):
-        i, j = source[e], target[e]
-        columns[cursor[i]] = j
-        cursor[i] += 1
-        columns[cursor[j]] = i
-        cursor[j] += 1
-
-
-@njit(cache=True, nogil=True)
-def _place_arriving(
-    source: Ids, target: Ids, cursor: Ids, columns: NDArray[np.int32]
+def _merge_rows(
+    starts_a: Ids,
+    columns_a: NDArray[Any],
+    starts_b: Ids,
+    columns_b: NDArray[Any],
+    loops: bool,
+    starts: Ids,
+    columns: NDArray[np.int32],
 ) -> None:  # pragma: no cover - compiled
-    """The same for the edges that arrive at a row, its own loop first."""
-    for i in range(len(cursor)):
-        columns[cursor[i]] = i
-        cursor[i] += 1
-    for e in range(len(source)):
-        if source[e] != target[e]:
-            columns[cursor[target[e]]] = source[e]
-            cursor[target[e]] += 1
-
-
-@njit(cache=True, nogil=True)
-def _sort_rows(starts: Ids, columns: NDArray[np.int32]) -> Ids:  # pragma: no cover - compiled
-    """Sort each row, drop repeats and move the rows together, in place; returns the rows' lengths."""
-    n = len(starts) - 1
-    kept = np.zeros(n, dtype=np.int64)
+    """The union of two rows of rising columns, row by row, with or without the row's own number."""
     end = 0
-    for i in range(n):
-        row = np.sort(columns[starts[i] : starts[i + 1]])
-        last = -1
-        for j in row:
-            if j != last:
-                columns[end] = j
+    for i in range(len(starts) - 1):
+        a, last_a, b, last_b = starts_a[i], starts_a[i + 1], starts_b[i], starts_b[i + 1]
+        own, last = loops, np.int64(-1)
+        while a < last_a or b < last_b:
+            if b == last_b or (a < last_a and columns_a[a] <= columns_b[b]):
+                j = np.int64(columns_a[a])
+                a += 1
+            else:
+                j = np.int64(columns_b[b])
+                b += 1
+            if j in (last, i):
+                continue
+            if own and j > i:
+                columns[end] = i
                 end += 1
-                kept[i] += 1
-                last = j
-    return kept
+                own = False
+            columns[end] = j
+            last = j
+            end += 1
+        if own:
+            columns[end] = i
+            end += 1
+        starts[i + 1] = end
 
 
 @njit(cache=True, nogil=True)
-def _scale_columns(
-    values: NDArray[np.float32], columns: NDArray[np.int32], scale: NDArray[np.float32]
-) -> None:  # pragma: no cover - compiled
-    for p in range(len(values)):
-        values[p] *= scale[columns[p]]
+def _products(
+    starts: Ids, columns: NDArray[np.int32], scale: NDArray[np.float32], both: bool
+) -> NDArray[np.float32]:  # pragma: no cover - compiled
+    """For each entry its row's scale, times its column's."""
+    values = np.empty(starts[-1], dtype=np.float32)
+    for i in range(len(starts) - 1):
+        for p in range(starts[i], starts[i + 1]):
+            values[p] = scale[i] * scale[columns[p]] if both else scale[i]
+    return values
 
 
 def _matrix(

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphkeel.propagate.products import empty, prepared, rows_times
+
 Array = NDArray[np.float32]
 
 WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a block is given
@@ -27,10 +29,11 @@ _PIECES = 8  # row blocks per core, so that no core waits long for the other
 
 def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
     """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns, however it is cut."""
-    result = np.empty((matrix.shape[0], values.shape[1]), dtype=np.float32) if out is None else out
+    result = empty(matrix.shape[0], values.shape[1]) if out is None else out
+    dense = prepared(values)
 
     def piece(rows: slice) -> None:
-        result[rows] = _rows_of(matrix, rows) @ values
+        rows_times(matrix.indptr[rows.start : rows.stop + 1], matrix.indices, matrix.data, dense, result[rows])
 
     cores = os.cpu_count() or 1
     blocks = list(_even_blocks(matrix.indptr, cores * _PIECES))
@@ -59,17 +62,31 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
 
 def rows_after(matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]) -> Array:
     """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones look at."""
-    needed = [nodes]
-    for _ in range(hops - 1):
-        needed.append(np.unique(matrix[needed[-1]].indices))
     if not hops:
         return np.asarray(values[nodes])
+    needed = [nodes]
+    for _ in range(hops - 1):
+        needed.append(_looked_at(matrix, needed[-1]))
     current = values
     for rows in reversed(needed[1:]):
-        following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)  # pages of rows unused cost nothing
-        following[rows] = multiply(matrix[rows], current)
-        current = following
+        current = _at_least(rows, matrix, current)
     return multiply(matrix[nodes], current)
+
+
+def _looked_at(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The columns of some rows, each once; marked, not sorted."""
+    marked = np.zeros(matrix.shape[1], dtype=bool)
+    marked[matrix[rows].indices] = True
+    return np.flatnonzero(marked)
+
+
+def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array) -> Array:
+    """matrix @ values in an array of full height that is right at these rows."""
+    if 2 * len(rows) > matrix.shape[0]:  # picking them out would cost more than all the others
+        return multiply(matrix, values)
+    following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)  # pages of rows unused cost nothing
+    following[rows] = multiply(matrix[rows], values)
+    return following
 
 
 def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None) -> None:
@@ -82,7 +99,7 @@ def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport:
 
 def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages handed back."""
-    values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
+    values = empty(x.shape[0], columns.stop - columns.start)
     for rows in _row_blocks(x.shape[0]):
         values[rows] = x[rows, columns]
         _release(x)
@@ -116,12 +133,3 @@ def _even_blocks(starts: NDArray[np.int64], count: int) -> Iterator[slice]:
     bounds = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]]))
     for first, last in itertools.pairwise(bounds.tolist()):
         yield slice(first, last)
-
-
-def _rows_of(matrix: sparse.csr_matrix, rows: slice) -> sparse.csr_matrix:
-    """Rows as views of the matrix's arrays (slicing it would copy them)."""
-    first, last = matrix.indptr[rows.start], matrix.indptr[rows.stop]
-    part = sparse.csr_matrix((rows.stop - rows.start, matrix.shape[1]), dtype=np.float32)
-    part.indptr = matrix.indptr[rows.start : rows.stop + 1] - first
-    part.indices, part.data = matrix.indices[first:last], matrix.data[first:last]
-    return part

@@ -1,0 +1,110 @@
+"""Rows of a sparse matrix times a dense one, for operands that do not fit into the cache.
+
+Each entry needs a row from anywhere in the dense matrix. The processor overlaps few such waits by itself, so rows are
+asked for a good while before their turn. They begin on cache lines and, where they are narrow, never lie across two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+NARROW = 8  # columns; fewer are filled up
+_LINE = 64  # bytes
+_SEVERAL_LINES = 64  # columns, beyond which a row that begins inside a line costs little more
+_AHEAD = 48  # entries from asking for a row to using it
+
+
+def prepared(values: Array) -> Array:
+    """The dense operand as `rows_times` wants it: rows together, narrow ones padded and aligned."""
+    n_rows, width = values.shape
+    if width > NARROW:
+        together = np.ascontiguousarray(values, dtype=np.float32)
+        return together if width > _SEVERAL_LINES or together.ctypes.data % _LINE == 0 else _moved(together)
+    padded = empty(n_rows, NARROW)
+    padded[:, :width] = values
+    padded[:, width:] = 0.0
+    return padded
+
+
+def _moved(values: Array) -> Array:
+    aligned = empty(*values.shape)
+    aligned[:] = values
+    return aligned
+
+
+def empty(n_rows: int, width: int) -> Array:
+    """An array that begins on a cache line."""
+    room = np.empty(n_rows * width + _LINE // 4, dtype=np.float32)
+    first = -room.ctypes.data % _LINE // 4
+    return room[first : first + n_rows * width].reshape(n_rows, width)
+
+
+def rows_times(starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array) -> None:
+    """out = rows @ dense, each row summed in the order of its columns; `dense` comes from `prepared`."""
+    (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
+
+
+@intrinsic
+def _prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover - compiled
+    """Ask for the cache line of array.flat[position]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
+        builder.call(ask, [address, *(ir.Constant(flag, value) for value in (0, 3, 1))])  # to read; keep; data
+        return cgutils.get_null_value(context.get_value_type(types.none))
+
+    return types.none(array, types.intp), generate
+
+
+@njit(cache=True, nogil=True)
+def _wide(
+    starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
+) -> None:  # pragma: no cover - compiled
+    width, n_entries = dense.shape[1], len(columns)
+    for i in range(len(starts) - 1):
+        for c in range(width):
+            out[i, c] = 0.0
+        for p in range(starts[i], starts[i + 1]):
+            if p + _AHEAD < n_entries:
+                _prefetch(dense, columns[p + _AHEAD] * width)  # type: ignore[call-arg]
+            j, weight = columns[p], weights[p]
+            for c in range(width):
+                out[i, c] += weight * dense[j, c]
+
+
+@njit(cache=True, nogil=True)
+def _narrow(
+    starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
+) -> None:  # pragma: no cover - compiled
+    n_entries, zero = len(columns), np.float32(0.0)
+    sums = np.empty(NARROW, dtype=np.float32)
+    for i in range(len(starts) - 1):
+        a = b = c = d = e = f = g = h = zero  # in registers, as an array would not be
+        for p in range(starts[i], starts[i + 1]):
+            if p + _AHEAD < n_entries:
+                _prefetch(dense, columns[p + _AHEAD] * NARROW)  # type: ignore[call-arg]
+            row, weight = dense[columns[p]], weights[p]
+            a += weight * row[0]
+            b += weight * row[1]
+            c += weight * row[2]
+            d += weight * row[3]
+            e += weight * row[4]
+            f += weight * row[5]
+            g += weight * row[6]
+            h += weight * row[7]
+        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = a, b, c, d, e, f, g, h
+        for k in range(out.shape[1]):
+            out[i, k] = sums[k]
