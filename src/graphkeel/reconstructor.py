@@ -15,6 +15,7 @@ from graphkeel.data import GraphTask
 from graphkeel.errors import ConfigError, DataError, ModelError
 from graphkeel.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.memory_limit import require
+from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.candidates import GRIDS
 from graphkeel.reconstruct.chooser import Chooser
@@ -101,11 +102,14 @@ class Reconstructor:
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
         scores = frozen(data.x, data.edge_index, **model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
+        share_convolution(data.edge_index, task.edge_index)
         _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
         self._scene = Scene(
             frozen, task.x, task.edge_index, model_kwargs=model_kwargs, controller=classical, seed=self.seed
         )
+        if data.x.dtype == task.x.dtype:
+            self._scene.logits = frozen._as_logits(scores)  # asked already
         self._chooser = Chooser(self._scene, self.method, self.significance, task.train_mask, self.seed)
         self._start = tuple(known_labels(task, mask.nonzero().flatten()) for mask in (task.train_mask, task.val_mask))
         self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphkeel.data import make_sbm, make_task
 from graphkeel.frozen import FrozenModel
-from graphkeel.models import GCN, train_model
+from graphkeel.models import GCN, networks, sparse_hops, train_model
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.labels import Labels, known_labels
@@ -139,3 +139,13 @@ def test_without_validation_known_labels_judge_by_cross_fitting(task, model, eve
     data.val_mask[:] = False
     rec = Reconstructor(model).fit(data)
     assert "cross-fitted" in rec.guard_.source and len(rec.guard_.scores) == 1 + len(LOCAL)
+
+
+def test_a_fit_asks_the_model_once_and_makes_one_matrix(task, model, everything_is_large, monkeypatch):
+    made = []
+    make = sparse_hops.normalise_as_given
+    monkeypatch.setattr(sparse_hops, "normalise_as_given", lambda edges, n: made.append(n) or make(edges, n))
+    monkeypatch.setattr(networks, "MOST_MESSAGES", 0)
+    rec = Reconstructor(model).fit(task.to_data())
+    assert made.count(task.n_nodes) == 1  # the others are those of the head's single nodes
+    assert torch.equal(rec._scene.logits, FrozenModel(model)(task.x, task.edge_index))

@@ -25,6 +25,13 @@ def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
     return known[2]
 
 
+def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
+    """A copy of an edge list has the same matrix; if there is one, it is not made again."""
+    known = _matrices.get(edge_index)
+    if known is not None and known[0] == edge_index._version:
+        _matrices[copied] = (copied._version, *known[1:])
+
+
 def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
     """matrix @ values, with gradients into the values where they are asked for."""
     if values.requires_grad and torch.is_grad_enabled():

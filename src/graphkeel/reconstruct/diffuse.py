@@ -49,7 +49,7 @@ def diffuse(start: Tensor, propagator: Propagator, alpha: float, tolerance: floa
     goal = tolerance * float(start.norm()) * (1.0 - alpha)
     current, values = start, []
     for _ in range(_enough_steps(alpha, tolerance)):
-        following = alpha * propagator(current) + source
+        following = propagator(current).mul_(alpha).add_(source)  # in place: these are the largest arrays here
         values.append(float((following - current).norm()))
         if values[-1] <= goal:
             break

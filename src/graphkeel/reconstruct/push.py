@@ -29,37 +29,44 @@ def push(
     out: Floats,
     touched: NDArray[np.bool_],
 ) -> None:  # pragma: no cover - compiled
-    """out[v] += ppr(node)[v] · amounts[k] for every node with its row of amounts; marks the rows it touched."""
+    """out[v] += ppr(node)[v] · amounts[k] for every node with its row of amounts; marks the rows it touched.
+
+    Nodes are numbered in the order in which a label reaches them, so that all but one of the arrays in use stay as
+    small as its neighbourhood, and in the cache; the rest of their memory is never touched.
+    """
     n = len(starts) - 1
-    residual, kept, waiting = np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.bool_)
-    ring, dirty = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
-    is_dirty = np.zeros(n, dtype=np.bool_)
+    number = np.zeros(n, dtype=np.int32)  # of a node; 0: not reached
+    reached, ring = np.empty(n + 1, dtype=np.int32), np.empty(n, dtype=np.int32)
+    residual, kept, waiting = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1, dtype=np.bool_)
     for k in range(len(nodes)):
-        head, count, n_dirty = 0, 1, 1
-        ring[0] = dirty[0] = nodes[k]
-        residual[nodes[k]], waiting[nodes[k]], is_dirty[nodes[k]] = 1.0, True, True
+        head, count, last = 0, 1, 1
+        ring[0], reached[1], number[nodes[k]], residual[1] = 1, nodes[k], 1, 1.0
         while count > 0:
-            v = ring[head]
-            head = (head + 1) % n
+            a = ring[head]
+            head = head + 1 if head + 1 < n else 0
             count -= 1
-            mass = residual[v]
-            residual[v], waiting[v] = 0.0, False
-            kept[v] += teleport * mass
+            moving = (1.0 - teleport) * residual[a]
+            kept[a] += teleport * residual[a]
+            residual[a], waiting[a] = 0.0, False
+            v = reached[a]
             for p in range(starts[v], starts[v + 1]):
                 w = columns[p]
-                residual[w] += (1.0 - teleport) * weights[p] * mass
-                if not is_dirty[w]:
-                    is_dirty[w] = True
-                    dirty[n_dirty] = w
-                    n_dirty += 1
-                if residual[w] > epsilon and not waiting[w]:
-                    waiting[w] = True
-                    ring[(head + count) % n] = w
+                b = number[w]
+                if b == 0:
+                    last += 1
+                    reached[last] = w
+                    number[w] = b = last
+                residual[b] += moving * weights[p]
+                if residual[b] > epsilon and not waiting[b]:
+                    waiting[b] = True
+                    end = head + count
+                    ring[end if end < n else end - n] = b
                     count += 1
-        for d in range(n_dirty):  # mass comes to a node many times; its row is written once
-            v = dirty[d]
-            if kept[v] > 0.0:
+        for a in range(1, last + 1):  # mass comes to a node many times; its row is written once
+            v = reached[a]
+            number[v] = 0
+            if kept[a] > 0.0:
                 touched[v] = True
                 for c in range(amounts.shape[1]):
-                    out[v, c] += kept[v] * amounts[k, c]
-            residual[v], kept[v], is_dirty[v] = 0.0, 0.0, False
+                    out[v, c] += kept[a] * amounts[k, c]
+        residual[1 : last + 1], kept[1 : last + 1] = 0.0, 0.0
