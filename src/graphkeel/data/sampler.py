@@ -126,6 +126,8 @@ class ScalableBiasedSampler:
     def _top_up(self, order: Ids, chosen: dict[int, dict[int, None]], quotas: dict[int, int]) -> None:
         """Small or scattered classes may never fill up from neighbourhoods: complete them at random."""
         for c, quota in quotas.items():
+            if len(chosen[c]) >= quota:
+                continue  # looking for the class's nodes would be the longest part of the drawing
             for node in order[self.y[order] == c]:
                 if len(chosen[c]) >= quota:
                     break
