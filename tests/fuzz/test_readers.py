@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -116,8 +117,6 @@ def test_arrays_of_any_kind_are_read_or_refused(name: str, count: int) -> None:
 
 @both(10)
 def test_cells_with_columns_of_any_kind(count: int, tmp_path: Path) -> None:
-    import sqlite3
-
     sample = readers.cells_sample()
     anything = st.one_of(
         st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=10), st.binary(max_size=9)
@@ -142,6 +141,12 @@ def test_cells_with_columns_of_any_kind(count: int, tmp_path: Path) -> None:
 
     columns = st.sampled_from(["status", "seconds", "peak_mb", "result", "message", "row", "dataset"])
     fuzz(st.tuples(columns, anything) | st.tuples(st.just("result"), texts), check, count)
+
+
+def test_cells_in_a_schema_with_names_that_are_no_text() -> None:
+    """What SQLite then has to say cannot be decoded, either."""
+    damaged = readers.cells_sample().replace(b"by_subject", b"by_\xd4ubject").replace(b"CREATE INDEX", b"CREATE INDEK")
+    assert not READERS["cells"].survives(damaged)
 
 
 # ---- code in data

@@ -93,7 +93,7 @@ class CellStore:
                     yield connection
             finally:
                 connection.close()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter over names in a damaged schema
             raise ConfigError(
                 f"{self.path} cannot be used as a store of cells",
                 got=str(error),
