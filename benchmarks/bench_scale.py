@@ -2,12 +2,13 @@
 
     python benchmarks/bench_scale.py [--max-nodes 1e7] [--json FILE] [--fresh] [--skip-run]
 
-Edges are undirected pairs, ten a node; 100 features up to a million nodes, 16 beyond, mapped from disk. Each size has
-two fresh processes: one for the single steps, one for those of the facade (fit, feedback, certify), which finds the
-task and the model on disk and no other state in memory. For each step wall-clock seconds, processor seconds (of all
-threads: what the step costs when the machine is shared) and the peak of resident memory while it ran. A step below a
-tenth of a second is repeated, and counts with the median. The growth exponent is the slope of a least-squares line
-through log(processor seconds) over log(edges), over all sizes.
+Edges are undirected pairs, ten a node. Two series, 100 features up to a million nodes and 16 up to ten million nodes,
+so that no exponent compares graphs of different width; features are mapped from disk. Each size has two fresh
+processes: one for the single steps, one for those of the facade (fit, feedback, certify), which finds the task and the
+model on disk and no other state in memory. For each step wall-clock seconds, processor seconds (of all threads: what
+the step costs when the machine is shared) and the peak of resident memory while it ran. A step below a tenth of a
+second is repeated, and counts with the median. The growth exponent is the slope of a least-squares line through
+log(processor seconds) over log(edges), over all sizes of a series.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
-SIZES = (10**4, 10**5, 10**6, 10**7)
+WIDE, NARROW = 100, 16  # features
+SERIES = {WIDE: (10**4, 10**5, 10**6), NARROW: (10**4, 10**5, 10**6, 10**7)}
 PAIRS_PER_NODE = 10
-HOPS, FEEDBACK, WIDE, NARROW = 3, 100, 100, 16
+HOPS, FEEDBACK = 3, 100
 SHORT, REPEATS = 0.1, 9  # processor seconds below which a step is repeated, and how often it then runs in all
 MASKS, MODEL = ("train_mask", "val_mask", "test_mask"), "model.safetensors"
 DIFFICULTY: dict[str, Any] = {"homophily": 0.3, "signal": 0.3}
@@ -66,9 +68,8 @@ def _metered(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     return result, {**seconds, "peak_mb": peak_mb()}
 
 
-def single_steps(n_nodes: int, folder: Path) -> Row:
+def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
     """Generation to guard; leaves the graph, its split and the trained model in the folder."""
-    width = WIDE if n_nodes <= 10**6 else NARROW
     meter = Meter()
     meter.step("generation", lambda: _generate(n_nodes, width, folder))
     task = _graph_steps(meter, folder)
@@ -183,7 +184,7 @@ def _same_code_at_every_size() -> None:
     from graphkeel.reconstruct import chooser
 
     splits._EXACT_LIMIT = chooser.LARGE = 1000
-    networks.MOST_MESSAGES = 10**7
+    networks.MOST_MESSAGES = 10**6
 
 
 def _warm_up() -> None:
@@ -216,10 +217,10 @@ def _against_fresh(rec: Any, model: Any, data: Any, told: Any) -> Row:
 # ---- all sizes
 
 
-def child(n_nodes: int, fresh: bool) -> Row:
+def child(n_nodes: int, width: int, fresh: bool) -> Row:
     """One size: its two processes, one after the other, with a folder between them."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
-        alone = _process("--one", str(n_nodes), "--folder", folder)
+        alone = _process("--one", str(n_nodes), "--width", str(width), "--folder", folder)
         facade = _process("--facade", "--folder", folder, *(["--fresh"] if fresh else []))
     return {**alone, **facade, "steps": {**alone["steps"], **facade["steps"]}}
 
@@ -271,24 +272,25 @@ def report(found: Row) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    rows = total(found["sizes"])
-    head = [f"{row['nodes']:.0e} nodes, {row['pairs']:.1e} pairs, d={row['features']}" for row in rows]
-    table = Table("step: seconds | processor seconds | peak MB", *head, f"exponent, d={WIDE}", "exponent, all")
-    for step in dict.fromkeys(name for row in rows for name in row["steps"]):
-        cells = [row["steps"].get(step) for row in rows]
-        wide = [row for row in rows if row["features"] == WIDE]
-        slopes = ["" if slope is None else f"{slope:.2f}" for slope in (exponent(wide, step), exponent(rows, step))]
-        texts = [f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" if c else "" for c in cells]
-        table.add_row(step, *texts, *slopes)
-    console = Console(width=220)
-    console.print(table)
+    rows, console = total(found["sizes"]), Console(width=200)
+    for width in SERIES:
+        series = [row for row in rows if row["features"] == width]
+        head = [f"{row['nodes']:.0e} nodes, {row['pairs']:.1e} pairs" for row in series]
+        table = Table(f"{width} features: seconds | processor seconds | peak MB", *head, "exponent")
+        for step in dict.fromkeys(name for row in series for name in row["steps"]):
+            cells = [row["steps"].get(step) for row in series]
+            texts = [f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" if c else "" for c in cells]
+            slope = exponent(series, step)
+            table.add_row(step, *texts, "" if slope is None else f"{slope:.2f}")
+        console.print(table)
     for row in rows:
         if "refused" in row:
-            console.print(f"{row['nodes']:.0e} nodes: {row['refused']}")
+            console.print(f"{row['nodes']:.0e} nodes, {row['features']} features: {row['refused']}")
             continue
         fit, feedback = row["steps"]["full fit"], row["steps"][f"feedback, {FEEDBACK} labels"]
         ratios = ", ".join(f"{key} {fit[key] / feedback[key]:.0f}x" for key in ("seconds", "processor"))
-        console.print(f"{row['nodes']:.0e} nodes: feedback against a full fit: {ratios}; {row.get('difference', '')}")
+        name = f"{row['nodes']:.0e} nodes, {row['features']} features"
+        console.print(f"{name}: feedback against a full fit: {ratios}; {row.get('difference', '')}")
     console.print(found.get("run", ""))
 
 
@@ -300,20 +302,22 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="compare the features after feedback with a fresh fit")
     parser.add_argument("--skip-run", action="store_true")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--width", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--facade", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one or args.facade:
         _same_code_at_every_size()
         _warm_up()
-        print(json.dumps(single_steps(args.one, args.folder) if args.one else facade_steps(args.folder, args.fresh)))
+        alone = single_steps(args.one, args.width, args.folder) if args.one else None
+        print(json.dumps(alone or facade_steps(args.folder, args.fresh)))
         return
     found: Row = json.loads(args.json.read_text()) if args.json and args.json.is_file() else {"sizes": []}
-    done = {row["nodes"] for row in found["sizes"]}
-    for size in SIZES:
-        if size <= args.max_nodes and size not in done:
-            print(f"{size} nodes", file=sys.stderr)
-            found["sizes"].append(child(size, args.fresh))
+    done = {(row["nodes"], row["features"]) for row in found["sizes"]}
+    for size, width in sorted((size, width) for width, sizes in SERIES.items() for size in sizes):
+        if size <= args.max_nodes and (size, width) not in done:
+            print(f"{size} nodes, {width} features", file=sys.stderr)
+            found["sizes"].append(child(size, width, args.fresh))
             _keep(args.json, found)
     if not args.skip_run and "run" not in found:
         found["run"] = run_command(int(args.run_nodes))
