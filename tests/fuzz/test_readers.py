@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -110,6 +111,17 @@ def test_arrays_of_any_kind_are_read_or_refused(name: str, count: int) -> None:
         sample = {key: archive[key] for key in archive.files}
     changes = st.dictionaries(st.sampled_from(sorted(sample)), arrays(), min_size=1, max_size=3)
     fuzz(changes, lambda new: READERS[name].survives(readers.npz(**{**sample, **new})) and None, count)
+
+
+@pytest.mark.parametrize("split", ["public", "random", "biased"])
+def test_graphs_with_nothing_left_to_draw_from_are_read_or_refused(split: str, tmp_path: Path) -> None:
+    with np.load(io.BytesIO(readers.graph_sample())) as archive:
+        sample = {key: archive[key] for key in archive.files}
+    one_a_class = {"x": sample["x"][:3], "y": np.arange(3), "edge_index": np.array([[0, 1], [1, 2]])}
+    for content in ({**sample, "test_mask": np.ones(60, dtype=bool)}, {**sample, "y": np.full(60, -1)}, one_a_class):
+        graph = readers.load_graph.__wrapped__(str(readers.put(tmp_path, "graph.npz", readers.npz(**content))))
+        with contextlib.suppress(KeelError):
+            readers.make_task(graph, split=split)
 
 
 # ---- cells whose columns hold anything

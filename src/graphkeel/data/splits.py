@@ -45,6 +45,8 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
         raise ConfigError(f"the split must be one of {', '.join(KINDS)}", got=repr(kind))
     if kind == "public":
         return _public(graph)
+    if not (graph.y >= 0).any():
+        raise DataError(f"{graph.name} has no labelled node, so no training set can be drawn", fix="Label some in y.")
     if kind == "random":
         return _random(graph, seed)
     return _complete(graph, biased_training_set(graph, seed), seed)
@@ -106,6 +108,11 @@ def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
         candidates = _without(candidates, graph.public_split[2])  # the public test nodes stay test nodes
+    if not len(candidates):
+        raise DataError(
+            f"{graph.name} has no labelled node to train on beside those of its public test set",
+            fix="Leave some labelled nodes out of test_mask.",
+        )
     train = _per_class(graph.y, candidates, TRAIN_PER_CLASS, np.random.default_rng([seed, 0]))
     return _complete(graph, train, seed)
 
@@ -122,7 +129,7 @@ def _without(nodes: Ids, taken: Ids) -> Ids:
 
 def _per_class(y: Ids, candidates: Ids, count: int, rng: np.random.Generator) -> Ids:
     """`count` random candidates of each class; at most half of a class that has fewer than twice as many."""
-    drawn = []
+    drawn = [candidates[:0]]
     classes = y[candidates]
     for c in np.flatnonzero(np.bincount(classes)):
         members = candidates[classes == c]
