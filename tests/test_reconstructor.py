@@ -161,10 +161,45 @@ def test_saved_features_come_back_without_a_model(fitted, model, data, tmp_path)
     assert stored.get_params()["method"] == "auto"
     with pytest.raises(ModelError, match="no model to predict with"):
         stored.predict(data)
-    with pytest.raises(ConfigError, match="cannot take in new labels"):
+    with pytest.raises(ConfigError, match=r"attach\(data\)"):
         stored.feedback(torch.tensor([0]), torch.tensor([0]))
     assert torch.equal(gk.load(tmp_path / "run", model=model).predict(data), fitted.predict(data))
     assert {path.suffix for path in (tmp_path / "run").iterdir()} == {".safetensors", ".json"}
+
+
+def test_a_loaded_reconstructor_learns_on_once_it_has_its_graph(model, task, data, tmp_path):
+    """Saved in the middle of feedback, and continued elsewhere: nothing tells it from the one that stayed."""
+    nodes = task.val_mask.nonzero().flatten()
+    first, second = nodes[::3], nodes[1::3]
+    stayed = gk.Reconstructor(model).fit(data).feedback(first, task.y[first])
+    stayed.save(tmp_path)
+    back = gk.load(tmp_path, model=model).attach(data)
+    assert torch.equal(back.features_, stayed.features_)
+    for rec in (stayed, back):
+        rec.feedback(second, task.y[second])
+    assert torch.equal(back.features_, stayed.features_)
+    assert back.guard_ == stayed.guard_
+    assert torch.equal(back.reset().predict(data), stayed.reset().predict(data))
+
+
+def test_certified_anchors_survive_the_folder(model, data, tmp_path):
+    rec = gk.Reconstructor(model, method="replace").fit(data)
+    rec.certify(seconds=20.0)
+    rec.save(tmp_path)
+    back = gk.load(tmp_path, model=model).attach(data)
+    assert back.certificate_ == rec.certificate_
+    assert torch.equal(back.anchors_.features, rec.anchors_.features)
+    assert torch.equal(back.features_, rec.features_)
+
+
+def test_attach_needs_the_model_and_the_graph_of_fit(fitted, model, data, tmp_path):
+    fitted.save(tmp_path)
+    with pytest.raises(ModelError, match="no model to reconstruct for"):
+        gk.load(tmp_path).attach(data)
+    other = copy.copy(data)
+    other.x = data.x[:, :3]
+    with pytest.raises(DataError, match="made for a graph with x of shape"):
+        gk.load(tmp_path, model=model).attach(other)
 
 
 def test_damaged_folders_are_refused(fitted, tmp_path):

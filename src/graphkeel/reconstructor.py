@@ -98,6 +98,34 @@ class Reconstructor:
             y: unused, there for scikit-learn's contract.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
+        self._set_the_scene(data, model_kwargs)
+        self.certificate_: dict[str, Any] | None = None
+        if self.controller == "neural":
+            self.certify()
+        return self.reset()
+
+    def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
+        """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had never been away.
+
+        The labels it had taken in and anchors that were certified are kept; everything else is computed anew, as no
+        more than what `transform` needs is ever stored. `data` and `model_kwargs` are those of `fit`.
+        """
+        self._check_fitted()
+        self._check_same_graph(data)
+        known, certified = self.labels_, self.anchors_ if self.certificate_ is not None else None
+        expected = len(self.classes_)
+        self._set_the_scene(data, model_kwargs)
+        if len(self.classes_) != expected:
+            raise ModelError(
+                f"this reconstruction was made for a model with {expected} classes", got=len(self.classes_)
+            )
+        if certified is not None:
+            self._scene.adopt(certified)
+        judging = self._start[1]
+        return self._choose(known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten()))
+
+    def _set_the_scene(self, data: Data, model_kwargs: dict[str, Any]) -> None:
+        """Model, graph and labels, checked; what depends on labels comes after."""
         self._check_parameters()
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
         scores = frozen(data.x, data.edge_index, **model_kwargs)
@@ -113,10 +141,6 @@ class Reconstructor:
         self._chooser = Chooser(self._scene, self.method, self.significance, task.train_mask, self.seed)
         self._start = tuple(known_labels(task, mask.nonzero().flatten()) for mask in (task.train_mask, task.val_mask))
         self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
-        self.certificate_: dict[str, Any] | None = None
-        if self.controller == "neural":
-            self.certify()
-        return self.reset()
 
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
@@ -245,7 +269,9 @@ class Reconstructor:
 
     def _check_scene(self) -> None:
         if not hasattr(self, "_scene"):
-            raise ConfigError("a loaded reconstructor cannot take in new labels", fix="Call fit(data) again.")
+            raise ConfigError(
+                "a loaded reconstructor has no graph to choose features for", fix="Call attach(data) first."
+            )
 
     def _check_same_graph(self, data: Data) -> None:
         got, expected = tuple(data.x.shape), tuple(self.features_.shape)
@@ -262,7 +288,7 @@ class Reconstructor:
 
 
 def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
-    """A reconstructor from `save`: it transforms at once, and predicts if the model is handed over."""
+    """A reconstructor from `save`: it transforms at once; with the model it predicts and, after `attach`, learns on."""
     tensors, facts = load_folder(Path(folder))
     try:
         return _restored(model, tensors, facts)
