@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates import Candidate, Diffuse, Replace
@@ -80,7 +81,7 @@ class LocalBuilder:
         self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
         self._replaced = fixed.projected.clone()
         self._written: tuple[tuple[Candidate, ...], Tensor] | None = None  # the features handed out last, and of whom
-        self._stale: list[Tensor] = []  # nodes whose evidence has changed since
+        self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
         prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
         self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
         self.become(labels)
@@ -96,8 +97,9 @@ class LocalBuilder:
         touched = self._push(changed, before, after)
         self._replaced[changed] = self._row(changed, after)
         self.labels, self._known = labels, wanted
-        rows = torch.unique(torch.cat([touched, changed]))
-        self._stale.append(rows)
+        touched[changed.numpy()] = True
+        self._stale |= touched
+        rows = _marked(touched)
         for prototype, posterior in self._posteriors.items():
             posterior[rows] = self._posterior(prototype, rows)
 
@@ -106,20 +108,21 @@ class LocalBuilder:
         own = self.fixed.projected[nodes]
         return torch.where((classes == _UNKNOWN).unsqueeze(1), own, self.fixed.answers[classes])
 
-    def _push(self, nodes: Tensor, before: Tensor, after: Tensor) -> Tensor:
-        """Spread the difference; returns the nodes it reached."""
+    def _push(self, nodes: Tensor, before: Tensor, after: Tensor) -> NDArray[np.bool_]:
+        """Spread the difference; marks the nodes it reached."""
         c = self.labels.n_classes
         evidence = _one_hot(after, c) - _one_hot(before, c)
         amounts = torch.cat([evidence, self._row(nodes, after) - self._row(nodes, before)], dim=1)
         touched = self._pushed(nodes, amounts, self._spread)
-        near = self._spread[touched, :c].clamp_min(0.0) + _REST
-        self._log_near[touched] = (near / near.sum(dim=1, keepdim=True)).clamp_min(FLOOR).log().float()
+        rows = _marked(touched)
+        near = self._spread[rows, :c].clamp_min(0.0) + _REST
+        self._log_near[rows] = (near / near.sum(dim=1, keepdim=True)).clamp_min(FLOOR).log().float()
         return touched
 
-    def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> Tensor:
+    def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
         touched = np.zeros(out.shape[0], dtype=bool)
         push(*self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, EPSILON, out.numpy(), touched)
-        return torch.from_numpy(np.flatnonzero(touched))
+        return touched
 
     # ---- candidates
 
@@ -150,10 +153,10 @@ class LocalBuilder:
         """Of prototypes; while the choice stays the same, only the rows that labels have reached are rewritten."""
         if self._written is None or self._written[0] != members:
             self._written = members, self._mean_posterior(members) @ anchors
-        elif self._stale:
-            rows = torch.cat(self._stale).unique()
+        else:
+            rows = _marked(self._stale)
             self._written[1][rows] = self._mean_posterior(members, rows) @ anchors
-        self._stale.clear()
+        self._stale[:] = False
         return self._written[1]
 
     def predict(self, members: Sequence[Candidate]) -> Tensor:
@@ -174,6 +177,10 @@ class LocalBuilder:
     def _mean_posterior(self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)) -> Tensor:
         found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
+
+
+def _marked(mask: NDArray[np.bool_]) -> Tensor:
+    return torch.from_numpy(np.flatnonzero(mask))
 
 
 def _one_hot(classes: Tensor, n_classes: int) -> Tensor:
