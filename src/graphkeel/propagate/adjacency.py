@@ -30,7 +30,7 @@ def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
     degrees = np.diff(starts).astype(np.float32)
     scale = (1.0 / (np.sqrt(degrees) if norm == "sym" else degrees)).astype(np.float32)
-    return _matrix(starts, columns, _products(starts, columns, scale, norm == "sym"), n_nodes)
+    return _matrix(starts, columns, entry_values(starts, columns, scale, norm == "sym"), n_nodes)
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -41,7 +41,7 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
     scale = (1.0 / np.sqrt(np.diff(starts).astype(np.float32))).astype(np.float32)
-    return _matrix(starts, columns, _products(starts, columns, scale, True), n_nodes, canonical=False)
+    return _matrix(starts, columns, entry_values(starts, columns, scale, True), n_nodes, canonical=False)
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -105,7 +105,7 @@ def _merge_rows(
 
 
 @njit(cache=True, nogil=True)
-def _products(
+def entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[np.float32], both: bool
 ) -> NDArray[np.float32]:  # pragma: no cover - compiled
     """For each entry its row's scale, times its column's."""

@@ -22,7 +22,8 @@ from graphkeel.propagate.products import empty, prepared, rows_times
 Array = NDArray[np.float32]
 
 WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a block is given
-_BUFFERS = 4  # column blocks alive at once: source, current, following, and the rows being written
+_BUFFERS = 3  # column blocks alive at once: the values, the current and the following ones; a teleport adds one
+_LINE = 16  # columns that fill a cache line; blocks of other widths have rows that lie across two
 _ROWS = 1 << 16  # rows read or written at once
 _PIECES = 8  # row blocks per core, so that no core waits long for the other
 
@@ -91,10 +92,16 @@ def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array)
 
 def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None) -> None:
     """All hops, one block of columns after the other; x and out may lie on disk."""
-    width = block or max(1, WORKING_MEMORY // (_BUFFERS * 4 * max(1, x.shape[0])))
+    width = block or _width(x.shape[0], _BUFFERS + bool(teleport))
     for first in range(0, x.shape[1], width):
         columns = slice(first, min(first + width, x.shape[1]))
         _write(out, columns, hops_of(matrix, _read(x, columns), hops, teleport))
+
+
+def _width(n_rows: int, buffers: int) -> int:
+    """As many columns as the working memory holds, in whole cache lines where there is room for one."""
+    room = max(1, WORKING_MEMORY // (buffers * 4 * max(1, n_rows)))
+    return room - room % _LINE if room >= _LINE else room
 
 
 def _read(x: Array, columns: slice) -> Array:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.propagate.adjacency import pattern
+from graphkeel.propagate.adjacency import entry_values, pattern
 
 TELEPORT, STEPS = 0.1, 10
 
@@ -24,11 +24,10 @@ class Propagator:
 
     def __init__(self, edge_index: Tensor, n_nodes: int) -> None:
         self.n_nodes = n_nodes
-        starts, columns = (torch.from_numpy(part) for part in pattern(edge_index.numpy(), n_nodes))
-        counts = starts.diff()
-        scale = counts.float().rsqrt()
-        values = torch.repeat_interleave(scale, counts)
-        values *= scale[columns]
+        begins, neighbours = pattern(edge_index.numpy(), n_nodes)
+        scale = torch.from_numpy(np.diff(begins)).float().rsqrt()
+        values = torch.from_numpy(entry_values(begins, neighbours, scale.numpy(), True))
+        starts, columns = torch.from_numpy(begins), torch.from_numpy(neighbours)
         if int(starts[-1]) < torch.iinfo(torch.int32).max:
             starts = starts.int()
         else:
