@@ -82,7 +82,7 @@ class LensJudge:
 
     def _logits(self, one: Candidate) -> Tensor:
         if one not in self._seen:
-            self._seen[one] = self.lens(self.builder.carried((one,)))
+            self._seen[one] = self.lens(self.builder.carried((one,), self.lens.looked_at))
         return self._seen[one]
 
 

@@ -51,10 +51,15 @@ class LinearModel:
 
 
 class Lens:
-    """The logits at some nodes: the rows of M^K there, made once."""
+    """The logits at some nodes: the rows of M^K there, made once.
+
+    Attributes:
+        looked_at: the nodes that these logits depend on; what the hops carry from others need not be computed.
+    """
 
     def __init__(self, model: LinearModel, nodes: Tensor) -> None:
         self.model, self.nodes = model, nodes
+        self.looked_at: Tensor | slice = slice(None)
         self._rows = None
         if len(nodes) <= MOST_ROWS:
             n = model.matrix.shape[0]
@@ -62,9 +67,10 @@ class Lens:
             rows = sparse.csr_matrix((ones, (np.arange(len(nodes)), nodes.numpy())), shape=(len(nodes), n))
             for _ in range(model.hops):
                 rows = rows @ model.matrix
-            self._rows = rows
+            self._rows, self.looked_at = _without_empty_columns(rows)
 
     def __call__(self, projected: Tensor) -> Tensor:
+        """From what the hops carry, at the nodes looked at."""
         if self._rows is None:
             return self.model.everywhere(projected)[self.nodes]
         return torch.from_numpy(self._rows @ projected.numpy()) + self.model.bias
@@ -77,6 +83,16 @@ class Lens:
         if self._rows is None or not set(nodes.tolist()) <= place.keys():
             return Lens(self.model, nodes)
         part = object.__new__(Lens)
-        part.model, part.nodes = self.model, nodes
+        part.model, part.nodes, part.looked_at = self.model, nodes, self.looked_at
         part._rows = self._rows[[place[node] for node in nodes.tolist()]]
         return part
+
+
+def _without_empty_columns(rows: sparse.csr_matrix) -> tuple[sparse.csr_matrix, Tensor]:
+    """The same rows over the columns in use alone, and which these are."""
+    used = np.zeros(rows.shape[1], dtype=bool)
+    used[rows.indices] = True
+    columns = np.flatnonzero(used)
+    number = np.cumsum(used, dtype=np.int32) - 1
+    shape = (rows.shape[0], len(columns))
+    return sparse.csr_matrix((rows.data, number[rows.indices], rows.indptr), shape=shape), torch.from_numpy(columns)

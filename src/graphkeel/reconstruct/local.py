@@ -126,15 +126,15 @@ class LocalBuilder:
 
     # ---- candidates
 
-    def carried(self, members: Sequence[Candidate]) -> Tensor:
-        """What the model's hops carry with the candidates' features (several prototypes: the mean): shape (N, C)."""
+    def carried(self, members: Sequence[Candidate], nodes: Tensor | slice = slice(None)) -> Tensor:
+        """What the model's hops carry from the nodes with the candidates' features (several prototypes: the mean)."""
         if not members:
-            return self.fixed.projected
+            return self.fixed.projected[nodes]
         if isinstance(members[0], Replace):
-            return self._replaced
+            return self._replaced[nodes]
         if isinstance(members[0], Diffuse):
-            return self.fixed.diffused + self._spread[:, self.labels.n_classes :].float()
-        return self._mean_posterior(members) @ self.fixed.answers
+            return self.fixed.diffused[nodes] + self._spread[nodes, self.labels.n_classes :].float()
+        return self._mean_posterior(members, nodes) @ self.fixed.answers
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
         """New features for every node."""
