@@ -12,7 +12,7 @@ from graphkeel.reconstruct.candidates import Builder, Candidate
 from graphkeel.reconstruct.guard import FEWEST, Judge, Trial
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.linear import Lens
-from graphkeel.reconstruct.local import LocalBuilder
+from graphkeel.reconstruct.local import LOCAL, LocalBuilder
 
 FOLDS = 5
 
@@ -70,20 +70,16 @@ class LensJudge:
     source = ValidationJudge.source
 
     def __init__(self, builder: LocalBuilder, validation: Labels, lens: Lens) -> None:
-        self.builder, self.validation, self.lens = builder, validation, lens
-        self._seen: dict[Candidate, Tensor] = {}
+        self.validation = validation
         self.untouched = builder.scene.logits[validation.nodes].argmax(dim=1)
+        carried = (builder.carried((one,), lens.looked_at) for one in LOCAL)
+        self._logits = dict(zip(LOCAL, lens.each(carried), strict=True))
 
     def try_out(self, members: Sequence[Candidate]) -> Trial:
         predicted = self.untouched
         if members:
-            predicted = torch.stack([self._logits(one) for one in members]).mean(dim=0).argmax(dim=1)
+            predicted = torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
         return Trial(predicted == self.validation.classes, int((predicted != self.untouched).sum()))
-
-    def _logits(self, one: Candidate) -> Tensor:
-        if one not in self._seen:
-            self._seen[one] = self.lens(self.builder.carried((one,), self.lens.looked_at))
-        return self._seen[one]
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:

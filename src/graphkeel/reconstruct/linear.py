@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch_geometric.nn import SGConv
 from graphkeel.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.propagate import multiply
 
 MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
 
@@ -69,11 +71,16 @@ class Lens:
                 rows = rows @ model.matrix
             self._rows, self.looked_at = _without_empty_columns(rows)
 
-    def __call__(self, projected: Tensor) -> Tensor:
+    def __call__(self, carried: Tensor) -> Tensor:
         """From what the hops carry, at the nodes looked at."""
+        return self.each([carried])[0]
+
+    def each(self, carried: Iterable[Tensor]) -> list[Tensor]:
+        """The same for several; side by side they cost little more than one, as fetching rows is what takes time."""
         if self._rows is None:
-            return self.model.everywhere(projected)[self.nodes]
-        return torch.from_numpy(self._rows @ projected.numpy()) + self.model.bias
+            return [self.model.everywhere(one)[self.nodes] for one in carried]
+        together = multiply(self._rows, torch.cat(list(carried), dim=1).numpy())
+        return [part + self.model.bias for part in torch.from_numpy(together).split(len(self.model.bias), dim=1)]
 
     def at(self, nodes: Tensor) -> Lens:
         """The lens for some of its nodes (for others, a new one)."""
