@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import joblib
-from joblib._parallel_backends import LokyBackend
 
 from graphkeel._optional import require
 from graphkeel.errors import ConfigError
@@ -55,15 +54,9 @@ def lost_worker(workers: Workers) -> tuple[type[BaseException], ...]:
 
 @contextmanager
 def _on_loky(workers: Workers) -> Iterator[None]:
-    with joblib.parallel_config(backend=_Watching(inner_max_num_threads=1)):
+    watching = {"initializer": end_with, "initargs": (os.getpid(),)}  # or they would outlive a parent that is killed
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **watching):
         yield
-
-
-class _Watching(LokyBackend):  # type: ignore[misc]
-    """Joblib's own backend, whose workers would outlive a parent that is killed."""
-
-    def configure(self, *args: Any, **options: Any) -> Any:
-        return super().configure(*args, **options, initializer=end_with, initargs=(os.getpid(),))
 
 
 @contextmanager
