@@ -13,26 +13,10 @@ from graphkeel.certificates.checker import _check_proof
 from graphkeel.certificates.schema import Loop, loop_of
 from graphkeel.certificates.trees import Refused
 from graphkeel.errors import CertificateError
+from graphkeel.testing.loops import touching, turning
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict, verify
 
 ONE = np.ones(1)
-
-
-def touching(top: float = 1.0) -> Problem:
-    """F(y) = top − |3y − 1|/4 reaches the upper end of [−1, 1] exactly at the kink 1/3, which is no float."""
-    loop = Network.of((np.array([[3.0], [-3.0]]), np.array([-1.0, 1.0])), (np.full((1, 2), -0.25), np.array([top])))
-    gauge = Network.of((np.array([[1.0], [-1.0]]), np.zeros(2)), (np.ones((1, 2)), np.zeros(1)))
-    return Problem(loop, gauge, -ONE, ONE, np.zeros(1), 0.25, rho=1.0)
-
-
-def without_hole(rho: float = 0.8) -> Problem:
-    """A turning F with a kink away from Y = 0 and no hole: V(F) − ρV is zero at Y, so no box around Y has slack."""
-    eye = np.eye(2)
-    first, offset = np.vstack([eye, [[1.0, 0.25]]]), np.array([2.0, 2.0, -0.5])
-    last = np.hstack([np.array([[0.5, 0.125], [-0.125, 0.5]]), np.full((2, 1), 0.125)])
-    loop = Network.of((first, offset), (last, -last @ np.maximum(offset, 0.0)))
-    gauge = Network.of((np.vstack([eye, -eye]), np.zeros(4)), (np.ones((1, 4)), np.zeros(1)))
-    return Problem(loop, gauge, -np.ones(2), np.ones(2), np.zeros(2), 0.0, rho=rho, positivity=0.5)
 
 
 # on [−1, 1] both units change their sign at 1/3; F − 1 = −relu(3y − 1)/4 − relu(1 − 3y)/4
@@ -138,8 +122,8 @@ def cells_in(proof: dict[str, Any]) -> int:
 
 CASES = {
     "touching": (touching(), "invariance"),
-    "without hole": (without_hole(), "decrease"),
-    "distance without hole": (without_hole(), "positivity"),
+    "without hole": (turning(), "decrease"),
+    "distance without hole": (turning(), "positivity"),
 }
 
 
@@ -191,13 +175,13 @@ def spoil(leaf: list[Any], place: int, rng: np.random.Generator) -> bool:
 
 
 def test_cells_of_another_box_or_problem_are_refused() -> None:
-    proof = proved(without_hole(), "decrease")
+    proof = proved(turning(), "decrease")
     with pytest.raises(Refused):
-        _check_proof(loop_of(without_hole(rho=0.5)), "decrease", proof)
+        _check_proof(loop_of(turning(rho=0.5)), "decrease", proof)
     moved = copy.deepcopy(proof)
     moved["trees"][0]["cells"].append(["bound"])
     with pytest.raises(Refused, match="fit together"):
-        _check_proof(loop_of(without_hole()), "decrease", moved)
+        _check_proof(loop_of(turning()), "decrease", moved)
     del moved["trees"][0]["cells"]
     with pytest.raises(Refused, match="fit together"):
-        _check_proof(loop_of(without_hole()), "decrease", moved)
+        _check_proof(loop_of(turning()), "decrease", moved)

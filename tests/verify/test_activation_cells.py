@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from graphkeel.testing.loops import touching, turning
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.cells import cells_of
 from graphkeel.verify.exact import violates
@@ -15,13 +16,6 @@ from graphkeel.verify.query import rows_of
 
 ONE = np.ones(1)
 BUDGET = Budget(seconds=20.0, nodes=100_000)
-
-
-def touching(top: float) -> Problem:
-    """F(y) = top − |3y − 1|/4 on [−1, 1]: with top = 1 it reaches the end of the box at the kink only."""
-    loop = Network.of((np.array([[3.0], [-3.0]]), np.array([-1.0, 1.0])), (np.full((1, 2), -0.25), np.array([top])))
-    gauge = Network.of((np.array([[1.0], [-1.0]]), np.zeros(2)), (np.ones((1, 2)), np.zeros(1)))
-    return Problem(loop, gauge, -ONE, ONE, np.zeros(1), 0.25, rho=1.0)
 
 
 def test_a_kink_that_touches_zero_needs_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,16 +32,6 @@ def test_a_kink_one_last_bit_too_high_is_refuted_or_unknown() -> None:
     assert report.verdict is not Verdict.PROVED
     if report.counterexample is not None:
         assert violates(touching(float(np.nextafter(1.0, 2.0))), "invariance", report.counterexample)
-
-
-def turning(rho: float) -> Problem:
-    """F turns and shrinks around Y = 0 and bends elsewhere; there is no hole, so the row is zero at Y."""
-    eye = np.eye(2)
-    first, offset = np.vstack([eye, [[1.0, 0.25]]]), np.array([2.0, 2.0, -0.5])
-    last = np.hstack([np.array([[0.5, 0.125], [-0.125, 0.5]]), np.full((2, 1), 0.125)])
-    loop = Network.of((first, offset), (last, -last @ np.maximum(offset, 0.0)))
-    gauge = Network.of((np.vstack([eye, -eye]), np.zeros(4)), (np.ones((1, 4)), np.zeros(1)))
-    return Problem(loop, gauge, -np.ones(2), np.ones(2), np.zeros(2), 0.0, rho=rho, positivity=0.5)
 
 
 def test_no_hole_is_needed_where_cells_close_it(monkeypatch: pytest.MonkeyPatch) -> None:

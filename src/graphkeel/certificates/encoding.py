@@ -85,7 +85,7 @@ def _decoded(text: str) -> bytes:
     triples = ((pairs & 0xFFF) << 12 | pairs >> 16).byteswap() >> 8  # three bytes each, the first one lowest
     a, b, c, d = triples.reshape(-1, 4).T
     words = np.stack([a | b << 24, b >> 8 | c << 16, c >> 16 | d << 8], axis=1)
-    return words.tobytes() + binascii.a2b_base64(raw[whole:], strict_mode=True)
+    return words.astype("<u4", copy=False).tobytes() + binascii.a2b_base64(raw[whole:], strict_mode=True)
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,22 @@ def flat_floor() -> Known:
     return Known(problem, facts(FAILS, HOLDS, HOLDS), ("positivity", "invariance"))
 
 
+def touching(top: float = 1.0) -> Problem:
+    """F(y) = top − |3y − 1|/4 on [−1, 1]: with top = 1 it reaches the end at the kink 1/3 only, which is no float."""
+    one = np.ones(1)
+    loop = Network.of((np.array([[3.0], [-3.0]]), np.array([-1.0, 1.0])), (np.full((1, 2), -0.25), np.array([top])))
+    return Problem(loop, norm_one(np.zeros(1)), -one, one, np.zeros(1), 0.25, rho=1.0)
+
+
+def turning(rho: float = 0.8) -> Problem:
+    """F turns and shrinks around Y = 0 and bends elsewhere; without a hole V∘F − ρV is zero at Y: no box has slack."""
+    eye = np.eye(2)
+    first, offset = np.vstack([eye, [[1.0, 0.25]]]), np.array([2.0, 2.0, -0.5])
+    last = np.hstack([np.array([[0.5, 0.125], [-0.125, 0.5]]), np.full((2, 1), 0.125)])
+    loop = Network.of((first, offset), (last, -last @ np.maximum(offset, 0.0)))
+    return Problem(loop, norm_one(np.zeros(2)), -np.ones(2), np.ones(2), np.zeros(2), 0.0, rho=rho, positivity=0.5)
+
+
 ALL = [
     make()
     for make in (

@@ -31,8 +31,8 @@ class Patience:
 
     def is_over(self) -> bool:
         """Whether a box that could still be cut may be looked at now."""
-        spent = self.seconds <= SHARE * (time.monotonic() - self.start)
-        return bool(self.cuts[0] < PATIENCE) or spent
+        affordable = self.seconds <= SHARE * (time.monotonic() - self.start)
+        return bool(self.cuts[0] < PATIENCE) or affordable
 
     def look(self, box: Array) -> CellLeaf:
         """What the cells of a box say; nothing once the time is over."""
