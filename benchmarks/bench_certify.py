@@ -31,8 +31,8 @@ from typing import Any
 import torch
 
 from graphkeel.certificate import ClassProof, Factor, Source, build_certificate, check_certificate, read_certificate
-from graphkeel.certificates.encoding import decode_array
-from graphkeel.certificates.schema import Layer, Loop, source_from_json
+from graphkeel.certificate.encoding import decode_array
+from graphkeel.certificate.schema import Layer, Loop, source_from_json
 from graphkeel.control.base import Layers
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import ask_portfolio, ask_region

@@ -17,12 +17,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from graphkeel.data import load_graph, make_sbm, scalable_sampler
-from graphkeel.data.graph import normalised_adjacency
-from graphkeel.data.ppr import PprDistance
-from graphkeel.data.sampler import ExactBiasedSampler, agreement
-from graphkeel.data.seeds import published_seeds
-from graphkeel.data.splits import exact_sampler
+from graphkeel.graph import load_graph, make_sbm, scalable_sampler
+from graphkeel.graph.datasets.seeds import published_seeds
+from graphkeel.graph.graph import normalised_adjacency
+from graphkeel.graph.ppr import PprDistance
+from graphkeel.graph.sampler import ExactBiasedSampler, agreement
+from graphkeel.graph.splits import exact_sampler
 
 
 def timed(job: Callable[[], Any]) -> tuple[Any, float]:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graphkeel import Reconstructor
-from graphkeel.data import load
+from graphkeel.graph import load
 from graphkeel.models import train_model
 
 

@@ -60,7 +60,7 @@ class Meter:
 
 
 def _metered(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    from graphkeel.experiments.memory import peak_mb, reset_peak
+    from graphkeel.paper.tables.memory import peak_mb, reset_peak
 
     reset_peak()
     wall, processor = time.perf_counter(), time.process_time()
@@ -80,9 +80,9 @@ def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
 
 def _graph_steps(meter: Meter, folder: Path) -> Any:
     """From the files to a task; what was read and made on the way is let go of."""
-    from graphkeel.data import load_graph, scalable_sampler
-    from graphkeel.data.registry import make_task, prepare_features
-    from graphkeel.propagate import normalise, propagate
+    from graphkeel.graph import load_graph, scalable_sampler
+    from graphkeel.graph.datasets.registry import make_task, prepare_features
+    from graphkeel.graph.propagate import normalise, propagate
 
     graph = meter.step("loading", lambda: load_graph.__wrapped__(f"{folder}/"))  # itself, not what it remembers
     meter.step("biased sampling", lambda: scalable_sampler(graph).draw(0))
@@ -97,8 +97,8 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
 
 
 def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
-    from graphkeel.frozen import FrozenModel
     from graphkeel.models import save_model, train_model
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.reconstruct.diffuse import diffuse
     from graphkeel.reconstruct.scene import Scene
 
@@ -112,7 +112,7 @@ def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
 
 
 def _generate(n_nodes: int, width: int, folder: Path) -> None:
-    from graphkeel.data import make_sbm
+    from graphkeel.graph import make_sbm
 
     graph = make_sbm(n_nodes, PAIRS_PER_NODE * n_nodes, n_features=width, **DIFFICULTY)
     for key in ("x", "edge_index", "y"):
@@ -145,7 +145,7 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
     from bench_certify import Shipped
 
     from graphkeel import Reconstructor
-    from graphkeel.errors import MemoryLimitError
+    from graphkeel.core.errors import MemoryLimitError
     from graphkeel.models import load_model
     from graphkeel.reconstruct.proofs import proved_anchors
 
@@ -183,7 +183,7 @@ def _data(folder: Path) -> Any:
 
 def _same_code_at_every_size() -> None:
     """Small graphs would take other paths: exact sampling, one message per edge, more candidates."""
-    from graphkeel.data import splits
+    from graphkeel.graph import splits
     from graphkeel.models import networks
     from graphkeel.reconstruct import chooser
 
@@ -194,9 +194,9 @@ def _same_code_at_every_size() -> None:
 def _warm_up() -> None:
     """Compile and import on a tiny graph, so that the smallest size is not charged for it."""
     from graphkeel import Reconstructor
-    from graphkeel.data import make_sbm, make_task, scalable_sampler
+    from graphkeel.graph import make_sbm, make_task, scalable_sampler
+    from graphkeel.graph.propagate import propagate
     from graphkeel.models import train_model
-    from graphkeel.propagate import propagate
 
     graph = make_sbm(2000, 20_000, n_features=8)
     scalable_sampler(graph, label_ratio=0.1).draw(0)

@@ -33,7 +33,7 @@ from solving import Answer, answer
 
 from graphkeel.cli.verify import ENGINES
 from graphkeel.cli.verify import engine as engine_named
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Problem
 
 COMPARED = ("branch", "milp", "smt", "dreal")

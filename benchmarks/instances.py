@@ -78,8 +78,8 @@ def _trained(spec: Spec, seconds: float) -> Problem:
     """One class of a random frozen head, trained for at most `seconds`; proved or not is for the engines to say."""
     import torch
 
-    from graphkeel.head import Head
     from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
+    from graphkeel.models.head import Head
 
     generator = torch.Generator().manual_seed(spec.seed)
     weight = torch.randn(spec.n, FEATURES, generator=generator, dtype=torch.float64) / FEATURES**0.5

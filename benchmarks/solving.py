@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkeel.cli.verify import engine as engine_named
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 

@@ -6,7 +6,7 @@
 from dataclasses import replace
 
 from graphkeel.certificate import check_certificate, read_certificate, write_certificate
-from graphkeel.certificates.encoding import sealed
+from graphkeel.certificate.encoding import sealed
 from graphkeel.cli.main import main as keel
 from graphkeel.verify import Network, Problem, verify
 from graphkeel.verify.problem_io import write_problem

@@ -7,9 +7,9 @@ import torch
 
 import graphkeel as gk
 from graphkeel.control import CLASSICAL, MFAC
-from graphkeel.data import load
-from graphkeel.head import extract_head
+from graphkeel.graph import load
 from graphkeel.models import train_model
+from graphkeel.models.head import extract_head
 
 task = load("digits", seed=0)
 data = task.to_data()

@@ -6,7 +6,7 @@
 import torch
 
 import graphkeel as gk
-from graphkeel.data import load
+from graphkeel.graph import load
 from graphkeel.models import train_model
 
 task = load("digits", seed=0)

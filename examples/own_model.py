@@ -7,7 +7,7 @@ import torch
 from torch_geometric.nn import GCN
 
 import graphkeel as gk
-from graphkeel.data import load
+from graphkeel.graph import load
 
 # %% [markdown]
 # ## What a user brings along

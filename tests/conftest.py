@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphkeel.data import GraphTask
+from graphkeel.graph import GraphTask
 from tally import lines
 
 torch.set_num_threads(1)  # many small tensors: threads only cost

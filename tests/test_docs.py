@@ -29,7 +29,7 @@ CHAINS = [chain for page in PAGES for chain in chains(page)]
 
 def _frozen_model() -> dict[str, Any]:
     """What the pages call `model`, `data`, `nodes` and `labels`: a trained SGC, and labels that arrived later."""
-    from graphkeel.data import load
+    from graphkeel.graph import load
     from graphkeel.models import train_model
 
     task = load("digits", seed=0)
@@ -47,7 +47,7 @@ def _problem_file() -> dict[str, Any]:
 
 def _own_graph() -> dict[str, Any]:
     """The arrays of a graph of the reader's own."""
-    from graphkeel.data import load
+    from graphkeel.graph import load
 
     data = load("digits", seed=0).to_data()
     return {name: value.numpy() for name, value in data.to_dict().items()}

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch_geometric.nn import GCNConv, SGConv
 
-from graphkeel.errors import ModelError
-from graphkeel.frozen import FrozenModel, clear_caches
+from graphkeel.core.errors import ModelError
 from graphkeel.models import GCN
+from graphkeel.models.frozen import FrozenModel, clear_caches
 
 
 @pytest.fixture

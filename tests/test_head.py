@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import APPNP, GATConv, GCNConv, Linear, SAGEConv, SGConv
 
-from graphkeel.errors import ModelError
-from graphkeel.head import constant_field_response, extract_head
+from graphkeel.core.errors import ModelError
+from graphkeel.models.head import constant_field_response, extract_head
 
 D, N = 7, 4
 

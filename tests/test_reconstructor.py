@@ -12,8 +12,8 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import Compose
 
 import graphkeel as gk
-from graphkeel.data import load, make_sbm, make_task
-from graphkeel.errors import ConfigError, DataError, ModelError
+from graphkeel.core.errors import ConfigError, DataError, ModelError
+from graphkeel.graph import load, make_sbm, make_task
 from graphkeel.models import train_model
 
 

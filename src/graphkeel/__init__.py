@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "GraphTask": "graphkeel.data",
-    "FrozenModel": "graphkeel.frozen",
-    "KeelError": "graphkeel.errors",
-    "Reconstructor": "graphkeel.reconstructor",
-    "load": "graphkeel.reconstructor",
+    "GraphTask": "graphkeel.graph",
+    "FrozenModel": "graphkeel.models.frozen",
+    "KeelError": "graphkeel.core.errors",
+    "Reconstructor": "graphkeel.reconstruct.reconstructor",
+    "load": "graphkeel.reconstruct.reconstructor",
 }
 
 __all__ = ["FrozenModel", "GraphTask", "KeelError", "Reconstructor", "__version__", "load"]
 
 if TYPE_CHECKING:
-    from graphkeel.data import GraphTask
-    from graphkeel.errors import KeelError
-    from graphkeel.frozen import FrozenModel
-    from graphkeel.reconstructor import Reconstructor, load
+    from graphkeel.core.errors import KeelError
+    from graphkeel.graph import GraphTask
+    from graphkeel.models.frozen import FrozenModel
+    from graphkeel.reconstruct.reconstructor import Reconstructor, load
 
 
 def __getattr__(name: str) -> Any:

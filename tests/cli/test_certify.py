@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphkeel.certificate import check_certificate
-from graphkeel.certificates.schema import CONDITIONS
+from graphkeel.certificate.schema import CONDITIONS
 from graphkeel.cli.main import main
 
 

@@ -8,9 +8,9 @@ import pytest
 
 import graphkeel
 from graphkeel.cli.main import main
-from graphkeel.data import load
-from graphkeel.errors import ConfigError, DataError
-from graphkeel.experiments.feedback import read_labels, simulated
+from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.graph import load
+from graphkeel.paper.tables.feedback import read_labels, simulated
 
 
 def test_simulated_feedback_improves_digits_and_is_kept(capsys, tmp_path):

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from graphkeel.cli import report
-from graphkeel.errors import StorageError
-from graphkeel.experiments.run import RunSpec, run_seeds
+from graphkeel.core.errors import StorageError
+from graphkeel.paper.tables.run import RunSpec, run_seeds
 
 
 def call(*arguments):

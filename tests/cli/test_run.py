@@ -7,8 +7,8 @@ import json
 import pytest
 
 from graphkeel.cli.main import main
-from graphkeel.experiments.run import RunSpec, label_budget, run_seeds
-from graphkeel.experiments.store import read_json, write_json
+from graphkeel.paper.tables.run import RunSpec, label_budget, run_seeds
+from graphkeel.paper.tables.store import read_json, write_json
 
 
 def run_json(capsys, *argv):
@@ -41,7 +41,7 @@ def test_untouched_rows_are_those_of_the_papers_protocol(capsys, data_folder):
 
 
 def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
-    import graphkeel.experiments.run as module
+    import graphkeel.paper.tables.run as module
 
     computed = []
     original = module.run_seed

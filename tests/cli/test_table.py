@@ -8,7 +8,7 @@ import json
 import pytest
 
 from graphkeel.cli import table
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 
 def call(*arguments):
@@ -30,7 +30,7 @@ def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, m
     def refuse(*_, **__):
         raise AssertionError("a finished cell was computed again")
 
-    monkeypatch.setattr("graphkeel.experiments.grid.run_grid", refuse)
+    monkeypatch.setattr("graphkeel.paper.tables.grid.run_grid", refuse)
     assert call(*small, "--format", "md") == 0
     assert f"{found['rows'][1]['mean']:.2f} ±" in capsys.readouterr().out
     written = {path.name for path in tmp_path.iterdir()}

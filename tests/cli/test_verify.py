@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphkeel.cli import export, verify
-from graphkeel.errors import ConfigError, ProblemError
+from graphkeel.core.errors import ConfigError, ProblemError
 from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.problem_io import write_problem
 
@@ -81,7 +81,7 @@ def test_bad_input(tmp_path: Path, file: Path) -> None:
 
 
 def test_an_engine_that_cannot_run_is_named(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphkeel.verify.milp import MilpVerifier
+    from graphkeel.verify.engines.milp import MilpVerifier
 
     monkeypatch.setattr(MilpVerifier, "supports", lambda self, problem: "not here")
     with pytest.raises(ConfigError, match="not here"):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, NeuralWeights, jacobian, solve_anchor
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.testing.plants import OpaquePlant, affine_plant, random_plant
 
 TARGET = torch.tensor([1.0, 0.0], dtype=torch.float64)

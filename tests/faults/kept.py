@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 
 import graphkeel
 from graphkeel.certificate import check_certificate
-from graphkeel.errors import ConfigError
-from graphkeel.experiments.cells import CellStore
-from graphkeel.experiments.store import read_json
-from graphkeel.tensor_files import tensors_sha256
+from graphkeel.core.errors import ConfigError
+from graphkeel.core.tensor_files import tensors_sha256
+from graphkeel.paper.tables.cells import CellStore
+from graphkeel.paper.tables.store import read_json
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit
 

@@ -19,12 +19,12 @@ from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_who
 from faults.processes import Ended, WarmCommands, catches, cold, wait_for
 from graphkeel.cli.certify_store import load_state, save_state
 from graphkeel.cli.main import main
-from graphkeel.data import make_sbm
-from graphkeel.data.splits import exact_sampler
-from graphkeel.experiments.cells import Cell, CellStore, Measured
-from graphkeel.experiments.run import run_seeds
-from graphkeel.experiments.spec import RunSpec
+from graphkeel.graph import make_sbm
+from graphkeel.graph.splits import exact_sampler
 from graphkeel.lyapunov import TrainState
+from graphkeel.paper.tables.cells import Cell, CellStore, Measured
+from graphkeel.paper.tables.run import run_seeds
+from graphkeel.paper.tables.spec import RunSpec
 
 COMMANDS: dict[str, Kept] = {
     "run": Run(seeds=2, method="diffuse"),

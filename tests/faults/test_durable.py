@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphkeel import durable
-from graphkeel.errors import DataError, KeelError, StorageError
-from graphkeel.experiments.cells import Cell, CellStore, Measured
-from graphkeel.experiments.spec import RunSpec
-from graphkeel.experiments.store import MANIFEST, RunFolder, read_json, write_json
+from graphkeel.core import files as durable
+from graphkeel.core.errors import DataError, KeelError, StorageError
+from graphkeel.core.tensor_files import save_tensors
+from graphkeel.paper.tables.cells import Cell, CellStore, Measured
+from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.store import MANIFEST, RunFolder, read_json, write_json
 from graphkeel.reconstruct.storage import load_folder, save_folder
-from graphkeel.tensor_files import save_tensors
 
 SPAWN = multiprocessing.get_context("fork")
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphkeel import memory_limit
 from graphkeel.cli.main import main
-from graphkeel.data import load, make_sbm
-from graphkeel.data.features import FittedPca, dense
-from graphkeel.data.npz import load_npz
-from graphkeel.data.ppr import PprDistance
-from graphkeel.errors import ConfigError, KeelError, MemoryLimitError
+from graphkeel.core import memory as memory_limit
+from graphkeel.core.errors import ConfigError, KeelError, MemoryLimitError
+from graphkeel.graph import load, make_sbm
+from graphkeel.graph.datasets.npz import load_npz
+from graphkeel.graph.features import FittedPca, dense
+from graphkeel.graph.ppr import PprDistance
 from graphkeel.models import train_model
-from graphkeel.reconstructor import Reconstructor
+from graphkeel.reconstruct.reconstructor import Reconstructor
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_running_out_of_memory_nevertheless_is_a_message(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 8 EiB")
 
-    monkeypatch.setattr("graphkeel.experiments.run.run_seeds", fail)
+    monkeypatch.setattr("graphkeel.paper.tables.run.run_seeds", fail)
     assert main(["run", "--seeds", "1"]) == 2
     assert "not enough memory" in capsys.readouterr().err
     assert issubclass(MemoryLimitError, KeelError)

@@ -75,8 +75,8 @@ def serve() -> None:
     import torch
 
     import graphkeel.cli.certify_store
-    import graphkeel.experiments.feedback
-    import graphkeel.experiments.grid
+    import graphkeel.paper.tables.feedback
+    import graphkeel.paper.tables.grid
     import graphkeel.verify.branch  # noqa: F401
 
     torch.set_num_threads(1)

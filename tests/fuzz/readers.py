@@ -33,21 +33,21 @@ from graphkeel.certificate import (
     write_certificate,
 )
 from graphkeel.cli.certify_store import load_state, save_state
-from graphkeel.data import make_task
-from graphkeel.data.amazon import read_amazon
-from graphkeel.data.features import FittedPca
-from graphkeel.data.registry import load_graph
-from graphkeel.data.seeds import read_seed_lists
-from graphkeel.data.unpickle import safe_unpickle
-from graphkeel.errors import KeelError
-from graphkeel.experiments.cells import Cell, CellStore, Measured
-from graphkeel.experiments.feedback import read_labels
-from graphkeel.experiments.spec import RunSpec
-from graphkeel.experiments.store import MANIFEST, RunFolder, write_json
+from graphkeel.core.errors import KeelError
+from graphkeel.graph import make_task
+from graphkeel.graph.datasets.amazon import read_amazon
+from graphkeel.graph.datasets.registry import load_graph
+from graphkeel.graph.datasets.seeds import read_seed_lists
+from graphkeel.graph.datasets.unpickle import safe_unpickle
+from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
 from graphkeel.models import build_model, load_model, save_model
+from graphkeel.paper.tables.cells import Cell, CellStore, Measured
+from graphkeel.paper.tables.feedback import read_labels
+from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.store import MANIFEST, RunFolder, write_json
+from graphkeel.reconstruct.reconstructor import load
 from graphkeel.reconstruct.storage import save_folder
-from graphkeel.reconstructor import load
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
 from graphkeel.verify.problem import Affine, Network, Problem
@@ -143,9 +143,9 @@ def pickle_sample() -> bytes:
 def read_settings(content: bytes, folder: Path) -> None:
     """What reaches a run from outside as text: a specification's fields, the rows of a table, a memory limit."""
     from graphkeel.cli.certify import _features, _labels
-    from graphkeel.experiments.rows import select_rows
+    from graphkeel.core.memory import parse
     from graphkeel.lyapunov import LyapunovConfig
-    from graphkeel.memory_limit import parse
+    from graphkeel.paper.tables.rows import select_rows
 
     text = content.decode("utf-8", errors="replace").replace("\0", "")
     for read in (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fuzz import readers
 from fuzz.mutations import as_text
-from graphkeel.certificates.encoding import canonical, sealed
+from graphkeel.certificate.encoding import canonical, sealed
 from graphkeel.cli.main import main
 from graphkeel.report import find_sources, render_page
 from tally import TALLY

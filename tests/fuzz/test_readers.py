@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from fuzz import readers
 from fuzz.mutations import arrays, as_text, changed_bytes, changed_json
 from fuzz.readers import READERS
-from graphkeel.certificates.encoding import canonical, sealed
-from graphkeel.errors import DataError, KeelError
-from graphkeel.experiments.memory import peak_mb, reset_peak
+from graphkeel.certificate.encoding import canonical, sealed
+from graphkeel.core.errors import DataError, KeelError
+from graphkeel.paper.tables.memory import peak_mb, reset_peak
 from tally import TALLY
 
 FEW, MANY = 15, 1000

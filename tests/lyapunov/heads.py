@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from graphkeel.head import Head
+from graphkeel.models.head import Head
 
 
 def random_head(sizes: tuple[int, ...], seed: int = 0, scale: float = 10.0) -> Head:

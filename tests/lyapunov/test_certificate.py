@@ -9,7 +9,7 @@ import pytest
 from heads import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig, TrainResult, ask_engine, ask_portfolio, certificate_of, train
 from graphkeel.lyapunov.glance import glance
 from graphkeel.verify.problem import Affine, Network, Problem

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.errors import DataError
+from graphkeel.core.errors import DataError
 from graphkeel.lyapunov.domain import shared_domains
 
 

@@ -7,7 +7,7 @@ import torch
 from heads import logits_of, random_head
 from torch import Tensor
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.function import GeneralGauge, L1Gauge

@@ -7,7 +7,7 @@ import pytest
 import torch
 from heads import logits_of, random_head
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState, train
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport

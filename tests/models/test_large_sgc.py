@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphkeel.data import make_sbm, make_task
+from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import networks, train_model
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphkeel.data import load
-from graphkeel.errors import ConfigError, ModelError
+from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.graph import load
 from graphkeel.models import (
     MODELS,
     SGC,

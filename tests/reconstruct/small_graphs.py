@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCN, SGConv
 
-from graphkeel.data import GraphTask, load
-from graphkeel.frozen import FrozenModel
+from graphkeel.graph import GraphTask, load
 from graphkeel.models import train_model
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import Labels, Scene
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2

@@ -6,9 +6,9 @@ import pytest
 import torch
 from small_graphs import PATH, Linear, gcn, sgc
 
-from graphkeel.errors import ConfigError
-from graphkeel.frozen import FrozenModel
-from graphkeel.head import extract_head
+from graphkeel.core.errors import ConfigError
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import extract_head
 from graphkeel.reconstruct import Scene, solve_anchors
 from graphkeel.reconstruct.anchors import FieldResponse, blendable_anchors, plant_of
 

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.data import make_sbm, make_task
-from graphkeel.frozen import FrozenModel
+from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import GCN, networks, sparse_hops, train_model
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.labels import Labels, known_labels
@@ -18,8 +18,8 @@ from graphkeel.reconstruct.linear import Lens, LinearModel
 from graphkeel.reconstruct.local import LOCAL, LocalBuilder, LocalScene
 from graphkeel.reconstruct.propagation import Propagator
 from graphkeel.reconstruct.push import push
+from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.reconstruct.scene import Scene
-from graphkeel.reconstructor import Reconstructor
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_graphs import shifted_task, trained
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.models import accuracy
 from graphkeel.reconstruct import METHODS, get_method
 

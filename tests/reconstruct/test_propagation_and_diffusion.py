@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_graphs import PATH
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct import Propagator, diffuse
 
 

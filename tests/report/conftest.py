@@ -19,7 +19,7 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
-from graphkeel.experiments.store import MANIFEST, write_json
+from graphkeel.paper.tables.store import MANIFEST, write_json
 
 DATA = "ab" * 32
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.report import find_sources, render_page
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphkeel.control import LQR, MFAC, PID, ControllerBatch, Deadbeat, NeuralController, Plant, Regulation
 from graphkeel.control.neural import FORMS
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 from graphkeel.testing import ConformanceError, check_controller, yield_controller_checks
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphkeel.baselines.kdga import KDGA, KDGAConfig
-from graphkeel.baselines.mh_aug import MHAug, MHAugConfig
-from graphkeel.baselines.registry import BASELINES, get_baseline
-from graphkeel.experiments.controllers import ControllerMethod
-from graphkeel.method import MethodResult
+from graphkeel.paper.baselines.kdga import KDGA, KDGAConfig
+from graphkeel.paper.baselines.mh_aug import MHAug, MHAugConfig
+from graphkeel.paper.baselines.registry import BASELINES, get_baseline
+from graphkeel.paper.tables.controllers import ControllerMethod
 from graphkeel.reconstruct import METHODS, get_method
+from graphkeel.reconstruct.method import MethodResult
 from graphkeel.testing import ConformanceError, check_reconstruction, yield_reconstruction_checks
 
 LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn")  # by the beginning of the name

@@ -15,7 +15,7 @@ from graphkeel.testing.random_loops import random_loop, suspicious_states
 from graphkeel.testing.verifier import Limits
 from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Verdict, VerifyReport, engines
 from graphkeel.verify.branch import BranchVerifier
-from graphkeel.verify.dreal import DrealVerifier
+from graphkeel.verify.engines.dreal import DrealVerifier
 from graphkeel.verify.exact import violates
 
 COMPLETE = ("auto", "branch")
@@ -181,7 +181,7 @@ def test_the_whole_suite_stops_at_the_first_fault() -> None:
 def test_an_engine_is_checked_without_torch() -> None:
     script = (
         "import sys; from graphkeel.testing import check_verifier; "
-        "from graphkeel.verify.contraction import ContractionVerifier; "
+        "from graphkeel.verify.engines.contraction import ContractionVerifier; "
         "print(len(check_verifier(ContractionVerifier).passed)); assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

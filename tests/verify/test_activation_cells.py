@@ -10,7 +10,7 @@ import pytest
 
 from graphkeel.testing.loops import touching, turning
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict, verify
-from graphkeel.verify.cells import cells_of
+from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.exact import violates
 from graphkeel.verify.query import rows_of
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from graphkeel.certificates.checker import _check_proof
-from graphkeel.certificates.schema import loop_of
+from graphkeel.certificate.checker import _check_proof
+from graphkeel.certificate.schema import loop_of
 from graphkeel.testing.loops import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
 from graphkeel.verify import Budget, Network, Problem, Verdict, engines, verify
 from graphkeel.verify.branch import BranchVerifier
+from graphkeel.verify.branch.search import Search
 from graphkeel.verify.exact import violates
 from graphkeel.verify.query import rows_of
-from graphkeel.verify.search import Search
 
 BUDGET = Budget(seconds=10.0, nodes=200_000)
 EXPECTED = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}
@@ -128,7 +128,7 @@ def test_lenses_shrink_the_tree_and_pass_the_checker(monkeypatch: pytest.MonkeyP
     assert seen.verdict is Verdict.PROVED and seen.proof is not None
     assert seen.proof["trees"][0]["lenses"]["shape"][0] >= 1
     assert _check_proof(loop_of(problem), "decrease", seen.proof) > 0
-    monkeypatch.setattr("graphkeel.verify.lenses.find_lens", lambda *_: None)
+    monkeypatch.setattr("graphkeel.verify.branch.lenses.find_lens", lambda *_: None)
     blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
     assert blind.nodes > 4 * seen.nodes
 
@@ -142,8 +142,8 @@ def test_boxes_alone_decide_what_can_be_decided(known: Known, monkeypatch: pytes
 
 
 def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.search.FIRST_LIMIT", 16)
-    monkeypatch.setattr("graphkeel.verify.search.LIMIT", 16)
+    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
+    monkeypatch.setattr("graphkeel.verify.branch.search.LIMIT", 16)
     problem = nearly_linear(4, seed=2)
     report = verify(problem, "branch", Budget(threads=4), ("decrease",))["decrease"]
     assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
@@ -152,7 +152,7 @@ def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.search.FIRST_LIMIT", 16)
+    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
 
     def fail(*_: object) -> None:
         raise MemoryError

@@ -10,14 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.certificates.checker import _check_proof
-from graphkeel.certificates.contraction_proof import contraction_factor as checked_factor
-from graphkeel.certificates.contraction_proof import gauge_of as checked_gauge
-from graphkeel.certificates.schema import loop_of
-from graphkeel.certificates.trees import Refused
+from graphkeel.certificate.checker import _check_proof
+from graphkeel.certificate.contraction_proof import contraction_factor as checked_factor
+from graphkeel.certificate.contraction_proof import gauge_of as checked_gauge
+from graphkeel.certificate.schema import loop_of
+from graphkeel.certificate.trees import Refused
 from graphkeel.testing.loops import ALL, base, stable
 from graphkeel.verify import Affine, Network, Verdict
-from graphkeel.verify.contraction import ContractionVerifier, Gauge, Loop, contraction_factor, gauge_of, outside_radius
+from graphkeel.verify.engines.contraction import (
+    ContractionVerifier,
+    Gauge,
+    Loop,
+    contraction_factor,
+    gauge_of,
+    outside_radius,
+)
 
 ENGINE = ContractionVerifier()
 

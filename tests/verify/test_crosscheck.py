@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphkeel.errors import EngineDisagreementError
+from graphkeel.core.errors import EngineDisagreementError
 from graphkeel.verify import Budget, ConditionReport, Network, Problem, Verdict, VerifyReport, engines
 from graphkeel.verify.crosscheck import cross_check
 

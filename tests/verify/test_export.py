@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from known import KNOWN, scaling
 
-from graphkeel.errors import ConfigError, StorageError
-from graphkeel.verify.export import export
+from graphkeel.core.errors import ConfigError, StorageError
+from graphkeel.verify.formats.export import export
+from graphkeel.verify.formats.smtlib import smtlib
+from graphkeel.verify.formats.vnnlib import decimal, hole_faces, vnnlib_files
 from graphkeel.verify.problem import Problem
-from graphkeel.verify.smtlib import smtlib
-from graphkeel.verify.vnnlib import decimal, hole_faces, vnnlib_files
 
 EXACT = sorted(name for name in KNOWN if name not in ("a little unsure", "halving, L2 hole"))
 

@@ -7,8 +7,7 @@ import pytest
 
 from graphkeel.testing.loops import ALL, Known, corner_only, norm_one, plateau, stable
 from graphkeel.verify import Network, Problem, Verdict
-from graphkeel.verify.exact import violates
-from graphkeel.verify.falsify import (
+from graphkeel.verify.engines.falsify import (
     FalsifyVerifier,
     admit,
     climb,
@@ -18,6 +17,7 @@ from graphkeel.verify.falsify import (
     margin,
     starts,
 )
+from graphkeel.verify.exact import violates
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify import problem_io
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.problem_io import from_dict, read_problem, to_dict, write_problem

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphkeel._optional import available
-from graphkeel.certificates.checker import _check_proof
-from graphkeel.certificates.schema import loop_of
+from graphkeel.certificate.checker import _check_proof
+from graphkeel.certificate.schema import loop_of
+from graphkeel.core.optional import available
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
+from graphkeel.verify.engines.falsify import admit, margin
 from graphkeel.verify.exact import violates
-from graphkeel.verify.falsify import admit, margin
 
 BUDGET = Budget(seconds=5.0, nodes=3000, threads=1)
 

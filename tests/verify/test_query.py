@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 from graphkeel.testing.loops import ALL, Known, base, corner_only, stable
-from graphkeel.verify.falsify import margin
-from graphkeel.verify.pack import no_lens, pack, pack_lens, size_of
+from graphkeel.verify.branch.pack import no_lens, pack, pack_lens, size_of
+from graphkeel.verify.branch.relax import hidden_bounds, value, workspace
+from graphkeel.verify.engines.falsify import margin
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.query import Row, compose, rows_of
-from graphkeel.verify.relax import hidden_bounds, value, workspace
 
 
 def test_the_rows_of_each_condition() -> None:

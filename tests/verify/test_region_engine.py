@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.certificates.region_proof import check_region
-from graphkeel.certificates.schema import loop_of
-from graphkeel.errors import ProblemError
+from graphkeel.certificate.region_proof import check_region
+from graphkeel.certificate.schema import loop_of
+from graphkeel.core.errors import ProblemError
 from graphkeel.lyapunov.glance import glance_region
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict
 from graphkeel.verify.region import Region, multipliers, violates

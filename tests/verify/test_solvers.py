@@ -13,12 +13,12 @@ from known import KNOWN, scaling, with_errors
 
 from graphkeel.testing.random_loops import random_loop, suspicious_states
 from graphkeel.verify.confirm import nearest_confirmed
-from graphkeel.verify.dreal import DrealVerifier
+from graphkeel.verify.engines.dreal import DrealVerifier
+from graphkeel.verify.engines.milp import MilpVerifier
+from graphkeel.verify.engines.smt import SmtVerifier
 from graphkeel.verify.exact import violates
-from graphkeel.verify.milp import MilpVerifier
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.result import Budget, Verdict, Verifier
-from graphkeel.verify.smt import SmtVerifier
 
 ENGINES: list[Verifier] = [MilpVerifier(), SmtVerifier()]
 DECIDES_ALL_BUT = {

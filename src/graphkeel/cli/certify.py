@@ -30,14 +30,14 @@ from graphkeel.cli.common import (
     verbatim,
 )
 from graphkeel.cli.signals import end_if_asked
-from graphkeel.errors import ConfigError, ModelError
+from graphkeel.core.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from graphkeel.data import GraphTask
-    from graphkeel.head import Head
+    from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
+    from graphkeel.models.head import Head
 
 STATE = "training-state.safetensors"  # what an interrupted run goes on from
 
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.Module]:
     """The task, and its model: trained now, or the one an earlier run of the same task left in the folder."""
-    from graphkeel.data import load
+    from graphkeel.graph import load
     from graphkeel.models import load_model, save_model, train_model
 
     features, pca = _features(args.features)
@@ -157,8 +157,8 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
 
 def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path) -> dict[str, Any]:
     from graphkeel.cli.certify_store import write_results
-    from graphkeel.frozen import FrozenModel
-    from graphkeel.head import extract_head
+    from graphkeel.models.frozen import FrozenModel
+    from graphkeel.models.head import extract_head
 
     started = time.monotonic()
     labels, config = _labels(args.classes, task.n_classes), _config(args)

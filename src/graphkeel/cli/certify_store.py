@@ -13,9 +13,9 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphkeel.certificate import write_certificate
-from graphkeel.data import GraphTask
-from graphkeel.durable import locked, write_text
-from graphkeel.head import Head
+from graphkeel.core.files import locked, write_text
+from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
+from graphkeel.graph import GraphTask
 from graphkeel.lyapunov import (
     LyapunovConfig,
     RoundLog,
@@ -24,7 +24,7 @@ from graphkeel.lyapunov import (
     anchor_of,
     certificate_of,
 )
-from graphkeel.tensor_files import file_sha256, save_tensors, tensors_sha256
+from graphkeel.models.head import Head
 
 CONTROLLERS = "controllers.safetensors"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_DONE, EXIT_REFUTED, add_json, emit_json
-from graphkeel.errors import CertificateError
+from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
     from graphkeel.certificate import CheckResult

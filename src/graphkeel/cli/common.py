@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int
 
 if TYPE_CHECKING:
-    from graphkeel.experiments.run import RunResult
+    from graphkeel.paper.tables.run import RunResult
 
 HELP = "a first result in a minute, nothing downloaded"
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from graphkeel.cli.run import run_with_progress
-    from graphkeel.experiments.run import RunSpec
+    from graphkeel.paper.tables.run import RunSpec
 
     if args.out is not None:
         make_out_dir(args.out)
@@ -87,8 +87,8 @@ def _show_bars(out: Any, result: RunResult) -> None:
 
 def draw(results: dict[str, RunResult], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
-    from graphkeel._optional import require
-    from graphkeel.durable import replacing
+    from graphkeel.core.files import replacing
+    from graphkeel.core.optional import require
 
     matplotlib = require("matplotlib", extra="report")
     matplotlib.use("Agg")

@@ -8,8 +8,8 @@ import os
 import platform
 from typing import Any
 
-from graphkeel._optional import available
 from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json
+from graphkeel.core.optional import available
 
 HELP = "what is installed here, and where datasets are found"
 
@@ -62,9 +62,9 @@ def _version(package: str) -> str | None:
 
 
 def _data() -> dict[str, Any]:
-    from graphkeel.data import amazon, planetoid
-    from graphkeel.data.files import ENVIRONMENT_VARIABLE, data_root, find_raw, user_cache
-    from graphkeel.data.seeds import FOLDER
+    from graphkeel.graph.datasets import amazon, planetoid
+    from graphkeel.graph.datasets.files import ENVIRONMENT_VARIABLE, data_root, find_raw, user_cache
+    from graphkeel.graph.datasets.seeds import FOLDER
 
     root = data_root()
     files = {name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()}

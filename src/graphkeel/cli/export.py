@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.common import EXIT_DONE, add_json, emit_json
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkeel.verify.problem import Problem
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.verify.export import export
+    from graphkeel.verify.formats.export import export
 
     formats = [part.strip() for part in args.format.split(",") if part.strip()]
     written = [
@@ -60,7 +60,7 @@ def _problems(source: Path, out: Path) -> list[tuple[Path, Problem]]:
 def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
     """The problems of a certificate (not checked here; `keel check` does that), or None for another file."""
     from graphkeel.certificate import FORMAT, read_certificate
-    from graphkeel.errors import CertificateError
+    from graphkeel.core.errors import CertificateError
     from graphkeel.verify.problem_io import from_dict
 
     try:

@@ -28,7 +28,7 @@ from graphkeel.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from graphkeel.experiments.feedback import Step
+    from graphkeel.paper.tables.feedback import Step
 
 HELP = "take in labels that arrive later: new features, the same weights"
 
@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from graphkeel.cli.signals import end_if_asked
-    from graphkeel.experiments.feedback import read_labels, run_feedback, simulated
-    from graphkeel.experiments.run import RunSpec
+    from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
+    from graphkeel.paper.tables.run import RunSpec
 
     if args.out is not None:
         make_out_dir(args.out)

@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     import json
 
-    from graphkeel.durable import write_text
-    from graphkeel.experiments.figures import draw
-    from graphkeel.experiments.spec import RunSpec
+    from graphkeel.core.files import write_text
+    from graphkeel.paper.figures import draw
+    from graphkeel.paper.tables.spec import RunSpec
 
     out = make_out_dir(args.out or Path("figures"))
     drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)

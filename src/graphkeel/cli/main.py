@@ -13,7 +13,7 @@ from types import ModuleType
 from graphkeel import __version__
 from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED
 from graphkeel.cli.signals import Terminated, terminable
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 
 COMMANDS = (
     "demo",

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel._optional import require
+    from graphkeel.core.optional import require
 
     require("jinja2", extra="report")
     from graphkeel.report import find_sources, write_report

@@ -26,7 +26,7 @@ from graphkeel.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from graphkeel.experiments.run import RunResult, RunSpec
+    from graphkeel.paper.tables.run import RunResult, RunSpec
 
 HELP = "better predictions from the same frozen weights, over several seeds"
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.experiments.run import RunSpec
+    from graphkeel.paper.tables.run import RunSpec
 
     spec = RunSpec(args.dataset, args.model, args.method, args.labels, args.split, args.features, args.pca)
     if args.out is not None:
@@ -74,7 +74,7 @@ def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
     from rich.progress import Progress
 
     from graphkeel.cli.signals import end_if_asked
-    from graphkeel.experiments.run import run_seeds
+    from graphkeel.paper.tables.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
         bar = progress.add_task(verbatim(f"{spec.dataset}: {spec.method}"), total=len(seeds))
@@ -133,7 +133,7 @@ def show(result: RunResult) -> None:
 
 def _paper(spec: RunSpec) -> dict[str, list[float]] | None:
     """What the paper published for this dataset, where the run follows its protocol."""
-    from graphkeel.experiments.paper import published
+    from graphkeel.paper.tables.paper import published
 
     if spec.model != "sgc" or spec.split != "biased" or spec.features not in ("auto", "pca") or spec.pca != 20:
         return None

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int, verbatim
 from graphkeel.cli.signals import end_if_asked
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.experiments.cells import Cell, CellStore, Measured
-    from graphkeel.experiments.grid import Workers
-    from graphkeel.experiments.tables import Place
+    from graphkeel.paper.tables.cells import Cell, CellStore, Measured
+    from graphkeel.paper.tables.grid import Workers
+    from graphkeel.paper.tables.tables import Place
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
@@ -72,13 +72,13 @@ def _names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.experiments.cells import FILE, CellStore
-    from graphkeel.experiments.cost import cost_remarks
-    from graphkeel.experiments.plan import needed_cells
-    from graphkeel.experiments.provenance import package_versions
-    from graphkeel.experiments.render import render
-    from graphkeel.experiments.rows import PAPER_DATASETS, select_rows, under
-    from graphkeel.experiments.tables import fill_table, verdicts
+    from graphkeel.paper.tables.cells import FILE, CellStore
+    from graphkeel.paper.tables.cost import cost_remarks
+    from graphkeel.paper.tables.plan import needed_cells
+    from graphkeel.paper.tables.provenance import package_versions
+    from graphkeel.paper.tables.render import render
+    from graphkeel.paper.tables.rows import PAPER_DATASETS, select_rows, under
+    from graphkeel.paper.tables.tables import fill_table, verdicts
 
     rows = select_rows(args.table, args.only)
     rows = under(rows, labels=args.labels, model=args.model, features=args.features)
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compute(args: argparse.Namespace, cells: list[Cell], store: CellStore) -> None:
     """The missing cells, with a progress bar and an estimate of what is left."""
-    from graphkeel.experiments.grid import Workers, run_grid
+    from graphkeel.paper.tables.grid import Workers, run_grid
 
     waiting = [cell for cell in cells if _missing(store, cell, any_code=args.any_code, retry=args.retry)]
     workers = Workers(args.jobs, args.backend, args.address)
@@ -128,7 +128,7 @@ class _progress:
     def __init__(self, done: int, waiting: list[Cell], store: CellStore, workers: Workers) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        from graphkeel.experiments.estimate import Estimate
+        from graphkeel.paper.tables.estimate import Estimate
 
         self.estimate = Estimate(waiting, store.typical_seconds(), workers.jobs)
         self.bar = Progress(
@@ -169,8 +169,8 @@ def _duration(seconds: float) -> str:
 
 def _payload(table: int, places: list[Place], remarks: list[str], seeds: list[int]) -> dict[str, Any]:
     """The stable JSON object of `keel table --json`."""
-    from graphkeel.experiments.provenance import provenance
-    from graphkeel.experiments.statistics import TEST
+    from graphkeel.paper.tables.provenance import provenance
+    from graphkeel.paper.tables.statistics import TEST
 
     return {
         "command": "table",
@@ -188,8 +188,8 @@ def _write(
 ) -> None:
     import json
 
-    from graphkeel.durable import write_text
-    from graphkeel.experiments.render import FORMATS, render
+    from graphkeel.core.files import write_text
+    from graphkeel.paper.tables.render import FORMATS, render
 
     for style, suffix in FORMATS.items():
         text = render(table, places, datasets, remarks, style)

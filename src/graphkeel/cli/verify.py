@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.common import add_json, emit_json
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkeel.verify.problem import Problem

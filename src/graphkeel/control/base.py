@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 Layers = tuple[tuple[Tensor, Tensor], ...]  # (weight, bias) in float64, a ReLU between each two
 

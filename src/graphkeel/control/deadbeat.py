@@ -34,7 +34,7 @@ class Deadbeat:
 def solve_anchor(plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution.
 
-    >>> from graphkeel.head import Head
+    >>> from graphkeel.models.head import Head
     >>> doubling = Head(((2.0 * torch.eye(2).double(), torch.zeros(2).double()),), n_in=2, n_out=2)
     >>> solve_anchor(doubling, torch.tensor([1.0, 0.0]))
     tensor([0.5000, 0.0000], dtype=torch.float64)

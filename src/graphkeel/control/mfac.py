@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 CHUNK = 512
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
 from graphkeel.control.deadbeat import solve_anchor
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 FORMS = ("anchored", "homogeneous", "paper")
 

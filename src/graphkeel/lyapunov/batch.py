@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import shared_domains

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from graphkeel.control.neural import FORMS
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 
 LOSSES = ("margin", "paper")
 GAUGES = ("l1", "general")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.errors import DataError
+from graphkeel.core.errors import DataError
 
 Array = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from graphkeel.certificates.box_proof import invariance_fan, region_fan
-from graphkeel.certificates.schema import loop_of
-from graphkeel.certificates.whole_box import Fan, upper_bounds
+from graphkeel.certificate.box_proof import invariance_fan, region_fan
+from graphkeel.certificate.schema import loop_of
+from graphkeel.certificate.whole_box import Fan, upper_bounds
 from graphkeel.verify import ConditionReport, Problem, Verdict
+from graphkeel.verify.branch.tree import encode
 from graphkeel.verify.region import Region, multipliers
-from graphkeel.verify.tree import encode
 
 
 def glance(problem: Problem) -> ConditionReport:

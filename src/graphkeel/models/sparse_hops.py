@@ -10,7 +10,7 @@ from scipy import sparse
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from graphkeel.propagate import multiply, normalise_as_given
+from graphkeel.graph.propagate import multiply, normalise_as_given
 
 # The matrix of an edge list, for as long as the list lives; the version tells whether it was changed in place.
 _matrices: Any = WeakIdKeyDictionary()

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphkeel.data.task import GraphTask
+from graphkeel.graph.propagate import rows_after
+from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution
-from graphkeel.propagate import rows_after
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from graphkeel.control import CLASSICAL, Controller
 from graphkeel.control.base import Layers, Plant
-from graphkeel.errors import ConfigError, KeelError
-from graphkeel.frozen import FrozenModel
-from graphkeel.head import extract_head
+from graphkeel.core.errors import ConfigError, KeelError
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import extract_head
 
 RIDGE = 1e-3
 SEARCH_STEPS, REACHED = 60, 1e-5

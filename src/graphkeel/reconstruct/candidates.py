@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.prototype import Posteriors, Prototype

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.data import GraphTask
+from graphkeel.graph import GraphTask
 
 
 @dataclass(frozen=True)

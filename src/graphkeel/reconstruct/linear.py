@@ -11,10 +11,10 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.nn import SGConv
 
-from graphkeel.frozen import FrozenModel, ReturnType
+from graphkeel.graph.propagate import multiply
+from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution, hop
-from graphkeel.propagate import multiply
 
 MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.data import GraphTask
-from graphkeel.errors import ConfigError
-from graphkeel.frozen import FrozenModel
-from graphkeel.method import Method, MethodResult, check_nodes
+from graphkeel.core.errors import ConfigError
+from graphkeel.graph import GraphTask
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates import Builder, Replace
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.guard import SIGNIFICANCE
 from graphkeel.reconstruct.labels import known_labels
+from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.scene import Scene
 
 
@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
 
 
 def get_method(name: str) -> Method:
-    """One of our own methods; those we are compared with are in `graphkeel.baselines`."""
+    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`."""
     if name not in METHODS:
         raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
     return METHODS[name]

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from graphkeel.head import Head
 from graphkeel.lyapunov import LyapunovConfig, anchor_of, ask_engine, certificate_of, train
+from graphkeel.models.head import Head
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.scene import Scene
 

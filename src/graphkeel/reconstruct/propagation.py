@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.propagate.adjacency import entry_values, pattern
+from graphkeel.graph.propagate.adjacency import entry_values, pattern
 
 TELEPORT, STEPS = 0.1, 10
 

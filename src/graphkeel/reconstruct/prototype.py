@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.evidence import (
     balanced,
     both,

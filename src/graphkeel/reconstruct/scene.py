@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
-from graphkeel.frozen import FrozenModel
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.anchors import Anchors, blendable_anchors, hidden_is_free, plant_of, solve_anchors
 from graphkeel.reconstruct.propagation import Propagator
 

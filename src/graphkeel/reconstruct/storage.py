@@ -15,9 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from graphkeel.durable import cannot_write, locked, write_text
-from graphkeel.errors import DataError
-from graphkeel.tensor_files import file_sha256, save_tensors
+from graphkeel.core.errors import DataError
+from graphkeel.core.files import cannot_write, locked, write_text
+from graphkeel.core.tensor_files import file_sha256, save_tensors
 
 FACTS = "reconstruction.json"
 FORMAT = 2

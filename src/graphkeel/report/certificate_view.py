@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.certificate import CheckResult
-from graphkeel.certificates.encoding import decode_array
+from graphkeel.certificate.encoding import decode_array
 
 CONDITIONS = {
     "representative": ("C(h*) ≈ Y", "the model answers the class's feature h* with its target Y, within δ"),

@@ -13,9 +13,9 @@ from typing import Any
 from markupsafe import Markup
 
 from graphkeel import __version__
-from graphkeel._optional import require
-from graphkeel.durable import write_text
-from graphkeel.errors import CertificateError, ConfigError
+from graphkeel.core.errors import CertificateError, ConfigError
+from graphkeel.core.files import write_text
+from graphkeel.core.optional import require
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.run_view import node_data, run_view

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.experiments.paper import published
-from graphkeel.experiments.statistics import TEST, paired_p, summarise
+from graphkeel.paper.tables.paper import published
+from graphkeel.paper.tables.statistics import TEST, paired_p, summarise
 from graphkeel.report.sources import Nodes, RunFiles
 
 TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them

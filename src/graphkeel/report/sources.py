@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from graphkeel.certificate import FORMAT, CheckResult, check_certificate, read_certificate
-from graphkeel.errors import CertificateError, ConfigError
-from graphkeel.experiments.store import MANIFEST, read_json
+from graphkeel.core.errors import CertificateError, ConfigError
+from graphkeel.paper.tables.store import MANIFEST, read_json
 
 Nodes = dict[str, NDArray[Any]]
 

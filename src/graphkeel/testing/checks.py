@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from unittest import SkipTest
 
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 
 
 class ConformanceError(KeelError, AssertionError):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.base import Controller, Plant, Regulation
-from graphkeel.errors import KeelError
+from graphkeel.core.errors import KeelError
 from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal, run_all
 from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
 from graphkeel.testing.surroundings import global_seed, left_alone

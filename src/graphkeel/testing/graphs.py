@@ -8,10 +8,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from graphkeel.data import GraphTask, make_sbm, make_task
-from graphkeel.data.task import UNLABELLED
-from graphkeel.frozen import FrozenModel
+from graphkeel.graph import GraphTask, make_sbm, make_task
+from graphkeel.graph.task import UNLABELLED
 from graphkeel.models import train_model
+from graphkeel.models.frozen import FrozenModel
 
 PER_NODE = ("x", "y", "train_mask", "val_mask", "test_mask")
 

@@ -10,8 +10,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from graphkeel.errors import KeelError
-from graphkeel.method import Method, MethodResult
+from graphkeel.core.errors import KeelError
+from graphkeel.reconstruct.method import Method, MethodResult
 from graphkeel.testing.checks import Check, Conformance, Unmet, expect, expect_refusal, run_all
 from graphkeel.testing.graphs import Case, few_labels, odd_graphs, ordinary
 from graphkeel.testing.surroundings import global_seed, left_alone

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from graphkeel._optional import available
-from graphkeel.errors import ConfigError
+from graphkeel.core.errors import ConfigError
+from graphkeel.core.optional import available
 from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
@@ -13,11 +13,11 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, 
 _ENGINES = {
     "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
     "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
-    "contraction": ("graphkeel.verify.contraction", "ContractionVerifier", "numpy"),
-    "falsify": ("graphkeel.verify.falsify", "FalsifyVerifier", "scipy"),
-    "milp": ("graphkeel.verify.milp", "MilpVerifier", "highspy"),
-    "smt": ("graphkeel.verify.smt", "SmtVerifier", "z3"),
-    "dreal": ("graphkeel.verify.dreal", "DrealVerifier", "dreal"),
+    "contraction": ("graphkeel.verify.engines.contraction", "ContractionVerifier", "numpy"),
+    "falsify": ("graphkeel.verify.engines.falsify", "FalsifyVerifier", "scipy"),
+    "milp": ("graphkeel.verify.engines.milp", "MilpVerifier", "highspy"),
+    "smt": ("graphkeel.verify.engines.smt", "SmtVerifier", "z3"),
+    "dreal": ("graphkeel.verify.engines.dreal", "DrealVerifier", "dreal"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphkeel.errors import EngineDisagreementError
+from graphkeel.core.errors import EngineDisagreementError
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 
 from graphkeel.verify.branch import BranchVerifier, warm_up
-from graphkeel.verify.contraction import ContractionVerifier
+from graphkeel.verify.engines.contraction import ContractionVerifier
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 

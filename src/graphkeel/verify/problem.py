@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 
 Array = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 
 FORMAT = "graphkeel-problem"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Affine, Array, Problem
 
 TINY = 1e-300  # an absolute allowance for underflow, far above 2^-1074 times any layer size

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from graphkeel.errors import ProblemError
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.exact import evaluate, in_box, rationals
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.query import TINY, Chain, Row, errors_of

@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import linprog
 
 from graphkeel.verify.branch import warm_up
-from graphkeel.verify.falsify import local
-from graphkeel.verify.pack import too_large
+from graphkeel.verify.branch.pack import too_large
+from graphkeel.verify.branch.search import Search
+from graphkeel.verify.branch.tree import encode, tree_entry
+from graphkeel.verify.engines.falsify import local
 from graphkeel.verify.problem import Array
 from graphkeel.verify.region import Region, multipliers, region_rows, violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
-from graphkeel.verify.search import Search
-from graphkeel.verify.tree import encode, tree_entry
 
 STARTS = 4096  # states sampled for a violation
 CLIMBS = 8  # of the best of them, taken into linear programs

@@ -1,0 +1,1 @@
+"""What every package may use: errors, optional packages, files written whole, limits of memory."""

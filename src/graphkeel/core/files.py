@@ -1,0 +1,148 @@
+"""Files that are whole or not there: written aside, flushed to disk, then renamed to their name.
+
+Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer sweeps away.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphkeel.core.errors import StorageError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock: two writers of one folder are not kept apart there
+    fcntl = None  # type: ignore[assignment]
+
+_FIX = "Free some space or choose another --out; what was finished before is kept."
+_counter = itertools.count()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write to the path that is yielded; at the end it takes the place of `path`, at once and as a whole."""
+    aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        yield aside
+        _flush(aside)
+        aside.replace(path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The whole content at once, or the old file."""
+    with replacing(path) as aside:
+        aside.write_bytes(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def create(path: Path, content: bytes) -> bool:
+    """Make a file that must not be there yet; False, and nothing written, if another process was first."""
+    aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        aside.write_bytes(content)
+        _flush(aside)
+        _link(aside, path)
+        _flush_folder(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+    return True
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time: for files that only together mean something. A lock dies with its process."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    try:
+        if handle is not None:
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def cannot_write(path: Path, error: OSError) -> StorageError:
+    return StorageError(f"{path} cannot be written", got=error.strerror or error, fix=_FIX)
+
+
+def _link(aside: Path, path: Path) -> None:
+    """Give a file its name; unlike a rename this fails where the name is taken."""
+    try:
+        os.link(aside, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+            raise
+        if path.exists():  # a file system without links: a moment is left in which two may believe to be first
+            raise FileExistsError(path) from error
+        aside.replace(path)
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}.{socket.gethostname()}."
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed writers of the same file left aside."""
+    prefix = _prefix(path)
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path.parent):
+            if entry.name.startswith(prefix) and entry.name.endswith(".tmp") and not _alive(entry.name, prefix):
+                Path(entry.path).unlink(missing_ok=True)
+
+
+def _alive(name: str, prefix: str) -> bool:
+    """Whether the process that wrote this file aside still runs; if in doubt, yes."""
+    pid = name.removeprefix(prefix).split(".")[0]
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except (ValueError, OSError, OverflowError):
+        return True
+    return True
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """The name, too: a rename is on disk only once its folder is."""
+    with contextlib.suppress(OSError):  # Windows and some network file systems cannot
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,119 @@
+"""How much memory there is, and a refusal, in words, of what would not fit. Standard library only.
+
+The kernel's answer to too large an array is to end the process, without a word. So whatever allocates by the size of
+its input asks here first. `GRAPHKEEL_MEMORY` (say `4GB`) takes the place of what the machine says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphkeel.core.errors import ConfigError, MemoryLimitError
+
+ENVIRONMENT_VARIABLE = "GRAPHKEEL_MEMORY"
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def require(n_bytes: int, what: str, fix: str) -> None:
+    """Refuse `what` if it needs more than there is; `fix` says how to need less."""
+    limit = available()
+    if limit is not None and n_bytes > limit:
+        raise MemoryLimitError(
+            f"{what} needs about {readable(n_bytes)} of memory",
+            got=f"{readable(limit)} available",
+            fix=f"{fix} {ENVIRONMENT_VARIABLE} can name another limit.",
+        )
+
+
+def available() -> int | None:
+    """Bytes that can still be allocated; None where nothing is known of the machine."""
+    told = os.environ.get(ENVIRONMENT_VARIABLE)
+    if told:
+        return parse(told)
+    found = [*_machine(), *_control_groups(), *_address_space()]
+    return max(min(found), 0) if found else None
+
+
+def parse(text: str) -> int:
+    """`4GB`, `512MiB`, `1.5G` or a plain number of bytes."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text, flags=re.ASCII)
+    if match is None or match[2].upper() not in _UNITS:
+        raise ConfigError(f"{ENVIRONMENT_VARIABLE} must be a size", got=repr(text)[:80], fix="For instance 4GB.")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def readable(n_bytes: int) -> str:
+    units = ("B", "KB", "MB", "GB", "TB")
+    power = next((p for p in range(len(units)) if n_bytes < 1000 ** (p + 1)), len(units) - 1)
+    return f"{n_bytes / 1000**power:.3g} {units[power]}"
+
+
+# ---- who limits memory
+
+
+def _machine(proc: Path = Path("/proc")) -> Iterator[int]:
+    """What the kernel believes it can hand out without swapping."""
+    for line in _lines(proc / "meminfo"):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _control_groups(proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+    """What is left of the limit of this process's control group, and of each group above it."""
+    for line in _lines(proc / "self" / "cgroup"):
+        number, _, rest = line.partition(":")
+        controllers, _, inside = rest.partition(":")
+        if number == "0" and not controllers:
+            names = ("memory.max", "memory.current", "inactive_file")
+            yield from _groups_above(root, inside, *names)
+        elif "memory" in controllers.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            yield from _groups_above(root / "memory", inside, *names)
+
+
+def _groups_above(root: Path, inside: str, limit: str, usage: str, droppable: str) -> Iterator[int]:
+    parts = [part for part in inside.split("/") if part not in ("", "..")]
+    for depth in range(len(parts), -1, -1):
+        group = root.joinpath(*parts[:depth])
+        total, used = _number(group / limit), _number(group / usage)
+        if total is not None and used is not None:
+            yield total - max(used - _statistic(group / "memory.stat", droppable), 0)
+
+
+def _statistic(path: Path, name: str) -> int:
+    """Of the memory in use, the file cache that the kernel drops when it is needed."""
+    for line in _lines(path):
+        key, _, value = line.partition(" ")
+        if key == name and value.isdecimal():
+            return int(value)
+    return 0
+
+
+def _address_space(proc: Path = Path("/proc")) -> Iterator[int]:
+    """What `ulimit -v` leaves."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - Windows
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    used = [int(line.split()[1]) * 1024 for line in _lines(proc / "self" / "status") if line.startswith("VmSize:")]
+    yield limit - sum(used)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return []
+
+
+def _number(path: Path) -> int | None:
+    """A limit or a usage; None where there is none (`max`)."""
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].isdecimal() else None

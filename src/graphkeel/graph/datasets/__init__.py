@@ -1,0 +1,1 @@
+"""The datasets: one loader a file, found by name in the registry."""

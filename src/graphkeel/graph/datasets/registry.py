@@ -1,0 +1,146 @@
+"""One call from a dataset's name to a `GraphTask`: load, split, prepare the features."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.graph.datasets.amazon import load_amazon
+from graphkeel.graph.datasets.digits import load_digits
+from graphkeel.graph.datasets.files import is_there
+from graphkeel.graph.datasets.npz import load_folder, load_npz
+from graphkeel.graph.datasets.planetoid import load_planetoid
+from graphkeel.graph.datasets.raw import RawGraph
+from graphkeel.graph.datasets.sbm import sbm_by_name
+from graphkeel.graph.features import FittedPca, dense, row_normalise
+from graphkeel.graph.splits import Split, make_split
+from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
+
+DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
+FEATURES = ("auto", "raw", "rownorm", "pca")
+DEFAULT_PCA = 20  # the paper's
+_ROWS = 1 << 16  # checked at once: a mapped file is never in memory as a whole
+
+
+def load(
+    name: str = "digits",
+    *,
+    seed: int = 0,
+    split: str = "biased",
+    features: str = "auto",
+    pca: int = DEFAULT_PCA,
+) -> GraphTask:
+    """A dataset by name, or the path of an `.npz` graph, with split number `seed`.
+
+    Args:
+        name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
+            `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
+        split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as public.
+        features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca` dimensions, the
+            paper's protocol); `auto`: `pca` for the paper's five datasets, `raw` for the others.
+    """
+    return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
+
+
+def make_task(
+    graph: RawGraph, *, seed: int = 0, split: str = "biased", features: str = "auto", pca: int = DEFAULT_PCA
+) -> GraphTask:
+    """Split a loaded graph and prepare its features."""
+    return _assemble(graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x)
+
+
+@lru_cache(maxsize=8)
+def load_graph(name: str) -> RawGraph:
+    """The graph behind a name; each is read and checked once a process."""
+    if name.endswith(".npz"):
+        return _checked(load_npz(Path(name)))
+    if "/" in name or is_there(Path(name, "x.npy").is_file):
+        return _checked(load_folder(Path(name)))
+    key = name.lower()
+    if key in ("cora", "citeseer", "pubmed"):
+        return load_planetoid(key)
+    if key in ("photo", "computers"):
+        return load_amazon(key)
+    if key == "digits":
+        return load_digits()
+    if key == "sbm" or key.startswith("sbm:"):
+        return sbm_by_name(key)
+    raise DataError(
+        f"there is no dataset of that name; there are {', '.join(DATASETS)}", got=repr(name), fix=_hint(key)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFeatures:
+    """Features as the model gets them, and the fitted PCA that made them, if one did."""
+
+    x: NDArray[np.float32]
+    pca: FittedPca | None = None
+
+
+@lru_cache(maxsize=4)
+def prepare_features(graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA) -> PreparedFeatures:
+    """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the paper)."""
+    if features not in FEATURES:
+        raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
+    if features == "auto":
+        features = "pca" if graph.name in DATASETS[1:6] else "raw"
+    if features == "raw":
+        return PreparedFeatures(dense(graph.x))
+    normalised = row_normalise(graph.x)
+    if features == "rownorm":
+        return PreparedFeatures(dense(normalised))
+    fitted = FittedPca.fit(normalised, pca)
+    return PreparedFeatures(fitted.transform(normalised), fitted)
+
+
+def _hint(name: str) -> str:
+    near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}?" if near else "A graph of your own goes in as the path of an .npz file."
+
+
+def _checked(graph: RawGraph) -> RawGraph:
+    """The checks that drawing a split relies on; `GraphTask` makes the rest."""
+    if graph.x.ndim != 2 or graph.x.shape[0] != graph.n_nodes:
+        raise DataError("x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}")
+    check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
+    blocks = range(0, graph.n_nodes, _ROWS)
+    bad = np.concatenate(
+        [first + np.flatnonzero(~np.isfinite(graph.x[first : first + _ROWS]).all(axis=1)) for first in blocks]
+    )
+    if len(bad):  # PCA would fail on them before the task is made
+        raise DataError("x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}")
+    return graph
+
+
+def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTask:
+    masks = []
+    for ids in (split.train, split.val, split.test):
+        mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
+        mask[torch.from_numpy(ids)] = True
+        masks.append(mask & torch.from_numpy(graph.y != UNLABELLED))
+    return GraphTask(
+        x=_tensor(x),
+        edge_index=torch.from_numpy(graph.edge_index),
+        y=torch.from_numpy(graph.y),
+        train_mask=masks[0],
+        val_mask=masks[1],
+        test_mask=masks[2],
+        n_classes=graph.n_classes,
+        name=graph.name,
+        mapped=isinstance(x, np.memmap),
+    )
+
+
+def _tensor(x: NDArray[np.float32]) -> torch.Tensor:
+    with warnings.catch_warnings():  # a file mapped for reading; the task never writes to its features
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(x)

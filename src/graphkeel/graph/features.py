@@ -1,0 +1,85 @@
+"""Feature reduction with a real fit/transform split, so that what was fitted can be stored and applied elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+from scipy import sparse
+from sklearn.decomposition import PCA
+
+from graphkeel.core.errors import DataError
+from graphkeel.core.files import write_bytes
+from graphkeel.core.memory import require
+
+Dense = NDArray[np.float32]
+Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
+
+
+def row_normalise(x: Features) -> Features:
+    """Divide each row by its sum of absolute values; all-zero rows stay zero."""
+    totals: NDArray[np.float32] = np.asarray(abs(x).sum(axis=1)).ravel()
+    scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0).astype(np.float32)
+    if sparse.issparse(x):
+        return sparse.diags(scale, dtype=np.float32) @ x
+    return np.asarray(x * scale[:, None], dtype=np.float32)
+
+
+def dense(x: Features) -> Dense:
+    if isinstance(x, np.memmap) and x.dtype == np.float32:
+        return x  # stays on disk, and stays known as a mapped file
+    if sparse.issparse(x):
+        require(4 * x.shape[0] * x.shape[1], f"a dense {x.shape[0]} × {x.shape[1]} feature matrix", "Reduce it by PCA.")
+    return np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPca:
+    """x -> (x − mean) @ components.T: centred, not whitened."""
+
+    mean: NDArray[np.float64]  # (d,)
+    components: NDArray[np.float64]  # (k, d), orthonormal rows
+    explained_ratio: float  # share of the variance that is kept
+
+    @classmethod
+    def fit(cls, x: Features, n_components: int, *, seed: int = 0) -> FittedPca:
+        """Fit on the rows of x; sparse x is never made dense."""
+        limit = min(x.shape)
+        if not 1 <= n_components < limit:
+            raise DataError(
+                f"PCA of a {x.shape[0]} × {x.shape[1]} matrix takes between 1 and {limit - 1} components",
+                got=n_components,
+            )
+        cells = x.nnz if sparse.issparse(x) else x.size
+        require(16 * cells, f"PCA of a {x.shape[0]} × {x.shape[1]} matrix", "Use --features raw or rownorm.")
+        # The Lanczos solver takes sparse input and only computes what is asked for; the seed fixes its start.
+        pca = PCA(n_components, svd_solver="arpack", random_state=seed).fit(x.astype(np.float64))
+        return cls(pca.mean_, pca.components_, float(pca.explained_variance_ratio_.sum()))
+
+    def transform(self, x: Features) -> Dense:
+        if x.shape[1] != self.mean.shape[0]:
+            raise DataError(
+                "the features have another width than PCA was fitted on", got=(x.shape[1], self.mean.shape[0])
+            )
+        return np.asarray(x @ self.components.T - self.mean @ self.components.T, dtype=np.float32)
+
+    def save(self, path: Path) -> None:
+        arrays = {
+            "mean": self.mean,
+            "components": self.components,
+            "explained_ratio": np.array([self.explained_ratio]),
+        }
+        write_bytes(path, save({key: np.ascontiguousarray(value) for key, value in arrays.items()}))
+
+    @classmethod
+    def load(cls, path: Path) -> FittedPca:
+        try:
+            arrays = load_file(path)
+            return cls(arrays["mean"], arrays["components"], float(arrays["explained_ratio"][0]))
+        except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise DataError(f"{path} is not a stored PCA", got=str(error)) from error

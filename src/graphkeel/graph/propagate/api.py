@@ -1,0 +1,125 @@
+"""`propagate`: one call, whichever engine does the work."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate.local import stream
+from graphkeel.graph.propagate.partitions import Partitions
+
+ENGINES = ("local", "dask")
+Array = NDArray[np.float32]
+Graph: TypeAlias = Any  # an integer array (2, E) or a scipy sparse matrix (scipy ships no types)
+
+
+def propagate(
+    graph: Graph,
+    x: Array,
+    hops: int = 1,
+    *,
+    norm: str = "sym",
+    teleport: float = 0.0,
+    block: int | None = None,
+    out: Array | Path | str | None = None,
+    engine: str = "local",
+    **options: Any,
+) -> Array:
+    """Ŝ^K X, or personalised smoothing Z ← (1−a)·ŜZ + a·X with a `teleport` a > 0.
+
+    Args:
+        graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at every node; or a
+            square sparse matrix, used as it is; or, for the Dask engine, `Partitions` on disk.
+        x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
+        hops: K.
+        norm: `sym` or `row`, for an `edge_index`.
+        block: columns worked on at once; None: as many as fit into 2 GiB of working memory.
+        out: an array to fill, or the path of an `.npy` file to write; None: an array in memory.
+        engine: `local`, or `dask` (extra `dask`), which takes further `options`.
+
+    Returns:
+        The array that was filled; for a path, the file mapped for reading.
+    """
+    if engine not in ENGINES:
+        raise ConfigError(f"the engine must be one of {', '.join(ENGINES)}", got=repr(engine))
+    if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 0:
+        raise ConfigError("hops must be a whole number, at least 0", got=repr(hops))
+    if not 0.0 <= teleport < 1.0:
+        raise ConfigError("teleport must lie in [0, 1)", got=teleport)
+    if block is not None and block < 1:
+        raise ConfigError("block must be at least one column", got=block)
+    if getattr(x, "ndim", None) != 2:
+        raise DataError("x must have shape (nodes, features)", got=getattr(x, "shape", type(x).__name__))
+    matrix = _matrix(graph, x.shape[0], norm)
+    if isinstance(out, str | Path):
+        return _into_file(Path(out), matrix, x, hops, teleport, block, engine, options)
+    result = np.empty(x.shape, dtype=np.float32) if out is None else out
+    if result.shape != x.shape or result.dtype != np.float32:
+        raise DataError("out must be float32 of x's shape", got=f"{result.dtype}, {result.shape} for {x.shape}")
+    _run(engine, matrix, x, result, hops, teleport, block, options)
+    return result
+
+
+def _run(
+    engine: str,
+    matrix: sparse.csr_matrix | Partitions,
+    x: Array,
+    out: Array,
+    hops: int,
+    teleport: float,
+    block: int | None,
+    options: dict[str, Any],
+) -> None:
+    if engine == "local":
+        if options:
+            raise ConfigError("the local engine takes no further options", got=", ".join(options))
+        if isinstance(matrix, Partitions):
+            raise ConfigError("a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask').")
+        stream(matrix, x, out, hops, teleport, block)
+    else:
+        # by name: the engine's own file is loaded only where it is asked for
+        import_module(f"graphkeel.graph.propagate.{engine}_engine").stream(
+            matrix, x, out, hops, teleport, block, **options
+        )
+
+
+def _into_file(
+    path: Path,
+    matrix: sparse.csr_matrix | Partitions,
+    x: Array,
+    hops: int,
+    teleport: float,
+    block: int | None,
+    engine: str,
+    options: dict[str, Any],
+) -> Array:
+    """Written aside, then renamed: a file of that name is always a whole one."""
+    aside = path.with_name(f"{path.name}.part")
+    try:
+        out = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float32, shape=x.shape)
+        _run(engine, matrix, x, out, hops, teleport, block, options)
+        out.flush()
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise DataError(f"{path} cannot be written", got=error.strerror or str(error)) from error
+    return np.load(path, mmap_mode="r")
+
+
+def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix | Partitions:
+    if isinstance(graph, Partitions):
+        if graph.n_nodes != n_nodes:
+            raise DataError(f"the partitioned graph must have {n_nodes} nodes, as x has rows", got=graph.n_nodes)
+        return graph
+    if not sparse.issparse(graph):
+        return normalise(graph, n_nodes, norm)
+    if graph.shape != (n_nodes, n_nodes):
+        raise DataError(f"the matrix must have a row and a column for each of {n_nodes} nodes", got=graph.shape)
+    return graph.tocsr().astype(np.float32, copy=False)

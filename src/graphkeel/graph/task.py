@@ -1,0 +1,220 @@
+"""`GraphTask`: one graph, its features, labels and split, checked once and then left alone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphkeel.core.errors import DataError
+
+UNLABELLED = -1  # y of a node whose label is unknown
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTask:
+    """An immutable node-classification task.
+
+    Attributes:
+        x: features, float32, shape (N, d).
+        edge_index: directed edges source -> target, int64, shape (2, E); used as given, in any order.
+        y: labels 0..n_classes-1, or -1 where unknown, int64, shape (N,).
+        train_mask, val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes.
+        n_classes: how many classes there are.
+        name: what to call it in tables.
+        mapped: x lies on disk, mapped for reading, and is not copied.
+
+    Other tensors are copied in, so a later change of the caller's data does not reach the task.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    y: Tensor
+    train_mask: Tensor
+    val_mask: Tensor
+    test_mask: Tensor
+    n_classes: int
+    name: str = "graph"
+    mapped: bool = False
+
+    def __post_init__(self) -> None:
+        for field, dtype in (("x", torch.float32), ("edge_index", torch.int64), ("y", torch.int64)):
+            if field == "x" and self.mapped and isinstance(self.x, Tensor) and self.x.dtype == dtype:
+                continue
+            object.__setattr__(self, field, _copied(getattr(self, field), field, dtype))
+        for field in _MASKS:
+            object.__setattr__(self, field, _copied(getattr(self, field), field, torch.bool))
+        _check_features(self.x)
+        check_edges(self.edge_index, self.n_nodes)
+        _check_labels(self)
+        _check_masks(self)
+
+    @classmethod
+    def from_data(cls, data: Data, *, n_classes: int | None = None, name: str = "graph") -> GraphTask:
+        """Build from a PyG `Data` with x, edge_index, y, train_mask; val_mask and test_mask may be missing."""
+        for field in ("x", "edge_index", "y", "train_mask"):
+            if getattr(data, field, None) is None:
+                raise DataError(f"data.{field} is missing", fix=f"Set data.{field} before handing the graph over.")
+        none = torch.zeros(data.x.shape[0], dtype=torch.bool)
+        y = data.y.squeeze(-1) if data.y.dim() == 2 and data.y.shape[1] == 1 else data.y
+        return cls(
+            x=data.x,
+            edge_index=data.edge_index,
+            y=y,
+            train_mask=data.train_mask,
+            val_mask=_given(data, "val_mask", none),
+            test_mask=_given(data, "test_mask", none),
+            n_classes=int(y.max()) + 1 if n_classes is None else n_classes,
+            name=name,
+        )
+
+    def to_data(self) -> Data:
+        """A PyG `Data` of its own, free to change."""
+        return Data(**{field: getattr(self, field).clone() for field in ("x", "edge_index", "y", *_MASKS)})
+
+    def with_features(self, x: Tensor) -> GraphTask:
+        x = _copied(x, "x", torch.float32)
+        _check_features(x)
+        if x.shape[0] != self.n_nodes:
+            raise DataError("x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes")
+        return self._sharing(x=x)
+
+    def without_test_labels(self) -> GraphTask:
+        """The same task with every label outside train and validation erased: what a method may see.
+
+        >>> from graphkeel.graph import load
+        >>> task = load("digits").without_test_labels()
+        >>> int((task.y != UNLABELLED).sum()) == int((task.train_mask | task.val_mask).sum())
+        True
+        """
+        visible = self.train_mask | self.val_mask
+        y = torch.where(visible, self.y, torch.full_like(self.y, UNLABELLED))
+        return self._sharing(y=y, test_mask=torch.zeros_like(self.test_mask))
+
+    def _sharing(self, **changed: Tensor) -> GraphTask:
+        """A task with some tensors replaced; the others, copied and checked already, are the same ones."""
+        task = object.__new__(GraphTask)
+        for field in fields(self):
+            object.__setattr__(task, field.name, changed.get(field.name, getattr(self, field.name)))
+        return task
+
+    @property
+    def n_nodes(self) -> int:
+        return int(self.x.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def n_edges(self) -> int:
+        return int(self.edge_index.shape[1])
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over every array, so that a stored result names the data it was computed on."""
+        digest = hashlib.sha256(f"{self.n_classes}".encode())
+        for field in ("x", "edge_index", "y", *_MASKS):
+            tensor = getattr(self, field).contiguous()
+            digest.update(f"{field}{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(tensor.numpy().data)  # the buffer itself: a copy could be gigabytes
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        sizes = "/".join(str(int(getattr(self, mask).sum())) for mask in _MASKS)
+        return (
+            f"GraphTask({self.name!r}, nodes={self.n_nodes}, edges={self.n_edges}, features={self.n_features}, "
+            f"classes={self.n_classes}, train/val/test={sizes})"
+        )
+
+
+_MASKS = ("train_mask", "val_mask", "test_mask")
+_ROWS = 1 << 16  # checked at once, so that features on disk are never in memory as a whole
+
+
+def _given(data: Data, field: str, default: Tensor) -> Tensor:
+    value = getattr(data, field, None)
+    return default if value is None else value
+
+
+def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise DataError(
+            f"{field} must be a torch tensor", got=type(value).__name__, fix="Wrap it with torch.as_tensor."
+        )
+    if dtype == torch.bool and value.dtype != torch.bool:
+        raise DataError(
+            f"{field} must be a boolean mask over the nodes",
+            got=f"dtype {value.dtype}",
+            fix="Turn a list of node ids into a mask: mask = torch.zeros(N, dtype=torch.bool); mask[ids] = True.",
+        )
+    if dtype == torch.int64 and value.is_floating_point():
+        raise DataError(f"{field} must hold integers", got=f"dtype {value.dtype}", fix="Convert it with .long().")
+    return value.detach().to("cpu", dtype, copy=True)
+
+
+def _check_features(x: Tensor) -> None:
+    if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
+        raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
+    if all(bool(torch.isfinite(extreme)) for rows in x.split(_ROWS) for extreme in rows.aminmax()):
+        return  # both extremes are NaN where any value is
+    bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
+    if bad.any():
+        raise DataError(
+            "x must be finite",
+            got=f"NaN or infinity in {int(bad.sum())} rows, the first is row {int(bad.nonzero()[0])}",
+            fix="Impute or drop those nodes first.",
+        )
+
+
+def check_edges(edge_index: Tensor, n_nodes: int) -> None:
+    """Refuse an edge list of the wrong shape or with a node id outside 0..n_nodes-1."""
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise DataError("edge_index must have shape (2, edges)", got=tuple(edge_index.shape))
+    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= n_nodes):
+        raise DataError(
+            f"edge_index must hold node ids in 0..{n_nodes - 1}",
+            got=f"ids from {int(edge_index.min())} to {int(edge_index.max())}",
+            fix="Check that edges and features describe the same graph.",
+        )
+
+
+def _check_labels(task: GraphTask) -> None:
+    y, n = task.y, task.n_classes
+    if y.shape != (task.n_nodes,):
+        raise DataError("y must have one label per node", got=f"{tuple(y.shape)} for {task.n_nodes} nodes")
+    if n < 2:
+        raise DataError("there must be at least two classes", got=n)
+    if int(y.min()) < UNLABELLED or int(y.max()) >= n:
+        raise DataError(
+            f"labels must lie in 0..{n - 1}, or be -1 where unknown",
+            got=f"from {int(y.min())} to {int(y.max())}",
+        )
+
+
+def _check_masks(task: GraphTask) -> None:
+    masks = {field: getattr(task, field) for field in _MASKS}
+    for field, mask in masks.items():
+        if mask.shape != (task.n_nodes,):
+            raise DataError(
+                f"{field} must have one entry per node", got=f"{tuple(mask.shape)} for {task.n_nodes} nodes"
+            )
+        unlabelled = int((mask & (task.y == UNLABELLED)).sum())
+        if unlabelled:
+            raise DataError(f"{field} selects nodes without a label", got=unlabelled, fix="Drop them from the mask.")
+    for a, b in (("train_mask", "val_mask"), ("train_mask", "test_mask"), ("val_mask", "test_mask")):
+        both = int((masks[a] & masks[b]).sum())
+        if both:
+            raise DataError(f"{a} and {b} overlap", got=f"{both} nodes in both", fix=f"Remove them: {b} &= ~{a}.")
+    counts = torch.bincount(task.y[task.train_mask], minlength=task.n_classes)
+    if (counts == 0).any():
+        missing = (counts == 0).nonzero().flatten().tolist()
+        raise DataError(
+            "every class needs a labelled node in train_mask",
+            got=f"none for class {', '.join(map(str, missing))}",
+            fix="Add a training node of each class, or relabel without the empty ones.",
+        )

@@ -1,0 +1,296 @@
+"""The head C of a graph model: its logits on a constant feature field, taken out as a ReLU network.
+
+A node whose whole receptive field carries the feature x sees no neighbour that differs from itself, so
+message passing drops out: the model's response is that of a graph of one node with one self-loop. For SGC,
+GCN, GraphSAGE, GAT and APPNP that is an affine map or a multilayer perceptron. `extract_head` finds it
+without knowing the model: it watches the affine layers run on such a field, names what happens between them
+by its effect (nothing, ReLU, LeakyReLU), and accepts the result only if it reproduces the model's own
+logits.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from graphkeel.core.errors import ModelError
+
+CHUNK = 512  # nodes per probe, which bounds memory at full feature dimension
+SAMPLES = 64
+SCALES = (
+    0.03,
+    1.0,
+    30.0,
+)  # small and large fields, so that every activation is seen on both sides of its kink
+SAME = 1e-9  # relative; the watching runs in float64
+FLOAT32 = 1e-4  # relative agreement asked of the extracted head with the float32 model
+
+Layer = tuple[Tensor, Tensor]  # weight (out, in) and bias (out,), float64
+
+_CACHES = ("_cached_x", "_cached_edge_index", "_cached_adj_t")
+
+
+@dataclass(frozen=True)
+class Head:
+    """C: R^d -> R^n, as affine layers with a ReLU between each two (float64 copies of the model's weights).
+
+    When the model cannot be written that way, `layers` is empty, `unsupported` says why, and calling the head
+    runs the model itself: anchors can still be computed, but nothing can be proved.
+    """
+
+    layers: tuple[Layer, ...]
+    n_in: int
+    n_out: int
+    unsupported: str | None = None
+    model_gap: float = 0.0  # largest difference from the float32 model seen on random fields, relative
+    output: str = "logits"  # what the model itself returns: logits, or log_softmax / softmax of them
+    response: Callable[[Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def affine(self) -> bool:
+        return len(self.layers) == 1
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        return tuple(int(weight.shape[0]) for weight, _ in self.layers[:-1])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Logits of fields x of shape (..., d), in float64."""
+        if self.unsupported is not None and self.response is not None:
+            return self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
+        return relu_network(self.layers, x.double())
+
+
+def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
+    for i, (weight, bias) in enumerate(layers):
+        x = nn.functional.linear(x, weight, bias)
+        if i + 1 < len(layers):
+            x = x.relu()
+    return x
+
+
+def constant_field_response(model: nn.Module, x: Tensor) -> Tensor:
+    """The model's outputs for nodes whose receptive fields carry the rows of x: (B, d) -> (B, n)."""
+    with _evaluating(model):
+        return torch.cat([model(part, _self_loops(part)) for part in x.split(CHUNK)])
+
+
+def _self_loops(x: Tensor) -> Tensor:
+    nodes = torch.arange(x.shape[0], device=x.device)
+    return torch.stack([nodes, nodes])
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode, propagation caches put aside: a cached layer would answer for the graph it saw before."""
+    modules = list(model.modules())
+    modes = [module.training for module in modules]
+    caches = [(m, name, getattr(m, name)) for m in modules for name in _CACHES if hasattr(m, name)]
+    flags = [(m, m.cached) for m in modules if isinstance(getattr(m, "cached", None), bool)]
+    try:
+        model.eval()
+        for module, _ in flags:
+            module.cached = False  # type: ignore[assignment]
+        for module, name, _ in caches:
+            setattr(module, name, None)
+        yield
+    finally:
+        for module, name, value in caches:
+            setattr(module, name, value)
+        for module, flag in flags:
+            module.cached = flag  # type: ignore[assignment]
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One affine layer as it ran: what went in, what came out."""
+
+    module: nn.Module
+    fed: Tensor
+    gave: Tensor
+
+
+class _Unsupported(Exception):
+    """This model has no exact ReLU form; the message is the reason."""
+
+
+def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
+    """Take the head out of a trained model (a module called as `model(x, edge_index)`).
+
+    Args:
+        model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU network.
+        in_dim: number of input features d.
+        seed: of the random fields on which the result is compared with the model.
+
+    >>> from torch_geometric.nn import GCN
+    >>> head = extract_head(GCN(8, hidden_channels=4, num_layers=2, out_channels=3), in_dim=8)
+    >>> head.n_in, head.hidden, head.n_out, head.unsupported
+    (8, (4,), 3, None)
+    """
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
+    fields = (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
+    twin = copy.deepcopy(model).double()  # exact copies of the weights; watching loses nothing to float32
+    with torch.no_grad(), _evaluating(twin):
+        steps, final = _watch(twin, fields)
+        response = _response_of(model)
+        try:
+            layers, output = _assemble(steps, fields, final)
+        except _Unsupported as reason:
+            return Head((), in_dim, int(final.shape[1]), unsupported=str(reason), response=response)
+        gap = _gap_to_model(model, layers, output, fields)
+    n_out = int(layers[-1][0].shape[0])
+    if gap > FLOAT32:
+        reason_text = f"the extracted layers differ from the model's own response by {gap:.1e}"
+        return Head((), in_dim, n_out, unsupported=reason_text, model_gap=gap, response=response)
+    return Head(layers, in_dim, n_out, model_gap=gap, output=output, response=response)
+
+
+def _response_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
+    parameter = next(model.parameters(), None)
+    dtype = torch.float32 if parameter is None else parameter.dtype
+    return lambda x: constant_field_response(model, x.to(dtype))
+
+
+def _watch(model: nn.Module, fields: Tensor) -> tuple[list[_Step], Tensor]:
+    """Run the model and record its affine layers in the order in which they run."""
+    steps: list[_Step] = []
+    handles = [
+        module.register_forward_hook(lambda m, args, out: steps.append(_Step(m, args[0], out)))
+        for module in _affine_modules(model)
+    ]
+    try:
+        final = model(fields, _self_loops(fields))
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ModelError(
+            "the model could not be run on a constant feature field",
+            got=f"{type(error).__name__}: {error}",
+            fix="It must be callable as model(x, edge_index) with x of shape (nodes, in_dim).",
+        ) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    return steps, final
+
+
+def _affine_modules(module: nn.Module) -> Iterator[nn.Module]:
+    """The outermost layers that are affine on a constant field; a convolution's inside is its own affair."""
+    known = MessagePassing | nn.Linear | nn.BatchNorm1d
+    if isinstance(module, known) or type(module).__name__ == "Linear":
+        yield module
+        return
+    for child in module.children():
+        yield from _affine_modules(child)
+
+
+def _assemble(steps: list[_Step], fields: Tensor, final: Tensor) -> tuple[tuple[Layer, ...], str]:
+    if not steps:
+        raise _Unsupported("no affine layer (Linear, BatchNorm1d or a PyG convolution) was seen running")
+    if not _close(steps[0].fed, fields):
+        raise _Unsupported("the features are transformed before the first layer")
+    layers: list[Layer] = []
+    for i, step in enumerate(steps):
+        layer = _affine_map(step)
+        layers = _append(layers, layer, _between(steps[i - 1], step)) if i else [layer]
+    return tuple(layers), _output_kind(steps[-1].gave, final)
+
+
+def _append(layers: list[Layer], layer: Layer, slope: float | None) -> list[Layer]:
+    (weight, bias), (above, above_bias) = layers[-1], layer
+    if slope is None:  # two affine maps in a row are one
+        return [*layers[:-1], (above @ weight, above @ bias + above_bias)]
+    if slope == 0.0:
+        return [*layers, layer]
+    # leaky(t) = relu(t) - s·relu(-t): exact, with twice the units
+    doubled = (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
+    return [*layers[:-1], doubled, (torch.cat([above, -slope * above], dim=1), above_bias)]
+
+
+def _between(before: _Step, after: _Step) -> float | None:
+    """What lies between two layers, by its effect: None for nothing, else a LeakyReLU's slope (ReLU: 0)."""
+    given, taken = before.gave, after.fed
+    if given.shape != taken.shape:
+        raise _Unsupported("unsupported structure: a layer does not take the output of the one before it")
+    if _close(given, taken):
+        return None
+    if _close(given.relu(), taken):
+        return 0.0
+    below = given < -1e-3 * given.abs().max()
+    if below.any():
+        # the model rounds the slope to its own precision, which also keeps slope·weight exact in float64
+        slope = float((taken[below] / given[below]).median().float())
+        if 0 < slope < 1 and _close(torch.where(given > 0, given, slope * given), taken, 1e-6):
+            return slope
+    raise _Unsupported(
+        f"unsupported activation between {type(before.module).__name__} and {type(after.module).__name__}: "
+        "only linear, ReLU and LeakyReLU can be proved"
+    )
+
+
+def _output_kind(last: Tensor, final: Tensor) -> str:
+    for kind, function in (
+        ("logits", lambda t: t),
+        ("log_softmax", lambda t: t.log_softmax(-1)),
+        ("softmax", lambda t: t.softmax(-1)),
+    ):
+        if last.shape == final.shape and _close(function(last), final):
+            return kind
+    raise _Unsupported("unsupported activation after the last layer: only logits, log_softmax and softmax are known")
+
+
+def _affine_map(step: _Step) -> Layer:
+    """A layer's weight and bias: read by their usual names, probed otherwise; checked either way."""
+    fed, gave = step.fed, step.gave
+    for layer in _candidates(step):
+        if layer[0].shape[1] == fed.shape[1] and _close(nn.functional.linear(fed, *layer), gave):
+            return layer
+    name = type(step.module).__name__
+    raise _Unsupported(f"unsupported layer {name}: it is not affine on a constant field")
+
+
+def _candidates(step: _Step) -> Iterator[Layer]:
+    module = step.module
+    inner = getattr(module, "lin", module)  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    weight = getattr(inner, "weight", None)
+    bias = getattr(module, "bias", None)
+    bias = bias if bias is not None else getattr(inner, "bias", None)
+    if isinstance(weight, Tensor) and weight.ndim == 2:
+        zero = weight.new_zeros(weight.shape[0])
+        yield weight.detach().clone(), zero if bias is None else bias.detach().clone()
+    yield _probe(module, step.fed.shape[1])
+
+
+def _probe(module: nn.Module, in_dim: int) -> Layer:
+    """Columns of an affine map as its responses to unit vectors, in float64."""
+
+    def run(x: Tensor) -> Tensor:
+        return module(x, _self_loops(x)) if isinstance(module, MessagePassing) else module(x)
+
+    bias = run(torch.zeros(2, in_dim, dtype=torch.float64))[0]
+    eye = torch.eye(in_dim, dtype=torch.float64)
+    return torch.cat([run(part) - bias for part in eye.split(CHUNK)]).T.contiguous(), bias
+
+
+def _close(a: Tensor, b: Tensor, tolerance: float = SAME) -> bool:
+    scale = float(torch.maximum(a.abs().max(), b.abs().max())) or 1.0
+    return float((a - b).abs().max()) <= tolerance * scale
+
+
+def _gap_to_model(model: nn.Module, layers: tuple[Layer, ...], output: str, fields: Tensor) -> float:
+    """Largest difference between the extracted head and the model, relative to each field's own scale."""
+    theirs = _response_of(model)(fields).double()
+    ours = relu_network(layers, fields.to(next(model.parameters()).dtype).double())
+    if output == "log_softmax":
+        ours = ours.log_softmax(-1)
+    elif output == "softmax":
+        ours = ours.softmax(-1)
+    scale = ours.abs().amax(dim=-1, keepdim=True).clamp_min(1.0)
+    return float(((ours - theirs).abs() / scale).max())

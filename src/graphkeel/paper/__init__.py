@@ -1,0 +1,1 @@
+"""What reproduces the paper and is not used by anything else: rivals, tables, figures."""

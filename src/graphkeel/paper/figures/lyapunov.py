@@ -1,0 +1,232 @@
+"""Figure 5: the Lyapunov surface around the equilibrium and, beside it, what the paper does not show: trajectories of
+the closed loop, and the counterexamples that training met.
+
+The first row is the default (anchored) form, the second the paper's free form with its own loss. States have as many
+dimensions as there are classes; the pictures show the plane through Y along the two leading principal directions of the
+model's logits, onto which trajectories and counterexamples are projected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
+from graphkeel.models.head import Head, extract_head
+from graphkeel.paper.baselines.retraining import one_of_the_labelled
+from graphkeel.paper.figures import Drawn
+from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, bare, canvas, heading, save
+from graphkeel.paper.tables.run import prepare
+from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.verify.problem import Problem
+from graphkeel.verify.result import VerifyReport
+
+Array = NDArray[np.float64]
+
+FORMS = {"anchored": "anchored form (ours)", "paper": "the paper's free form"}
+GRID, STEPS, STARTS = 90, 12, 60
+SECONDS, PAPER_ROUNDS = 30.0, 6
+CONDITIONS = {"positivity": "#9c6ade", "decrease": BAD, "invariance": "#edc949"}
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """A counterexample that the verifier found in some round."""
+
+    round: int
+    condition: str
+    state: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A trained closed loop: the question about it, its verdict, and the counterexamples on the way."""
+
+    form: str
+    problem: Problem
+    verdict: str
+    rounds: int
+    met: list[Met]
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Y + a·u + b·w, and how states fall onto it."""
+
+    centre: Array
+    axes: Array  # (2, n), orthonormal
+    radius: Array  # (2,), half-widths shown
+
+    @staticmethod
+    def of(logits: Array, centre: Array, lower: Array, upper: Array) -> Plane:
+        _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
+        axes = directions[:2]
+        corners = np.stack([lower, upper]) - centre
+        reach = np.minimum(np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9), 1e9).min(axis=1)
+        radius = np.minimum(reach, 1.2 * np.abs((logits - centre) @ axes.T).max(axis=0))
+        return Plane(centre, axes, np.maximum(radius, 1e-3))
+
+    def grid(self) -> tuple[Array, Array, Array]:
+        """(a, b, states) of a grid over the plane's window."""
+        a, b = (np.linspace(-r, r, GRID) for r in self.radius)
+        first, second = np.meshgrid(a, b)
+        return first, second, self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1]
+
+    def flat(self, states: Array) -> Array:
+        return (states - self.centre) @ self.axes.T
+
+
+def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> Loop:
+    """Algorithm 1 for one class, writing down every counterexample."""
+    met: list[Met] = []
+    rounds = [0]
+
+    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+        report = ask_portfolio(problem, seconds=seconds, complete=complete)
+        found = [c for c in report.conditions if c.counterexample is not None]
+        met.extend(Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
+        return report
+
+    def next_round(*_: object) -> None:
+        rounds[0] += 1
+
+    config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
+    config = config.with_(rounds=PAPER_ROUNDS) if form == "paper" else config
+    result = train(head, logits, [label], config, ask=ask, on_round=next_round)
+    return Loop(form, result.outcomes[0].problem, result.verdict.value, len(result.log), met)
+
+
+def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
+    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n)."""
+    states = [starts]
+    for _ in range(steps):
+        states.append(loop.problem.closed_loop(states[-1]))
+    return np.stack(states, axis=1)
+
+
+def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
+    """Surface, trajectories, V along them, counterexamples; a row for each form."""
+    prepared = prepare(spec, seed)
+    task = prepared.task
+    label = int(task.y[one_of_the_labelled(task.train_mask.nonzero().flatten(), seed)])
+    head = extract_head(prepared.frozen.model, task.n_features)  # type: ignore[arg-type]
+    logits = prepared.frozen.logits(task.x, task.edge_index)
+    loops = [train_loop(head, logits, label, form, seed) for form in FORMS]
+    rng = np.random.default_rng(seed)
+    starts = logits.double().numpy()[rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)]
+    with canvas(4, len(loops), width=3.7, height=3.5, squeeze=False) as (figure, axes):
+        for row, loop in zip(axes, loops, strict=True):
+            plane = Plane.of(logits.double().numpy(), loop.problem.equilibrium, loop.problem.lower, loop.problem.upper)
+            paths = trajectories(loop, starts)
+            _surface(figure, row[0], loop, plane)
+            _phase(row[1], loop, plane, paths)
+            _decline(row[2], loop, paths)
+            _counterexamples(row[3], loop)
+        heading(figure, f"{task.name}, class {label}: the Lyapunov function around Y, and the loop it speaks of")
+        files = save(figure, out, "figure-5")
+    numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
+    return Drawn(files, {"figure": 5, "dataset": task.name, "class": label, "forms": numbers})
+
+
+def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
+    """What the picture says, in numbers."""
+    values = _values(loop, paths)
+    outside = ~loop.problem.in_hole(paths[:, :-1])
+    rising = (values[:, 1:] >= values[:, :-1]) & outside
+    distance = np.linalg.norm(paths[:, -1] - loop.problem.equilibrium, axis=1)
+    return {
+        "verdict": loop.verdict,
+        "rounds": loop.rounds,
+        "counterexamples": len(loop.met),
+        "steps_on_which_V_does_not_fall": int(rising.sum()),
+        "steps_looked_at": int(outside.sum()),
+        "farthest_end_from_Y": float(distance.max()),
+    }
+
+
+def _values(loop: Loop, states: Array) -> Array:
+    return loop.problem.lyapunov(states)[..., 0]
+
+
+# ---- panels
+
+
+def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    spot = axes.get_subplotspec()
+    axes.remove()
+    solid = figure.add_subplot(spot, projection="3d")
+    first, second, states = plane.grid()
+    heights = _values(loop, states)
+    solid.plot_surface(first, second, heights, cmap="viridis", rcount=45, ccount=45, linewidth=0, rasterized=True)
+    solid.scatter([0], [0], [float(_values(loop, plane.centre[None])[0])], color=BAD, s=28, depthshade=False)
+    solid.view_init(elev=32, azim=-58)
+    solid.tick_params(labelsize=7, pad=-2)
+    for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
+        axis.set_major_locator(MaxNLocator(4))
+        axis.set_pane_color((0.97, 0.97, 0.98, 1.0))
+    solid.set_title(f"V, {FORMS[loop.form]}", color=INK)
+
+
+def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
+    first, second, states = plane.grid()
+    axes.contourf(first, second, _values(loop, states), levels=18, cmap="viridis", alpha=0.35)
+    flat = plane.flat(paths)
+    for path in flat:
+        axes.plot(path[:, 0], path[:, 1], color=INK, linewidth=0.7, alpha=0.55)
+    axes.scatter(flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes")
+    for condition, colour in CONDITIONS.items():
+        found = [one.state for one in loop.met if one.condition == condition]
+        if found:
+            points = plane.flat(np.stack(found))
+            axes.scatter(points[:, 0], points[:, 1], s=26, marker="x", color=colour, label=f"against {condition}")
+    axes.scatter([0], [0], s=70, marker="*", color=BAD, zorder=5, label="Y")
+    reach = np.maximum(plane.radius, 1.05 * np.abs(flat[:, 0]).max(axis=0))
+    axes.set_xlim(-reach[0], reach[0])
+    axes.set_ylim(-reach[1], reach[1])
+    axes.set_title("trajectories of y⁺ = F(y)", color=INK)
+    axes.legend(fontsize=7, loc="lower left", handletextpad=0.3, frameon=True, framealpha=0.85, edgecolor="none")
+
+
+def _decline(axes: Any, loop: Loop, paths: Array) -> None:
+    """V step by step; a trajectory on which it rises outside the hole is red."""
+    values = _values(loop, paths)
+    rising = (np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])
+    for line, bad in zip(values, np.asarray(rising.any(axis=1)), strict=True):
+        axes.plot(np.arange(len(line)), line, color=BAD if bad else GOOD, linewidth=0.8, alpha=0.5)
+    if (values > 0).all():
+        axes.set_yscale("log")
+    else:  # V of the free form may be negative, and grow beyond bounds along the loop
+        axes.set_yscale("symlog", linthresh=1.0)
+        axes.tick_params(axis="y", labelsize=7)
+    axes.set_xlabel("step")
+    axes.set_title("V along them", color=INK)
+
+
+def _counterexamples(axes: Any, loop: Loop) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_title("counterexamples found", color=INK)
+    told = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
+    axes.text(0.03, 0.96, told, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
+    if not loop.met:
+        return bare(axes)
+    bottom = np.zeros(max(loop.rounds, 1))
+    for condition, colour in CONDITIONS.items():
+        counts = np.zeros_like(bottom)
+        for one in loop.met:
+            if one.condition == condition:
+                counts[min(one.round, len(counts) - 1)] += 1
+        axes.bar(np.arange(1, len(counts) + 1), counts, bottom=bottom, color=colour, width=0.7, label=condition)
+        bottom += counts
+    axes.set_xlabel("round of Algorithm 1")
+    axes.set_xticks(np.arange(1, len(bottom) + 1))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_ylim(0, float(bottom.max()) * 1.35)
+    axes.legend(fontsize=7, loc="upper right")

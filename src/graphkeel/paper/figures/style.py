@@ -1,0 +1,86 @@
+"""One look for all figures: palette, fonts, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphkeel.core.files import replacing
+from graphkeel.core.optional import require
+
+INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
+TRAIN, TEST = "#e8743b", "#5b8db8"
+GOOD, BAD = "#2a9d8f", "#c8324b"
+CLASSES = (
+    "#4e79a7",
+    "#f28e2b",
+    "#59a14f",
+    "#e15759",
+    "#9c6ade",
+    "#edc949",
+    "#76b7b2",
+    "#8c6d54",
+    "#ff9da7",
+    "#7f8c9b",
+)
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": GRID,
+    "axes.labelcolor": SOFT,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "#ffffff",
+    "figure.facecolor": "#ffffff",
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "legend.frameon": False,
+    "svg.fonttype": "path",  # the same everywhere, whatever fonts the reader has
+    "svg.hashsalt": "graphkeel",  # the same file for the same picture
+}
+
+
+@contextmanager
+def canvas(columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3.9, **options: Any) -> Iterator[Any]:
+    """(figure, axes) in our look; no display is needed."""
+    matplotlib = require("matplotlib", extra="report")
+    matplotlib.use("Agg")
+    pyplot = require("matplotlib.pyplot", extra="report")
+    with matplotlib.rc_context(_RC):
+        figure, axes = pyplot.subplots(
+            rows, columns, figsize=(width * columns, height * rows), layout="constrained", **options
+        )
+        try:
+            yield figure, axes
+        finally:
+            pyplot.close(figure)
+
+
+def save(figure: Any, out: Path, name: str) -> list[Path]:
+    """NAME.svg and NAME.png."""
+    files = [out / f"{name}.svg", out / f"{name}.png"]
+    with replacing(files[0]) as aside:
+        figure.savefig(aside, format="svg", metadata={"Date": None, "Creator": "graphkeel"})
+    with replacing(files[1]) as aside:
+        figure.savefig(aside, format="png", dpi=160)
+    return files
+
+
+def bare(axes: Any) -> None:
+    """t-SNE's axes mean nothing: no ticks."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_color(GRID)
+        side.set_visible(True)
+
+
+def heading(figure: Any, text: str) -> None:
+    figure.suptitle(text, x=0.004, ha="left", fontsize=13, fontweight="bold", color=INK)

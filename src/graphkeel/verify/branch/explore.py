@@ -1,0 +1,276 @@
+"""The inner loop of the branch engine (numba): depth-first, one box at a time, writing its tree in preorder."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from graphkeel.verify.branch import pack, relax, slopes
+from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Lens, Net
+from graphkeel.verify.branch.relax import OPTIONS, Work, descend, hidden_bounds, value
+from graphkeel.verify.branch.slopes import LEVELS, choose_slopes, default_slopes, linear_form, maximum, round_slopes
+from graphkeel.verify.problem import Array
+
+HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves, as in docs/proof-format.md
+FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run ended
+OPEN, NODES, CUTS, ROWS = 0, 1, 2, 3  # what `counts` counts
+NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
+FEW_UNITS = 12  # so few undecided units that the box's cells can be looked at one by one
+
+
+class Hole(NamedTuple):
+    """The excluded ball, `inner` the radius of the L∞ ball inside it."""
+
+    present: bool
+    centre: Array
+    radius: float
+    inner: float
+    euclidean: bool
+
+
+class Output(NamedTuple):
+    """What a run writes: the tree in preorder, and the best point seen."""
+
+    axis: NDArray[np.int8]
+    cut: Array
+    slopes: NDArray[np.uint8]
+    counts: NDArray[np.int64]
+    point: Array
+    value: Array  # (1,)
+
+
+@njit(**OPTIONS)
+def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
+    """Whether the box lies strictly inside the hole, decided on the safe side."""
+    limit = hole.radius * (1.0 - 2.0**-45)
+    total = 0.0
+    for d in range(lo.shape[0]):
+        far = max(abs(lo[d] - hole.centre[d]), abs(hi[d] - hole.centre[d]))
+        if not hole.euclidean and not far < limit:
+            return False
+        total += far * far
+    return not hole.euclidean or total < limit * limit
+
+
+@njit(**OPTIONS)
+def allowed(hole: Hole, y: Array) -> bool:
+    """Whether a point is outside the hole (float test; candidates are confirmed exactly later)."""
+    far = total = 0.0
+    for d in range(y.shape[0]):
+        far = max(far, abs(y[d] - hole.centre[d]))
+        total += (y[d] - hole.centre[d]) ** 2
+    if far == 0.0:
+        return False
+    return total >= hole.radius * hole.radius if hole.euclidean else far >= hole.radius
+
+
+@njit(**OPTIONS)
+def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
+    """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with their distance."""
+    best, axis, sign = hole.inner, -1, 1.0
+    for d in range(lo.shape[0]):
+        above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
+        if above <= -hole.inner or below <= -hole.inner:
+            return -1, 0.0
+        if above > best:
+            best, axis, sign = above, d, 1.0
+        if below > best:
+            best, axis, sign = below, d, -1.0
+    if axis < 0:
+        return -1, 0.0
+    cut = hole.centre[axis] + sign * max(hole.inner * (1.0 - 2.0**-44), 0.5 * best)
+    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
+
+
+@njit(**OPTIONS)
+def gap_of(work: Work, unit: int, first: bool) -> float:
+    """How much relaxing a unit can cost the bound of g."""
+    c = work.coefficient[unit]
+    if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
+        return 0.0
+    if c > 0.0:
+        return c * work.lift[unit]
+    slope = work.slope[unit] if first else work.alpha[unit]
+    return -c * max(-slope * work.low[unit], (1.0 - slope) * work.high[unit])
+
+
+@njit(**OPTIONS)
+def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
+    """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that make it wide."""
+    n = lo.shape[0]
+    share = work.mean
+    for d in range(n):
+        work.score[d] = 0.0
+    for chain in range(2):
+        for k in range(net.start[chain], net.start[chain + 1]):
+            width, first = net.table[k, N_OUT], k == net.start[chain]
+            for j in range(width):
+                gap = gap_of(work, net.table[k, UNIT] + j, first)
+                if gap <= 0.0:
+                    continue
+                total = 0.0
+                for d in range(n):
+                    if first:
+                        w = net.data[net.table[k, WEIGHT] + j * n + d]
+                    else:
+                        w = work.forms[net.table[k, FORM] + d * width + j]
+                    share[d] = abs(w) * (hi[d] - lo[d])
+                    total += share[d]
+                if total > 0.0:
+                    for d in range(n):
+                        work.score[d] += gap * share[d] / total
+    axis, best = -1, -1.0
+    for d in range(n):
+        if hi[d] - lo[d] > narrowest[d] and work.score[d] > best:
+            axis, best = d, work.score[d]
+    if axis < 0:
+        return -1, 0.0
+    cut = 0.5 * (lo[axis] + hi[axis])
+    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
+
+
+@njit(**OPTIONS)
+def settle(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
+    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack)."""
+    hidden_bounds(net, lens, work, lo, hi)
+    constant, slack = descend(net, lens, work)
+    count, more = default_slopes(net, work)
+    slack = (slack + more + net.rounding * abs(constant)) * (1.0 + net.rounding)
+    if lens.layer >= 0:
+        round_slopes(work, count)
+    bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
+    if bound + slack <= -slack:
+        return (SLOPED if lens.layer >= 0 else RELAXED), slack
+    if count > 0:
+        goal = -3.0 * slack - 0.003 * abs(bound)  # leaves room for the rounding of the slopes
+        choose_slopes(net, work, count, constant, goal, lo, hi)
+        bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
+        if bound + slack <= -slack:
+            return SLOPED, slack
+    return 0, slack
+
+
+@njit(**OPTIONS)
+def has_few_units(net: Net, work: Work) -> bool:
+    """Whether only few units can change their sign in the box."""
+    count = 0
+    for k in range(net.start[2]):
+        for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
+            if work.lensed[unit] or work.low[unit] < 0.0 < work.high[unit]:
+                count += 1
+    return count <= FEW_UNITS
+
+
+@njit(**OPTIONS)
+def write_slopes(net: Net, lens: Lens, work: Work, out: Output, number: int) -> None:
+    """Store the slopes of a leaf, and which units went through the lens."""
+    row, column = out.counts[ROWS], 0
+    for chain in range(2):
+        k = net.start[chain]
+        if k < net.start[chain + 1]:
+            for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
+                free = work.coefficient[unit] < 0.0 and work.low[unit] < 0.0 < work.high[unit]
+                out.slopes[row, column] = np.uint8(work.slope[unit] * LEVELS + 0.5) if free else 0
+                column += 1
+    if lens.layer >= 0:
+        for k in range(lens.bias.shape[0]):
+            out.slopes[row, column + k] = number if work.lensed[net.table[lens.layer, UNIT] + k] else 0
+    out.counts[ROWS] += 1
+
+
+@njit(**OPTIONS)
+def seen_violation(net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool) -> bool:
+    """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a violation."""
+    if hole.present and not allowed(hole, work.peak):
+        return False
+    g = value(net, work, work.peak)
+    if not g > out.value[0]:
+        return False
+    out.value[0] = g
+    out.point[:] = work.peak
+    return g > slack or (strict and g >= 0.0)
+
+
+def _source_digest() -> str:
+    """A fingerprint of every file the kernel is made of."""
+    digest = hashlib.sha256()
+    for module in (pack, relax, slopes, sys.modules[__name__]):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+def _compile(digest: str) -> Any:
+    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches this one file."""
+
+    def explore(
+        net: Net,
+        lens: Lens,
+        number: int,
+        work: Work,
+        hole: Hole,
+        strict: bool,
+        narrowest: Array,
+        boxes: Array,
+        waited: NDArray[np.int64],
+        patience: NDArray[np.int64],
+        out: Output,
+    ) -> int:
+        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped.
+
+        `waited` counts for each box of the stack the cuts since few units were left; after `patience` of them the run
+        stops, so that the box's cells may be looked at. Negative: that did not help, for now.
+        """
+        if len(digest) == 0:
+            return FULL
+        counts = out.counts
+        lo, hi = np.empty_like(hole.centre), np.empty_like(hole.centre)
+        while counts[OPEN] > 0:
+            if counts[NODES] >= out.axis.shape[0] or counts[OPEN] >= boxes.shape[0]:
+                return FULL
+            top = counts[OPEN] - 1
+            lo[:], hi[:] = boxes[top, 0], boxes[top, 1]
+            if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
+                kind, slack = HOLE, 0.0
+            else:
+                kind, slack = settle(net, lens, work, lo, hi)
+            if kind < 0:
+                if kind == SLOPED:
+                    write_slopes(net, lens, work, out, number)
+                out.axis[counts[NODES]] = kind
+                counts[NODES] += 1
+                counts[OPEN] -= 1
+                continue
+            if seen_violation(net, work, hole, out, slack, strict):
+                return CANDIDATE
+            few = has_few_units(net, work)
+            if few and waited[top] >= patience[0]:
+                return FEW
+            axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
+            if axis < 0:
+                axis, cut = gap_cut(net, work, lo, hi, narrowest)
+            if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
+                return STUCK
+            out.axis[counts[NODES]] = axis
+            out.cut[counts[CUTS]] = cut
+            counts[NODES] += 1
+            counts[CUTS] += 1
+            boxes[top + 1] = boxes[top]
+            waited[top] = waited[top + 1] = waited[top] + 1 if few or waited[top] < 0 else 0
+            boxes[top, 0, axis] = cut
+            boxes[top + 1, 1, axis] = cut
+            counts[OPEN] += 1
+        return FINISHED
+
+    try:
+        return njit(cache=True, **OPTIONS)(explore)
+    except RuntimeError:  # nowhere to write a cache: compile in every process
+        return njit(**OPTIONS)(explore)
+
+
+explore = _compile(_source_digest())

@@ -1,0 +1,130 @@
+"""Where the loop is positively homogeneous around Y, the faces of the box carry its whole inside.
+
+With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces that do not contain Y
+becomes a margin in proportion to the distance everywhere, and no hole is needed. Real weights are homogeneous only up
+to the last bits; `deviation` bounds that in exact rationals, and the margin asked for on the faces pays for it
+(docs/proof-format.md, section 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from graphkeel.verify.engines.contraction import outside_radius
+from graphkeel.verify.exact import ZERO, rationals
+from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.query import Row, rows_of
+
+Vector = list[Fraction]
+WORTH = 1e-6  # a margin beyond this share of V's size on the faces is not worth asking for
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """One row on one face of the box."""
+
+    row: Row
+    axis: int
+    side: str
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What has to be shown: g + margin ≤ 0 on every face."""
+
+    margin: float
+    faces: tuple[Face, ...]
+
+
+def plan(problem: Problem, condition: str) -> Plan | None:
+    """The faces and the margin that would settle a condition, or None where this does not apply or does not pay."""
+    inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
+    if condition == "invariance" or not inside.all():
+        return None
+    # the rows of positivity have to be shown on all the faces: only worth it where there is no other way
+    if condition == "positivity" and problem.hole_radius > 0.0:
+        return None
+    margin = _margin(problem, condition)
+    if margin is None:
+        return None
+    return Plan(margin, tuple(face for row in rows_of(problem, condition) for face in _faces(problem, row)))
+
+
+def _margin(problem: Problem, condition: str) -> float | None:
+    size = _size_of_v(problem)
+    if _quick_deviation(problem) > WORTH * size:
+        return None
+    delta, radius = deviation(problem, condition), outside_radius(problem)
+    if delta == 0:
+        return 1e-12 * size if size > 0.0 else None
+    if radius == 0:
+        return None
+    bounds = (rationals(problem.lower), rationals(problem.equilibrium), rationals(problem.upper))
+    reach = max(max(u - y, y - low) for low, y, u in zip(*bounds, strict=True))
+    margin = float(delta * (1 + reach / radius)) * (1.0 + 1e-9)
+    paid = (Fraction(margin) - delta) * radius > delta * reach
+    return margin if paid and margin <= WORTH * size else None
+
+
+def _size_of_v(problem: Problem) -> float:
+    """A typical value of V on the faces."""
+    rng = np.random.default_rng(0)
+    corners = np.where(rng.random((64, problem.n)) < 0.5, problem.lower, problem.upper)
+    return float(np.abs(problem.lyapunov(corners)).mean())
+
+
+def _quick_deviation(problem: Problem) -> float:
+    """How far F(Y) is from Y and first layers are from vanishing there, in float: tells hopeless problems apart."""
+    f, v = problem.closed_loop.layers, problem.lyapunov.layers
+    centre = problem.equilibrium
+    first = [np.abs(v[0].weight @ centre + v[0].bias).max(), np.abs(v[-1].bias).max() if len(v) > 1 else 0.0]
+    if len(f) > 1:
+        first.append(np.abs(f[0].weight @ centre + f[0].bias).max())
+    return float(max(*first, *(np.abs(layer.bias).max() for layer in f[1:-1]), 0.0))
+
+
+def _faces(problem: Problem, row: Row) -> list[Face]:
+    faces = []
+    for axis in range(problem.n):
+        for side, bound in (("lower", problem.lower[axis]), ("upper", problem.upper[axis])):
+            if bound == problem.equilibrium[axis]:
+                continue
+            lower, upper = problem.lower.copy(), problem.upper.copy()
+            lower[axis] = upper[axis] = bound
+            flat = replace(row, lower=lower, upper=upper, hole=False, strict=False, empty=False)
+            faces.append(Face(flat, axis, side))
+    return faces
+
+
+def deviation(problem: Problem, condition: str) -> Fraction:
+    """δ: a bound on |g − g_h| over all of R^n and all weights within the errors."""
+    centre = rationals(problem.equilibrium)
+    here = _through(problem.lyapunov, [ZERO] * problem.n, centre, [ZERO])
+    if condition == "positivity":
+        return here[0]
+    displaced = _through(problem.closed_loop, [ZERO] * problem.n, centre, centre)
+    return _through(problem.lyapunov, displaced, centre, [ZERO])[0] + Fraction(problem.rho) * here[0]
+
+
+def _through(network: Network, start: Vector, centre: Vector, target: Vector) -> Vector:
+    """Propagate a deviation through a network whose homogeneous part maps `centre` to `target`."""
+    deviations = start
+    last = len(network.layers) - 1
+    for index, layer in enumerate(network.layers):
+        known = centre if index == 0 else [ZERO] * layer.n_in
+        wanted = target if index == last else [ZERO] * layer.n_out
+        deviations = [_unit(layer, j, deviations, known, wanted[j]) for j in range(layer.n_out)]
+    return deviations
+
+
+def _unit(layer: Affine, j: int, deviations: Vector, known: Vector, wanted: Fraction) -> Fraction:
+    weights = rationals(layer.weight[j])
+    errors = [ZERO] * layer.n_in if layer.weight_error is None else rationals(layer.weight_error[j])
+    rest = Fraction(float(layer.bias[j])) - wanted + sum((w * y for w, y in zip(weights, known, strict=True)), ZERO)
+    total = abs(rest) + (ZERO if layer.bias_error is None else Fraction(float(layer.bias_error[j])))
+    for w, e, d, y in zip(weights, errors, deviations, known, strict=True):
+        total += (abs(w) + e) * d + e * abs(y)
+    return total

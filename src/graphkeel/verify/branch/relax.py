@@ -1,0 +1,347 @@
+"""Rigorous linear relaxations of a row over a box, in float64 (numba).
+
+The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through the origin below.
+Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run over a layer's units innermost,
+because those are contiguous and become vector instructions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from graphkeel.verify.branch.pack import (
+    BASE,
+    BIAS,
+    ERROR,
+    FORM,
+    N_IN,
+    N_OUT,
+    TRANSPOSED,
+    UNIT,
+    WEIGHT,
+    Lens,
+    Net,
+)
+from graphkeel.verify.problem import Array
+
+# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These functions are not cached
+# on their own: numba would not notice a change in another file (see explore.py).
+OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "fastmath": {"contract"},
+    "error_model": "numpy",
+}
+PAD = 2.0**-50  # four units in the last place
+
+
+class Work(NamedTuple):
+    """Scratch arrays of one worker; per unit unless said otherwise."""
+
+    low: Array  # pre-activation bounds
+    high: Array
+    chord: Array  # upper line: chord·z + lift
+    lift: Array
+    alpha: Array  # default lower slope
+    error: Array
+    coefficient: Array  # g's coefficient on the unit's output
+    slope: Array  # the slope used in the last substitution
+    lensed: NDArray[np.bool_]  # whether the unit was replaced through the lens
+    free: NDArray[np.int64]  # units whose lower slope may be chosen
+    forms: Array  # (units·n): the linear form of deep units, for the choice of cuts
+    up: Array  # four matrices for backward substitution
+    down: Array
+    up_next: Array
+    down_next: Array
+    direct: Array  # (n): coefficients of y that do not go through a first layer
+    row: Array  # (n): coefficients of y
+    peak: Array  # (n): where the linear form is largest
+    mean: Array  # (n)
+    score: Array  # (n)
+    gradient: Array
+    offset: Array
+    pull: Array  # ((units + 1)·n)
+
+
+def workspace(n: int, units: int, widest: int) -> Work:
+    size = max(units, 1)
+    shapes = dict.fromkeys(Work._fields, size)
+    shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
+    shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
+    shapes |= {"forms": size * n, "pull": (size + 1) * n}
+    kinds = {"lensed": np.bool_, "free": np.int64}
+    return Work(**{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
+
+
+@njit(**OPTIONS)
+def set_lines(work: Work, unit: int) -> None:
+    """Chord and default lower slope of one unit from its bounds."""
+    low, high = work.low[unit], work.high[unit]
+    if low >= 0.0:
+        work.chord[unit], work.lift[unit], work.alpha[unit] = 1.0, 0.0, 1.0
+    elif high <= 0.0:
+        work.chord[unit], work.lift[unit], work.alpha[unit] = 0.0, 0.0, 0.0
+    else:
+        slope = high / (high - low)
+        work.chord[unit] = slope
+        # both ends of the chord must lie above the ReLU although the slope is rounded
+        work.lift[unit] = (-slope * low + PAD * high) * (1.0 + PAD)
+        work.alpha[unit] = min(1.0, max(0.0, 0.5 + 4.0 * (high + low) / (high - low)))
+
+
+@njit(**OPTIONS)
+def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
+    """Bounds of a first hidden layer, where interval arithmetic is exact."""
+    table, data = net.table, net.data
+    n_out, unit = table[k, N_OUT], table[k, UNIT]
+    at, bias, errors = table[k, TRANSPOSED], table[k, BIAS], table[k, ERROR]
+    low, high, error = work.low, work.high, work.error
+    for j in range(n_out):
+        error[unit + j] = data[table[k, BASE] + j]
+        low[unit + j] = data[bias + j]
+        high[unit + j] = data[bias + j]
+    for i in range(lo.shape[0]):
+        for j in range(n_out):
+            w = data[at + i * n_out + j]
+            a, b = w * lo[i], w * hi[i]
+            low[unit + j] += min(a, b)
+            high[unit + j] += max(a, b)
+        if errors >= 0:
+            largest = max(abs(lo[i]), abs(hi[i]))
+            for j in range(n_out):
+                error[unit + j] += data[errors + i * n_out + j] * largest
+    for j in range(n_out):
+        low[unit + j] -= error[unit + j]
+        high[unit + j] += error[unit + j]
+
+
+@njit(**OPTIONS)
+def deep_errors(net: Net, work: Work, k: int) -> None:
+    """Error of a later layer: constant part plus weight error times the largest input on this box."""
+    table, data = net.table, net.data
+    n_out, unit, below = table[k, N_OUT], table[k, UNIT], table[k - 1, UNIT]
+    for j in range(n_out):
+        work.error[unit + j] = data[table[k, BASE] + j]
+    at = table[k, ERROR]
+    if at >= 0:
+        for i in range(table[k, N_IN]):
+            largest = max(work.high[below + i], 0.0)
+            for j in range(n_out):
+                work.error[unit + j] += data[at + i * n_out + j] * largest
+
+
+@njit(**OPTIONS)
+def through_relu(net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array) -> None:
+    """Send the coefficients of layer m's unit i (one per row) through its lines, constants into the bounds."""
+    low, high = work.low, work.high
+    source = net.table[m, UNIT] + i
+    row = i * n_out
+    if low[source] < 0.0:
+        s, alpha = work.chord[source], work.alpha[source]
+        lift = work.lift[source] * (1.0 + net.rounding)  # pays for the rounding of the constants
+        for j in range(n_out):
+            c = up[row + j]
+            high[unit + j] += max(c, 0.0) * lift
+            up[row + j] = max(c, 0.0) * s + min(c, 0.0) * alpha
+            c = down[row + j]
+            low[unit + j] += min(c, 0.0) * lift
+            down[row + j] = max(c, 0.0) * alpha + min(c, 0.0) * s
+    bias, error = net.data[net.table[m, BIAS] + i], work.error[source]
+    for j in range(n_out):
+        c = up[row + j]
+        high[unit + j] += c * bias + abs(c) * error
+        c = down[row + j]
+        low[unit + j] += c * bias - abs(c) * error
+
+
+@njit(**OPTIONS)
+def deep_bounds(net: Net, lens: Lens, work: Work, k: int, first: int, lo: Array, hi: Array) -> None:
+    """Bounds of a later hidden layer: all its rows are substituted backwards at once."""
+    table, data = net.table, net.data
+    n_out, unit, at, bias = table[k, N_OUT], table[k, UNIT], table[k, TRANSPOSED], table[k, BIAS]
+    up, down, up_next, down_next = work.up, work.down, work.up_next, work.down_next
+    for i in range(table[k, N_IN] * n_out):
+        up[i] = data[at + i]
+        down[i] = data[at + i]
+    for j in range(n_out):
+        work.low[unit + j] = data[bias + j] - work.error[unit + j]
+        work.high[unit + j] = data[bias + j] + work.error[unit + j]
+    for m in range(k - 1, first - 1, -1):
+        n_in, weight = table[m, N_IN], table[m, WEIGHT]
+        for i in range(n_in * n_out):
+            up_next[i] = 0.0
+            down_next[i] = 0.0
+        for i in range(table[m, N_OUT]):
+            if work.high[table[m, UNIT] + i] <= 0.0:
+                continue
+            through_relu(net, work, m, i, unit, n_out, up, down)
+            row = i * n_out
+            for d in range(n_in):
+                w = data[weight + i * n_in + d]
+                for j in range(n_out):
+                    up_next[d * n_out + j] += up[row + j] * w
+                    down_next[d * n_out + j] += down[row + j] * w
+        up, up_next = up_next, up
+        down, down_next = down_next, down
+    concretise(net, lens, work, k, lo, hi, up, down, up_next, down_next)
+
+
+@njit(**OPTIONS)
+def concretise(
+    net: Net, lens: Lens, work: Work, k: int, lo: Array, hi: Array, up: Array, down: Array, a: Array, b: Array
+) -> None:
+    """Finish the bounds of layer k at the box; under a lens, each unit takes the better of its two versions."""
+    n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
+    through = k == lens.layer
+    plain, seen = n_out, n_out  # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
+    for j in range(n_out):
+        work.lensed[unit + j] = False
+        if through:
+            a[j] = work.high[unit + j] + lens.bias[j] + lens.error[j]
+            b[j] = work.low[unit + j] + lens.bias[j] - lens.error[j]
+            a[plain + j], b[seen + j] = work.high[unit + j], a[j]
+    for d in range(lo.shape[0]):
+        low, high, middle = lo[d], hi[d], 0.5 * (lo[d] + hi[d])
+        for j in range(n_out):
+            c = up[d * n_out + j]
+            work.forms[form + d * n_out + j] = c
+            work.high[unit + j] += max(c * low, c * high)
+            c = down[d * n_out + j]
+            work.low[unit + j] += min(c * low, c * high)
+        if through:
+            for j in range(n_out):
+                a[plain + j] += up[d * n_out + j] * middle
+                c = up[d * n_out + j] + lens.skip[d, j]
+                b[seen + j] += c * middle
+                a[j] += max(c * low, c * high)
+                c = down[d * n_out + j] + lens.skip[d, j]
+                b[j] += min(c * low, c * high)
+    if through:
+        before = net.table[net.start[1], UNIT]
+        for j in range(n_out):
+            low, high = work.low[unit + j], work.high[unit + j]
+            if not (lens.allowed[j] and low < 0.0 < high):
+                continue
+            cost = line_at(b[j], a[j], b[seen + j])
+            for i in range(n_out):
+                cost += lens.theta[j, i] * max(0.5 * (work.low[before + i] + work.high[before + i]), 0.0)
+            if cost < line_at(low, high, a[plain + j]):
+                work.lensed[unit + j] = True
+                work.low[unit + j], work.high[unit + j] = b[j], a[j]
+                work.error[unit + j] += lens.error[j]
+                for d in range(lo.shape[0]):
+                    work.forms[form + d * n_out + j] += lens.skip[d, j]
+
+
+@njit(**OPTIONS)
+def line_at(low: float, high: float, z: float) -> float:
+    """The upper line of a unit with these bounds, at z."""
+    if low >= 0.0:
+        return z
+    return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
+
+
+@njit(**OPTIONS)
+def hidden_bounds(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> None:
+    """Bounds and lines of every hidden unit of both chains."""
+    for chain in (1, 0):  # V first: the choice of lensed units looks at its bounds
+        first = net.start[chain]
+        for k in range(first, net.start[chain + 1]):
+            if k == first:
+                first_bounds(net, work, k, lo, hi)
+            else:
+                deep_errors(net, work, k)
+                deep_bounds(net, lens, work, k, first, lo, hi)
+            for j in range(net.table[k, N_OUT]):
+                set_lines(work, net.table[k, UNIT] + j)
+
+
+@njit(**OPTIONS)
+def final_rows(net: Net, lens: Lens, work: Work) -> float:
+    """Coefficients of g on both chains' last layers, lenses included; returns what is uncertain in them."""
+    slack = 0.0
+    for chain in range(2):
+        last = net.start[chain + 1] - 1
+        if last < net.start[chain]:
+            continue
+        for unit in range(net.table[last, UNIT], net.table[last, UNIT] + net.table[last, N_OUT]):
+            work.coefficient[unit] = net.final[0, unit]
+            slack += net.final[1, unit] * max(work.high[unit], 0.0) + net.final[2, unit]
+    for d in range(work.direct.shape[0]):
+        work.direct[d] = net.direct[d]
+    if lens.layer >= 0:
+        after, before = net.table[lens.layer, UNIT], net.table[net.start[1], UNIT]
+        width = lens.bias.shape[0]
+        for k in range(width):
+            if work.lensed[after + k]:
+                slack += lens.slack[k]
+                for i in range(width):
+                    work.coefficient[before + i] += lens.onto[k, i]
+    return slack
+
+
+@njit(**OPTIONS)
+def descend(net: Net, lens: Lens, work: Work) -> tuple[float, float]:
+    """g's coefficients on every unit, from the final rows down to the first layers: (constant, slack)."""
+    table, data = net.table, net.data
+    constant = net.direct[net.direct.shape[0] - 2]
+    slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, lens, work)
+    for chain in range(2):
+        first = net.start[chain]
+        for k in range(net.start[chain + 1] - 1, first, -1):
+            unit, below, n_in, weight = table[k, UNIT], table[k - 1, UNIT], table[k, N_IN], table[k, WEIGHT]
+            for i in range(n_in):
+                work.coefficient[below + i] = 0.0
+            for j in range(table[k, N_OUT]):
+                c = work.coefficient[unit + j]
+                if work.high[unit + j] <= 0.0 or c == 0.0:
+                    continue
+                if c > 0.0:
+                    constant += c * work.lift[unit + j]
+                    slack += net.rounding * c * work.lift[unit + j]
+                    c *= work.chord[unit + j]
+                else:
+                    c *= work.alpha[unit + j]
+                constant += c * data[table[k, BIAS] + j]
+                slack += abs(c) * work.error[unit + j]
+                for i in range(n_in):
+                    work.coefficient[below + i] += c * data[weight + j * n_in + i]
+                if work.lensed[unit + j]:
+                    constant += c * lens.bias[j]
+                    for d in range(work.direct.shape[0]):
+                        work.direct[d] += c * lens.skip[d, j]
+    return constant, slack
+
+
+@njit(**OPTIONS)
+def value(net: Net, work: Work, y: Array) -> float:
+    """g at a point, in plain float64: for the search only."""
+    table, data = net.table, net.data
+    n = y.shape[0]
+    total = float(net.direct[n])
+    x, z = work.up, work.down
+    for d in range(n):
+        total += net.direct[d] * y[d]
+    for chain in range(2):
+        first, end = net.start[chain], net.start[chain + 1]
+        if end == first:
+            continue
+        for d in range(n):
+            x[d] = y[d]
+        for k in range(first, end):
+            n_out, at, bias = table[k, N_OUT], table[k, TRANSPOSED], table[k, BIAS]
+            for j in range(n_out):
+                z[j] = data[bias + j]
+            for i in range(table[k, N_IN]):
+                if x[i] != 0.0:
+                    for j in range(n_out):
+                        z[j] += data[at + i * n_out + j] * x[i]
+            for j in range(n_out):
+                x[j] = max(z[j], 0.0)
+        unit = table[end - 1, UNIT]
+        for j in range(table[end - 1, N_OUT]):
+            total += net.final[0, unit + j] * x[j]
+    return total

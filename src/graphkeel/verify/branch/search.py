@@ -1,0 +1,306 @@
+"""One row, decided by branch and bound on every core.
+
+A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back as new work: these
+are exactly the next subtrees of the preorder, so the pieces of the proof fit together whoever finished them, and the
+work list stays as short as the trees are deep.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.verify.branch.cells import Cells, Step
+from graphkeel.verify.branch.explore import (
+    CANDIDATE,
+    CELLS,
+    CUTS,
+    FEW,
+    FINISHED,
+    FULL,
+    NARROWEST,
+    NODES,
+    OPEN,
+    ROWS,
+    STUCK,
+    Hole,
+    Output,
+    explore,
+)
+from graphkeel.verify.branch.lenses import Lenses
+from graphkeel.verify.branch.pack import Net, pack, size_of
+from graphkeel.verify.branch.patience import RETRY, Patience
+from graphkeel.verify.branch.relax import workspace
+from graphkeel.verify.branch.tree import Piece, join
+from graphkeel.verify.problem import Array, Problem
+from graphkeel.verify.query import Row, inner_radius
+from graphkeel.verify.result import Budget
+
+FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
+STACK = 4096  # open boxes of one worker
+MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
+MOST_STUCK = 200
+STUCK_REASON = (
+    "numerical margin: some boxes are too small to cut further, and float64 bounds leave them open; "
+    "the condition is tight there"
+)
+MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
+
+
+class Confirm(Protocol):
+    """How a search gets its counterexamples confirmed."""
+
+    def __call__(self, point: Array) -> Array | None:
+        """The point, or one it leads to, if that is a real counterexample."""
+
+    def search(self) -> Array | None:
+        """A counterexample found by other means than boxes."""
+
+
+@dataclass(eq=False)
+class Task:
+    """A box to explore, the lens to see it through, and where its piece of the proof belongs."""
+
+    lower: Array
+    upper: Array
+    number: int
+    home: Piece
+    place: int
+    waited: int = 0
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What a search ended with: a finished tree, a confirmed counterexample, or the reason for neither."""
+
+    piece: Piece | None = None
+    lenses: list[Array] = field(default_factory=list)
+    counterexample: Array | None = None
+    reason: str = ""
+    nodes: int = 0
+
+
+class Search:
+    """The shared state of the workers on one row."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        row: Row,
+        budget: Budget,
+        deadline: float,
+        confirm: Confirm,
+        shift: float = 0.0,
+        theta: Array | None = None,
+        cells: Cells | None = None,
+    ) -> None:
+        self.problem, self.row, self.budget, self.deadline, self.confirm = problem, row, budget, deadline, confirm
+        self.net: Net = pack(row, shift)
+        self.size = size_of(row)
+        self.hole = Hole(
+            row.hole,
+            problem.equilibrium.copy(),
+            problem.hole_radius,
+            inner_radius(problem),
+            problem.hole_norm == "2",
+        )
+        self.narrowest = (row.upper - row.lower) * NARROWEST
+        self.lenses = Lenses(problem, row, theta)
+        self.columns = sum(chain.first_width for chain in row.chains)
+        if row.name == "decrease" and len(row.chains[1].hidden) == 1:
+            self.columns += row.chains[1].first_width
+        self.lock = threading.Condition()
+        self.tasks: list[Task] = []
+        self.busy = 0
+        self.nodes = self.stuck = 0
+        self.best = -np.inf
+        self.failed, self.tested = 0, 0.0
+        self.patience = Patience(cells, deadline)
+        self.keep = True
+        self.reason = ""
+        self.counterexample: Array | None = None
+        self.failure: Exception | None = None
+        self.pending = 1  # boxes handed out and not yet filed
+
+    def run(self) -> Outcome:
+        empty = np.zeros((0, self.columns), np.uint8)
+        root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
+        first = Task(self.row.lower.copy(), self.row.upper.copy(), self.lenses.first(), root, 0)
+        self._explore(first, FIRST_LIMIT)
+        if (self.tasks or self.stuck) and self.counterexample is None:
+            self.counterexample = self.confirm.search()  # not easy: a violation would spare the long way
+        if self.tasks and not self._stopped():
+            self._run_workers()
+        return self._outcome(root)
+
+    def _run_workers(self) -> None:
+        count = self.budget.threads or os.cpu_count() or 1
+        workers = [threading.Thread(target=self._work, daemon=True) for _ in range(count - 1)]
+        for worker in workers:
+            worker.start()
+        try:
+            self._work()
+        except BaseException:
+            self.reason = "interrupted"
+            raise
+        finally:
+            for worker in workers:
+                worker.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def _stopped(self) -> bool:
+        return bool(self.reason) or self.counterexample is not None
+
+    def _work(self) -> None:
+        while True:
+            with self.lock:
+                while not self.tasks and self.busy and not self._stopped():
+                    self.lock.wait(0.05)
+                if not self.tasks or self._stopped():
+                    self.lock.notify_all()
+                    return
+                task = self.tasks.pop()
+                self.busy += 1
+            try:
+                self._explore(task, LIMIT)
+            except Exception as error:
+                # a lost piece must never pass for a finished one: the main thread raises this again
+                self.failure, self.reason = error, "a worker failed"
+            finally:
+                with self.lock:
+                    self.busy -= 1
+                    self.lock.notify_all()
+
+    def _explore(self, task: Task, limit: int) -> None:
+        """Run the kernel on one task; file its piece and the boxes it left open."""
+        n = task.lower.shape[0]
+        number = self.lenses.number_for(task.lower, task.upper, task.number)
+        boxes = np.zeros((STACK, 2, n))
+        boxes[0, 0], boxes[0, 1] = task.lower, task.upper
+        waited = np.full(STACK, task.waited, np.int64)
+        leaves: list[list[Step]] = []
+        out = Output(
+            np.zeros(limit, np.int8),
+            np.zeros(limit),
+            np.zeros((limit, self.columns), np.uint8),
+            np.array([1, 0, 0, 0], dtype=np.int64),
+            np.zeros(n),
+            np.array([max(self.best, -1e300)]),
+        )
+        work = workspace(*self.size)
+        why = FULL
+        while not self._stopped():
+            why = explore(
+                self.net,
+                self.lenses[number],
+                number,
+                work,
+                self.hole,
+                self.row.strict,
+                self.narrowest,
+                boxes,
+                waited,
+                self.patience.cuts,
+                out,
+            )
+            if why != FINISHED:
+                self._look_at(out)
+            if why in (STUCK, FEW):
+                self._look_closer(why == STUCK, boxes, waited, out, leaves)
+            elif why != CANDIDATE:
+                break
+        self._file(task, number, boxes, waited, out, leaves, complete=why != FULL)
+
+    def _look_closer(
+        self, stuck: bool, boxes: Array, waited: NDArray[np.int64], out: Output, leaves: list[list[Step]]
+    ) -> None:
+        """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious state, or neither."""
+        top = out.counts[OPEN] - 1
+        steps = self._cell_steps(boxes[top]) if stuck or self.patience.is_over() else None
+        if steps is not None:
+            out.axis[out.counts[NODES]] = CELLS
+            out.counts[NODES] += 1
+            out.counts[OPEN] -= 1
+            leaves.append(steps)
+            self.patience.helped()
+        elif stuck:
+            out.counts[OPEN] -= 1
+            self._count_stuck()
+        else:
+            waited[top] = RETRY
+            self.patience.in_vain()
+
+    def _cell_steps(self, box: Array) -> list[Step] | None:
+        """A proof of the box by its cells; a state they point to is tried as a counterexample."""
+        leaf = self.patience.look(box)
+        if leaf.point is not None and self.counterexample is None:
+            self.counterexample = self.confirm(leaf.point)
+        return leaf.steps
+
+    def _look_at(self, out: Output) -> None:
+        """A point better than any before: see whether it is, or leads to, a real counterexample."""
+        value = float(out.value[0])
+        worth = self.failed < MOST_FAILED or value > 1.5 * self.tested
+        if value <= self.best:
+            return
+        self.best = value
+        if worth:
+            self.tested = max(value, 0.0)
+            self.failed += 1
+            found = self.confirm(out.point.copy())
+            if found is not None:
+                self.counterexample = found
+
+    def _count_stuck(self) -> None:
+        with self.lock:
+            self.stuck += 1
+            if self.stuck >= MOST_STUCK:
+                self.reason = STUCK_REASON
+
+    def _file(
+        self,
+        task: Task,
+        number: int,
+        boxes: Array,
+        waited: NDArray[np.int64],
+        out: Output,
+        leaves: list[list[Step]],
+        complete: bool,
+    ) -> None:
+        counts = out.counts
+        children = 0 if complete else int(counts[OPEN])
+        with self.lock:
+            self.nodes += int(counts[NODES])
+            self.keep = self.keep and self.nodes <= MOST_KEPT
+            end = (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS])) if self.keep else (0, 0, 0)
+            parts = (out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy())
+            piece = Piece(*parts, [None] * children, leaves if self.keep else [])
+            task.home.rest[task.place] = piece
+            self.pending += children - 1
+            # the top of the stack comes next in preorder; pushed last, it is also explored first
+            for place in range(children - 1, -1, -1):
+                at = children - 1 - place
+                box = (boxes[at, 0].copy(), boxes[at, 1].copy())
+                self.tasks.append(Task(*box, number, piece, place, int(waited[at])))
+            if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
+                self.reason = f"node budget: {self.nodes} boxes explored"
+            if time.monotonic() >= self.deadline and not self._stopped() and self.tasks:
+                self.reason = f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
+            self.lock.notify_all()
+
+    def _outcome(self, root: Piece) -> Outcome:
+        if self.counterexample is not None:
+            return Outcome(counterexample=self.counterexample, nodes=self.nodes)
+        if self.reason or self.stuck:
+            return Outcome(reason=self.reason or STUCK_REASON, nodes=self.nodes)
+        if self.pending:
+            raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
+        piece = join(root) if self.keep else None
+        return Outcome(piece=piece, lenses=self.lenses.thetas, nodes=self.nodes)

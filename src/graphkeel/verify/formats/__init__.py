@@ -1,0 +1,1 @@
+"""Verification problems in the formats of other tools."""

@@ -1,0 +1,167 @@
+"""The biased samplers against a dense inverse, hand-made graphs and the published lists."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphkeel.core.errors import DataError
+from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, make_split, scalable_sampler
+from graphkeel.graph.datasets.seeds import read_seed_lists
+from graphkeel.graph.graph import adjacency, normalised_adjacency
+from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
+from graphkeel.graph.sampler import ExactBiasedSampler, agreement
+
+
+def dense_ppr(matrix, alpha):
+    n = matrix.shape[0]
+    return alpha * np.linalg.inv(np.eye(n) - (1 - alpha) * matrix.toarray())
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), alpha=st.sampled_from([0.01, 0.1, 0.5]), n=st.integers(2, 40))
+def test_distances_equal_those_of_the_dense_inverse(seed, alpha, n):
+    rng = np.random.default_rng(seed)
+    edges = rng.integers(0, n, (2, 2 * n))
+    edges = np.concatenate([edges, edges[::-1]], axis=1)
+    matrix = normalised_adjacency(edges, n, self_links=rng.integers(0, n, 2))
+    ppr = dense_ppr(matrix, alpha)
+    start = int(rng.integers(n))
+    expected = ((ppr - ppr[start]) ** 2).sum(axis=1)
+    found = PprDistance(matrix, alpha).to_seed(start, np.arange(n))
+    assert np.abs(found - expected).max() < 1e-6
+
+
+def test_chebyshev_series_is_the_function():
+    for alpha in (0.01, 0.1, 0.9):
+        points = np.linspace(-1, 1, 201)
+        series = np.polynomial.chebyshev.chebval(points, chebyshev_coefficients(alpha))
+        assert np.abs(series - (alpha / (1 - (1 - alpha) * points)) ** 2).max() < 1e-6
+
+
+def test_normalised_adjacency_by_hand():
+    path = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
+    found = normalised_adjacency(path, 3).toarray()
+    a, b = 1 / 2, 1 / np.sqrt(6)
+    assert np.allclose(found, [[a, b, 0], [b, 1 / 3, b], [0, b, a]])
+
+
+def test_sampler_takes_the_near_nodes_of_the_seeds_class():
+    # Two cliques joined by one edge; class 0 fills the first and has two far members in the second.
+    clique = [(i, j) for i in range(5) for j in range(5) if i != j]
+    edges = np.array(clique + [(i + 5, j + 5) for i, j in clique] + [(4, 5), (5, 4)]).T
+    y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0])
+    sampler = ExactBiasedSampler(PprDistance(normalised_adjacency(edges, 10), 0.1), y, np.arange(10), per_class=4)
+    assert sorted(sampler.around(1)) == [0, 1, 2, 3]
+    assert sampler.around(1)[0] == 1
+    with pytest.raises(DataError, match="too few nodes in the pool"):
+        ExactBiasedSampler(sampler.distance, y, np.arange(10), per_class=7).around(0)
+
+
+def test_draws_are_seeded_and_balanced():
+    sampler = exact_sampler(load_graph("digits"))
+    first = sampler.draw(0)
+    assert np.array_equal(first, sampler.draw(0))
+    assert not np.array_equal(first, sampler.draw(1))
+    assert np.array_equal(np.bincount(sampler.y[first]), np.full(10, 20))
+
+
+def test_row_norms_are_cached_and_a_damaged_cache_is_ignored(tmp_path):
+    graph = make_sbm(200, 600)
+    matrix = normalised_adjacency(graph.edge_index, 200)
+    norms = PprDistance(matrix, 0.1, cache=tmp_path).row_norms(np.arange(200))
+    (file,) = tmp_path.iterdir()
+    warm = PprDistance(matrix, 0.1, cache=tmp_path)
+    assert np.array_equal(warm._norms, norms)
+    file.write_bytes(file.read_bytes()[:-40])
+    assert np.array_equal(PprDistance(matrix, 0.1, cache=tmp_path).row_norms(np.arange(200)), norms)
+
+
+@pytest.mark.parametrize("name", ["cora", "citeseer"])
+def test_published_lists_are_rebuilt_from_their_first_nodes(data_folder, name):
+    assert _rebuilt(data_folder, name, runs=30) >= 0.99
+
+
+@pytest.mark.slow
+def test_all_published_lists_are_rebuilt(data_folder):
+    for name in ("cora", "citeseer", "pubmed"):
+        assert _rebuilt(data_folder, name, runs=100) >= 0.99
+
+
+def _rebuilt(data_folder, name, runs):
+    published = read_seed_lists(data_folder / "biased_seeds" / f"{name}.json")[:runs]
+    sampler = exact_sampler(load_graph(name))
+    drawn = [np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published]
+    return agreement(drawn, published)
+
+
+def test_forward_push_approximates_exact_ppr():
+    graph = make_sbm(150, 600, seed=1)
+    matrix = adjacency(graph.edge_index, 150)
+    degree = np.asarray(matrix.sum(axis=1)).ravel()
+    walk = matrix.toarray().T / np.maximum(degree, 1)  # column-stochastic: mass is shared among the neighbours
+    exact = 0.1 * np.linalg.inv(np.eye(150) - 0.9 * walk)[:, 7]
+    nodes, values = forward_push(matrix.indptr, matrix.indices, 7, 0.1, 1e-7)
+    estimate = np.zeros(150)
+    estimate[nodes] = values
+    assert (estimate <= exact + 1e-12).all()  # the push only ever moves settled mass
+    assert np.abs(estimate - exact).max() < 1e-4
+
+
+def test_scalable_sampler_fills_its_quotas_from_neighbourhoods():
+    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
+    sampler = scalable_sampler(graph, label_ratio=0.05)
+    drawn = sampler.draw(0)
+    assert sampler.quotas() == dict.fromkeys(range(4), 50)
+    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 50))
+    assert len(np.unique(drawn)) == 200
+    assert np.array_equal(drawn, sampler.draw(0))
+
+
+def test_scalable_sampler_is_biased():
+    """Drawn nodes are closer together than random ones: more edges among themselves."""
+    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
+    matrix = adjacency(graph.edge_index, 4000)
+    drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
+    at_random = np.random.default_rng(0).choice(4000, 200, replace=False)
+    assert matrix[drawn][:, drawn].sum() > 2 * matrix[at_random][:, at_random].sum()
+
+
+def test_scalable_sampler_tops_up_scattered_classes_and_refuses_empty_quotas():
+    graph = make_sbm(2000, 500, n_classes=4, seed=0)  # hardly any edges: no seed has 50 neighbours
+    drawn = scalable_sampler(graph, label_ratio=0.1).draw(0)
+    assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 50))
+    with pytest.raises(DataError, match="no class reaches 10"):
+        scalable_sampler(graph, label_ratio=0.001).draw(0)
+
+
+@pytest.mark.parametrize("split", ["biased", "random"])
+@pytest.mark.parametrize("name", ["cora", "citeseer", "digits", "sbm"])
+def test_splits_are_disjoint_and_balanced(request, name, split):
+    if name in ("cora", "citeseer"):
+        request.getfixturevalue("data_folder")
+    task = load(name, split=split, features="raw", seed=1)
+    masks = [task.train_mask, task.val_mask, task.test_mask]
+    assert int(sum(m.int() for m in masks).max()) == 1
+    assert np.array_equal(np.bincount(task.y[task.train_mask]), np.full(task.n_classes, 20))
+
+
+def test_biased_split_uses_the_published_list_and_the_public_test_nodes(data_folder):
+    graph = load_graph("cora")
+    split = make_split(graph, "biased", 3)
+    published = json.loads((data_folder / "biased_seeds" / "cora.json").read_text())[3]
+    assert split.train.tolist() == published
+    assert np.array_equal(split.test, graph.public_split[2])
+    assert len(split.val) == 500 - len(np.intersect1d(published, graph.public_split[1]))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "[[]]", "[[1.5]]", "[[1, 1]]", "[[-1]]", "[[true]]", "[" * 99999])
+def test_bad_seed_lists(tmp_path, text):
+    path = tmp_path / "seeds.json"
+    path.write_text(text)
+    with pytest.raises(DataError):
+        read_seed_lists(path)
