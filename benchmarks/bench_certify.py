@@ -1,15 +1,18 @@
 """Every dataset's certificate: verdicts, and what finding the proof and re-checking it cost.
 
-  python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out FOLDER]
-  python benchmarks/bench_certify.py --form paper --budget 45
+  python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out
+  FOLDER] python benchmarks/bench_certify.py --form paper --budget 45
 
-Runs `keel certify --dataset D --features F` and `keel check`: wall seconds of training and proof, and of the whole
-command with imports, data and base model. Where all is proved, both sides are timed once more in one process, median of
-five in processor seconds, because the wall clock of a busy machine says little about milliseconds:
+Runs `keel certify --dataset D --features F` and `keel check`: wall seconds of training and proof,
+and of the whole command with imports, data and base model. Where all is proved, both sides are
+timed once more in one process, median of five in processor seconds, because the wall clock of a
+busy machine says little about milliseconds:
 
   engines      asks the same engines about the same collapsed problems again, and does nothing else
-  proof whole  from the shipped weights to the certificate: the collapse with its error bounds, the engines, the
-               representative, the hole, the conclusion and the hashes, all of which the check does again
+  proof whole  from the shipped weights to the certificate: the collapse with its error bounds, the
+  engines, the
+               representative, the hole, the conclusion and the hashes, all of which the check does
+               again
   check        from the file to the answer, reading and decoding included
 
 One line a certificate, on standard output.
@@ -30,7 +33,14 @@ from typing import Any
 
 import torch
 
-from graphkeel.certificate import ClassProof, Factor, Source, build_certificate, check_certificate, read_certificate
+from graphkeel.certificate import (
+    ClassProof,
+    Factor,
+    Source,
+    build_certificate,
+    check_certificate,
+    read_certificate,
+)
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.schema import Layer, Loop, source_from_json
 from graphkeel.control.base import Layers
@@ -46,14 +56,24 @@ REPEATS = 5
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--datasets", default=DATASETS)
     parser.add_argument("--features", default="pca20,rownorm")
-    parser.add_argument("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
-    parser.add_argument("--budget", type=float, default=None, metavar="S", help="seconds for training and proofs")
+    parser.add_argument(
+        "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=None, metavar="S", help="seconds for training and proofs"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench-certify"))
     args = parser.parse_args()
-    options = ["--form", args.form, *(() if args.budget is None else ("--budget", str(args.budget)))]
+    options = [
+        "--form",
+        args.form,
+        *(() if args.budget is None else ("--budget", str(args.budget))),
+    ]
     for dataset in args.datasets.split(","):
         for features in args.features.split(","):
             folder = args.out / f"{dataset}-{features}-{args.form}"
@@ -84,7 +104,9 @@ def shown(verdicts: Counter[str], total: int) -> str:
 
 def keel(*arguments: str) -> tuple[int, dict]:
     done = subprocess.run(
-        [sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"], capture_output=True, text=True
+        [sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"],
+        capture_output=True,
+        text=True,
     )
     if not done.stdout:
         raise SystemExit(done.stderr)
@@ -96,7 +118,9 @@ def keel(*arguments: str) -> tuple[int, dict]:
 
 def costs(path: Path, *, all_proved: bool) -> str:
     check = timed(lambda: check_certificate(path))
-    if not all_proved:  # the engines would search until their time is up, which is no cost of a proof
+    if (
+        not all_proved
+    ):  # the engines would search until their time is up, which is no cost of a proof
         return f"check {check:.4f}s"
     shipped = Shipped(read_certificate(path))
     engines, proof = timed(shipped.ask_again), timed(shipped.certify_again)
@@ -132,7 +156,9 @@ class Shipped:
             one.answers(one.problem)
 
     def certify_again(self) -> dict[str, Any]:
-        layers: Layers = tuple((tensor(chain[0].weight), tensor(chain[0].bias)) for chain in self.head)
+        layers: Layers = tuple(
+            (tensor(chain[0].weight), tensor(chain[0].bias)) for chain in self.head
+        )
         proofs = [one.proof(layers) for one in self.classes]
         return build_certificate(unused(self.head), proofs, data_sha256=self.data_sha256)
 
@@ -149,13 +175,18 @@ class ShippedClass:
     def answers(self, problem: Problem) -> dict[str, ConditionReport]:
         found = ask_portfolio(problem, seconds=60.0, complete=True).conditions
         region = Region(problem, self.label, self.conditions["region"]["margin"])
-        return {one.condition: one for one in (*found, ask_region(region, seconds=60.0, complete=True))}
+        return {
+            one.condition: one for one in (*found, ask_region(region, seconds=60.0, complete=True))
+        }
 
     def proof(self, head: Layers) -> ClassProof:
         """The collapse and the engines' answers."""
         old = self.problem
         problem = Problem(
-            closed_loop_network(head, self.control), lyapunov_network(self.function), **box(old), name=old.name
+            closed_loop_network(head, self.control),
+            lyapunov_network(self.function),
+            **box(old),
+            name=old.name,
         )
         return ClassProof(
             label=self.label,
@@ -171,7 +202,9 @@ class ShippedClass:
 
     def _control(self) -> NeuralWeights:
         inner, outer = self.controller[0][-1], self.controller[1][-1]
-        weights = map(tensor, (self.problem.equilibrium, inner.weight, inner.bias, outer.weight, outer.bias))
+        weights = map(
+            tensor, (self.problem.equilibrium, inner.weight, inner.bias, outer.weight, outer.bias)
+        )
         return NeuralWeights(self.entry["form"], *weights)
 
     def _function(self) -> LyapunovWeights:
@@ -193,7 +226,12 @@ def unused(source: Source) -> Source:
 
 def problem_of(entry: dict[str, Any]) -> Problem:
     loop = Loop.from_json(entry["problem"], "problem")
-    return Problem(network(loop.closed_loop), network(loop.lyapunov), **box(loop), name=f"class {entry['class']}")
+    return Problem(
+        network(loop.closed_loop),
+        network(loop.lyapunov),
+        **box(loop),
+        name=f"class {entry['class']}",
+    )
 
 
 def box(loop: Any) -> dict[str, Any]:
@@ -202,7 +240,9 @@ def box(loop: Any) -> dict[str, Any]:
 
 
 def network(layers: tuple[Layer, ...]) -> Network:
-    return Network(tuple(Affine(one.weight, one.bias, one.weight_error, one.bias_error) for one in layers))
+    return Network(
+        tuple(Affine(one.weight, one.bias, one.weight_error, one.bias_error) for one in layers)
+    )
 
 
 if __name__ == "__main__":

@@ -2,9 +2,8 @@
 
     GRAPHKEEL_DATA=… python benchmarks/bench_data.py
 
-Prints agreement with the published lists, seconds, peak memory of the process, and the time of the dense inverse
-that the exact sampler avoids, measured on Cora in the same run.
-"""
+Prints agreement with the published lists, seconds, peak memory of the process, and the time of the
+dense inverse that the exact sampler avoids, measured on Cora in the same run."""
 
 from __future__ import annotations
 
@@ -42,7 +41,9 @@ def rebuild(name: str) -> float | None:
         return None
     sampler = exact_sampler(load_graph(name))
     sampler = ExactBiasedSampler(_without_cache(name), sampler.y, sampler.pool, sampler.per_class)
-    drawn = [np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published]
+    drawn = [
+        np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published
+    ]
     return agreement(drawn, published)
 
 
@@ -62,14 +63,25 @@ def main() -> None:
     table = Table("what", "result", "seconds", "peak GB", title="samplers")
     for name in ("cora", "citeseer", "pubmed"):
         share, seconds = timed(lambda name=name: rebuild(name))
-        result = "published lists not found" if share is None else f"{100 * share:.2f}% of the nodes"
-        table.add_row(f"100 published lists of {name}", result, f"{seconds:.1f}", f"{peak_gb():.2f}")
+        result = (
+            "published lists not found" if share is None else f"{100 * share:.2f}% of the nodes"
+        )
+        table.add_row(
+            f"100 published lists of {name}", result, f"{seconds:.1f}", f"{peak_gb():.2f}"
+        )
     _, seconds = timed(lambda: dense_inverse("cora"))
     table.add_row("dense inverse, cora (what is avoided)", "", f"{seconds:.1f}", f"{peak_gb():.2f}")
     graph, seconds = timed(lambda: make_sbm(1_000_000, 10_000_000, n_features=16))
-    table.add_row("sbm of 1e6 nodes", f"{graph.edge_index.shape[1] // 2:,} edges", f"{seconds:.1f}", f"{peak_gb():.2f}")
+    table.add_row(
+        "sbm of 1e6 nodes",
+        f"{graph.edge_index.shape[1] // 2:,} edges",
+        f"{seconds:.1f}",
+        f"{peak_gb():.2f}",
+    )
     drawn, seconds = timed(lambda: scalable_sampler(graph).draw(0))
-    table.add_row("scalable biased set on it", f"{len(drawn):,} nodes", f"{seconds:.1f}", f"{peak_gb():.2f}")
+    table.add_row(
+        "scalable biased set on it", f"{len(drawn):,} nodes", f"{seconds:.1f}", f"{peak_gb():.2f}"
+    )
     Console().print(table)
 
 

@@ -1,9 +1,10 @@
-"""What a reconstruction costs: `fit` and `transform` with all candidates, against training the SGC it repairs.
+"""What a reconstruction costs: `fit` and `transform` with all candidates, against training the SGC
+it repairs.
 
     GRAPHKEEL_DATA=… python benchmarks/bench_reconstruct.py [--dataset cora] [--repeats 7]
 
-Both sides are timed in turn in the same process, on one thread, and the ratio of the medians is printed.
-"""
+Both sides are timed in turn in the same process, on one thread, and the ratio of the medians is
+printed."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def timed(job: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dataset", default="cora")
     parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args()
@@ -39,12 +42,19 @@ def main() -> None:
         task = load(args.dataset, seed=seed)
         data = task.to_data()
         model, trained = timed(lambda task=task, seed=seed: train_model("sgc", task, seed=seed))
-        _, repaired = timed(lambda model=model, data=data: Reconstructor(model).fit(data).transform(data))
+        _, repaired = timed(
+            lambda model=model, data=data: Reconstructor(model).fit(data).transform(data)
+        )
         if seed:  # the first round warms up
             training.append(trained)
             repair.append(repaired)
     base, ours = statistics.median(training), statistics.median(repair)
-    table = Table("what", "median seconds", "ratio", title=f"{args.dataset}, {args.repeats} splits, one thread")
+    table = Table(
+        "what",
+        "median seconds",
+        "ratio",
+        title=f"{args.dataset}, {args.repeats} splits, one thread",
+    )
     table.add_row("train the SGC (100 epochs)", f"{base:.3f}", "1")
     table.add_row("fit + transform, all candidates", f"{ours:.3f}", f"{ours / base:.2f}")
     Console().print(table)

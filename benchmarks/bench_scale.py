@@ -2,14 +2,14 @@
 
     python benchmarks/bench_scale.py [--max-nodes 1e7] [--json FILE] [--fresh] [--skip-run]
 
-Edges are undirected pairs, ten a node. Two series, 100 features up to a million nodes and 16 up to ten million nodes,
-so that no exponent compares graphs of different width; features are mapped from disk. Each size has two fresh
-processes: one for the single steps, one for those of the facade (fit, feedback, certify), which finds the task and the
-model on disk and no other state in memory. For each step wall-clock seconds, processor seconds (of all threads: what
-the step costs when the machine is shared) and the peak of resident memory while it ran. A step below a tenth of a
-second is repeated, and counts with the median. The growth exponent is the slope of a least-squares line through
-log(processor seconds) over log(edges), over all sizes of a series.
-"""
+Edges are undirected pairs, ten a node. Two series, 100 features up to a million nodes and 16 up to
+ten million nodes, so that no exponent compares graphs of different width; features are mapped from
+disk. Each size has two fresh processes: one for the single steps, one for those of the facade (fit,
+feedback, certify), which finds the task and the model on disk and no other state in memory. For
+each step wall-clock seconds, processor seconds (of all threads: what the step costs when the
+machine is shared) and the peak of resident memory while it ran. A step below a tenth of a second is
+repeated, and counts with the median. The growth exponent is the slope of a least-squares line
+through log(processor seconds) over log(edges), over all sizes of a series."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ SERIES = {WIDE: (10**4, 10**5, 10**6), NARROW: (10**4, 10**5, 10**6, 10**7)}
 PAIRS_PER_NODE = 10
 HOPS, FEEDBACK = 3, 100
 PROOFS = ("certify", "verification alone")
-SHORT, REPEATS = 0.1, 9  # processor seconds below which a step is repeated, and how often it then runs in all
+SHORT, REPEATS = (
+    0.1,
+    9,
+)  # processor seconds below which a step is repeated, and how often it then runs in all
 MASKS, MODEL = ("train_mask", "val_mask", "test_mask"), "model.safetensors"
 DIFFICULTY: dict[str, Any] = {"homophily": 0.3, "signal": 0.3}
 
@@ -49,7 +52,8 @@ class Meter:
         self.steps: dict[str, dict[str, float]] = {}
 
     def step(self, name: str, work: Callable[[], Any], *, again: bool = True) -> Any:
-        """Do the work, once or, where it is short and can be done again, several times; returns what it returned."""
+        """Do the work, once or, where it is short and can be done again, several times; returns
+        what it returned."""
         result, first = _metered(work)
         runs = [first]
         if again and first["processor"] < SHORT:
@@ -84,10 +88,14 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
     from graphkeel.graph.datasets.registry import make_task, prepare_features
     from graphkeel.graph.propagate import normalise, propagate
 
-    graph = meter.step("loading", lambda: load_graph.__wrapped__(f"{folder}/"))  # itself, not what it remembers
+    graph = meter.step(
+        "loading", lambda: load_graph.__wrapped__(f"{folder}/")
+    )  # itself, not what it remembers
     meter.step("biased sampling", lambda: scalable_sampler(graph).draw(0))
     matrix = meter.step("normalisation", lambda: normalise(graph.edge_index, graph.n_nodes))
-    meter.step(f"propagation, {HOPS} hops", lambda: propagate(matrix, graph.x, HOPS, out=folder / "z.npy"))
+    meter.step(
+        f"propagation, {HOPS} hops", lambda: propagate(matrix, graph.x, HOPS, out=folder / "z.npy")
+    )
     (folder / "z.npy").unlink()
     task = meter.step("split and checks", lambda: make_task(graph, seed=0))
     prepare_features.cache_clear()  # it remembers the graph
@@ -102,12 +110,16 @@ def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     from graphkeel.reconstruct.diffuse import diffuse
     from graphkeel.reconstruct.scene import Scene
 
-    model = meter.step("training", lambda: _with_a_new_matrix(task, lambda: train_model("sgc", task)))
+    model = meter.step(
+        "training", lambda: _with_a_new_matrix(task, lambda: train_model("sgc", task))
+    )
     save_model(folder / MODEL, model, "sgc", task.n_features, task.n_classes)
     frozen = FrozenModel(model)
     scores = meter.step("prediction", lambda: frozen(task.x, task.edge_index))
     # a scene of its own: it makes and keeps the matrix of the diffusion
-    meter.step("diffusion", lambda: diffuse(scores, Scene(frozen, task.x, task.edge_index).propagator, 0.9))
+    meter.step(
+        "diffusion", lambda: diffuse(scores, Scene(frozen, task.x, task.edge_index).propagator, 0.9)
+    )
     meter.step("prototypes and guard", lambda: _choose(frozen, task))
 
 
@@ -133,14 +145,19 @@ def _choose(frozen: Any, task: Any) -> None:
     from graphkeel.reconstruct.scene import Scene
 
     visible = task.without_test_labels()
-    labels, held = (known_labels(visible, m.nonzero().flatten()) for m in (task.train_mask, task.val_mask))
-    choice = chooser.Chooser(Scene(frozen, task.x, task.edge_index), "auto", 0.05, task.train_mask, 0)
+    labels, held = (
+        known_labels(visible, m.nonzero().flatten()) for m in (task.train_mask, task.val_mask)
+    )
+    choice = chooser.Chooser(
+        Scene(frozen, task.x, task.edge_index), "auto", 0.05, task.train_mask, 0
+    )
     choice.choose(labels, held)
     choice.features()
 
 
 def facade_steps(folder: Path, fresh: bool) -> Row:
-    """A fit, labels that arrive, a certificate: in a process that holds the graph and nothing else."""
+    """A fit, labels that arrive, a certificate: in a process that holds the graph and nothing
+    else."""
     import torch
     from bench_certify import Shipped
 
@@ -153,16 +170,21 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
     found: Row = {"steps": meter.steps, "labels": int(data.train_mask.sum())}
     try:
         rec = meter.step("full fit", lambda: Reconstructor(model).fit(data), again=False)
-    except MemoryLimitError as error:  # a machine too small for this size: the steps before it stand
+    except (
+        MemoryLimitError
+    ) as error:  # a machine too small for this size: the steps before it stand
         return {**found, "refused": str(error)}
     pool = data.test_mask.nonzero().flatten()
     drawn = pool[torch.from_numpy(np.random.default_rng(1).permutation(len(pool))[: 2 * FEEDBACK])]
     first, second = drawn[FEEDBACK:], drawn[:FEEDBACK]
     rec.feedback(first, data.y[first])
-    meter.step(f"feedback, {FEEDBACK} labels", lambda: rec.feedback(second, data.y[second]), again=False)
+    meter.step(
+        f"feedback, {FEEDBACK} labels", lambda: rec.feedback(second, data.y[second]), again=False
+    )
     found["chosen"] = list(rec.guard_.chosen)
     settings = {"strength": rec._scene.typical_strength, "seed": 0}
-    # training and proof of the controllers, without the choice that follows; reads all logits once, for the domain
+    # training and proof of the controllers, without the choice that follows; reads all logits once,
+    # for the domain
     proved = meter.step("certify", lambda: proved_anchors(rec._scene, "auto", settings))
     found["certificate"] = proved is not None
     if proved is not None:
@@ -177,12 +199,18 @@ def _data(folder: Path) -> Any:
     import torch
     from torch_geometric.data import Data
 
-    mapped = {key: torch.from_numpy(np.load(folder / f"{key}.npy", mmap_mode="c")) for key in ("x", "edge_index")}
-    return Data(**mapped, **{key: torch.from_numpy(np.load(folder / f"{key}.npy")) for key in ("y", *MASKS)})
+    mapped = {
+        key: torch.from_numpy(np.load(folder / f"{key}.npy", mmap_mode="c"))
+        for key in ("x", "edge_index")
+    }
+    return Data(
+        **mapped, **{key: torch.from_numpy(np.load(folder / f"{key}.npy")) for key in ("y", *MASKS)}
+    )
 
 
 def _same_code_at_every_size() -> None:
-    """Small graphs would take other paths: exact sampling, one message per edge, more candidates."""
+    """Small graphs would take other paths: exact sampling, one message per edge, more
+    candidates."""
     from graphkeel.graph import splits
     from graphkeel.models import networks
     from graphkeel.reconstruct import chooser
@@ -215,7 +243,10 @@ def _against_fresh(rec: Any, model: Any, data: Any, told: Any) -> Row:
     data.train_mask[told], data.test_mask[told] = True, False
     other = Reconstructor(model).fit(data)
     largest = float((rec.features_ - other.features_).abs().max() / other.features_.abs().max())
-    return {"same_choice": rec.guard_.chosen == other.guard_.chosen, "largest_relative_difference": largest}
+    return {
+        "same_choice": rec.guard_.chosen == other.guard_.chosen,
+        "largest_relative_difference": largest,
+    }
 
 
 # ---- all sizes
@@ -241,7 +272,17 @@ def run_command(n_nodes: int) -> Row:
     """`keel run --method auto` as users run it, with what the system says it used."""
     name = f"sbm:nodes={n_nodes},edges={PAIRS_PER_NODE * n_nodes},features={WIDE}"
     name += "".join(f",{key}={value}" for key, value in DIFFICULTY.items())
-    command = [sys.executable, "-m", "graphkeel.cli.main", "run", "--dataset", name, "--seeds", "1", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "graphkeel.cli.main",
+        "run",
+        "--dataset",
+        name,
+        "--seeds",
+        "1",
+        "--json",
+    ]
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
@@ -249,7 +290,13 @@ def run_command(n_nodes: int) -> Row:
     _, status, usage = os.wait4(process.pid, 0)
     row = json.loads(output)["rows"][0] if status == 0 else {}
     seconds, processor = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
-    return {"dataset": name, "seconds": seconds, "processor": processor, "peak_mb": usage.ru_maxrss / 1024, "row": row}
+    return {
+        "dataset": name,
+        "seconds": seconds,
+        "processor": processor,
+        "peak_mb": usage.ru_maxrss / 1024,
+        "row": row,
+    }
 
 
 def exponent(rows: list[Row], step: str) -> float | None:
@@ -267,7 +314,9 @@ def total(rows: list[Row]) -> list[Row]:
         if "refused" in row:
             continue
         parts = [value for name, value in row["steps"].items() if name not in (*PROOFS, "total")]
-        row["steps"]["total"] = {key: sum(part[key] for part in parts) for key in ("seconds", "processor")}
+        row["steps"]["total"] = {
+            key: sum(part[key] for part in parts) for key in ("seconds", "processor")
+        }
         row["steps"]["total"]["peak_mb"] = max(part["peak_mb"] for part in parts)
     return rows
 
@@ -283,7 +332,10 @@ def report(found: Row) -> None:
         table = Table(f"{width} features: seconds | processor seconds | peak MB", *head, "exponent")
         for step in dict.fromkeys(name for row in series for name in row["steps"]):
             cells = [row["steps"].get(step) for row in series]
-            texts = [f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" if c else "" for c in cells]
+            texts = [
+                f"{c['seconds']:.2f} | {c['processor']:.2f} | {c['peak_mb']:.0f}" if c else ""
+                for c in cells
+            ]
             slope = exponent(series, step)
             table.add_row(step, *texts, "" if slope is None else f"{slope:.2f}")
         console.print(table)
@@ -292,18 +344,30 @@ def report(found: Row) -> None:
             console.print(f"{row['nodes']:.0e} nodes, {row['features']} features: {row['refused']}")
             continue
         fit, feedback = row["steps"]["full fit"], row["steps"][f"feedback, {FEEDBACK} labels"]
-        ratios = ", ".join(f"{key} {fit[key] / feedback[key]:.0f}x" for key in ("seconds", "processor"))
+        ratios = ", ".join(
+            f"{key} {fit[key] / feedback[key]:.0f}x" for key in ("seconds", "processor")
+        )
         name = f"{row['nodes']:.0e} nodes, {row['features']} features"
         console.print(f"{name}: feedback against a full fit: {ratios}; {row.get('difference', '')}")
     console.print(found.get("run", ""))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--max-nodes", type=float, default=1e7)
-    parser.add_argument("--run-nodes", type=float, default=1e6, help="size of the `keel run --method auto`")
-    parser.add_argument("--json", type=Path, help="keep the measurements here; sizes already there are not run again")
-    parser.add_argument("--fresh", action="store_true", help="compare the features after feedback with a fresh fit")
+    parser.add_argument(
+        "--run-nodes", type=float, default=1e6, help="size of the `keel run --method auto`"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        help="keep the measurements here; sizes already there are not run again",
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="compare the features after feedback with a fresh fit"
+    )
     parser.add_argument("--skip-run", action="store_true")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--width", type=int, help=argparse.SUPPRESS)
@@ -316,7 +380,9 @@ def main() -> None:
         alone = single_steps(args.one, args.width, args.folder) if args.one else None
         print(json.dumps(alone or facade_steps(args.folder, args.fresh)))
         return
-    found: Row = json.loads(args.json.read_text()) if args.json and args.json.is_file() else {"sizes": []}
+    found: Row = (
+        json.loads(args.json.read_text()) if args.json and args.json.is_file() else {"sizes": []}
+    )
     done = {(row["nodes"], row["features"]) for row in found["sizes"]}
     for size, width in sorted((size, width) for width, sizes in SERIES.items() for size in sizes):
         if size <= args.max_nodes and (size, width) not in done:

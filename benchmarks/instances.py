@@ -1,10 +1,10 @@
 """The collection of closed loops that every engine is asked about, trained by graphkeel's own loop.
 
-Each instance is a frozen random affine head, trained in one of the three forms on a narrow or a wide box. `trained`
-is the loop as training left it, proved or not; `tightened` is the same loop with ρ set two per cent below
-the largest V(F(y))/V(y) that a search finds, so that violations exist but are small. Trained problems are kept as
-files, so the engines can be timed again without training again.
-"""
+Each instance is a frozen random affine head, trained in one of the three forms on a narrow or a
+wide box. `trained` is the loop as training left it, proved or not; `tightened` is the same loop
+with ρ set two per cent below the largest V(F(y))/V(y) that a search finds, so that violations exist
+but are small. Trained problems are kept as files, so the engines can be timed again without
+training again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def _key(spec: Spec, seconds: float) -> str:
 
 
 def _trained(spec: Spec, seconds: float) -> Problem:
-    """One class of a random frozen head, trained for at most `seconds`; proved or not is for the engines to say."""
+    """One class of a random frozen head, trained for at most `seconds`; proved or not is for the
+    engines to say."""
     import torch
 
     from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
@@ -83,11 +84,13 @@ def _trained(spec: Spec, seconds: float) -> Problem:
 
     generator = torch.Generator().manual_seed(spec.seed)
     weight = torch.randn(spec.n, FEATURES, generator=generator, dtype=torch.float64) / FEATURES**0.5
-    head = Head(((weight.float().double(), torch.zeros(spec.n, dtype=torch.float64)),), FEATURES, spec.n)
+    head = Head(
+        ((weight.float().double(), torch.zeros(spec.n, dtype=torch.float64)),), FEATURES, spec.n
+    )
     low, high = WIDTHS[spec.width]
     logits = low + (high - low) * torch.rand(500, spec.n, generator=generator, dtype=torch.float64)
-    # A general gauge, as what the contraction factor proves alone would be no benchmark; and a hole of 0.1, as float
-    # solvers cannot tell violations near a smaller one from their own tolerances.
+    # A general gauge, as what the contraction factor proves alone would be no benchmark; and a hole
+    # of 0.1, as float solvers cannot tell violations near a smaller one from their own tolerances.
     config = LyapunovConfig(
         form=spec.form,
         hidden=spec.hidden,
@@ -101,12 +104,17 @@ def _trained(spec: Spec, seconds: float) -> Problem:
 
 
 def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> Problem | None:
-    """The same loop with ρ just below its worst rate, or None where no state confirms that in exact arithmetic."""
+    """The same loop with ρ just below its worst rate, or None where no state confirms that in exact
+    arithmetic."""
     rng = np.random.default_rng(0)
     points = rng.uniform(problem.lower, problem.upper, size=(samples, problem.n))
     for scale in (0.1, 0.03, 0.01):
         near = _worst(problem, points)
-        steps = scale * (problem.upper - problem.lower) * rng.normal(size=(samples // len(near), len(near), problem.n))
+        steps = (
+            scale
+            * (problem.upper - problem.lower)
+            * rng.normal(size=(samples // len(near), len(near), problem.n))
+        )
         points = np.clip((near + steps).reshape(-1, problem.n), problem.lower, problem.upper)
         points = np.concatenate([points, near])
     worst = _worst(problem, points)[0]

@@ -1,8 +1,8 @@
 """What one question to one engine costs, measured in a process of its own.
 
-The server process imports the engines and warms them up once (this module is its preload); every question then runs in
-a fresh fork of it, so neither imports nor compilation are timed and no question sees the memory of another.
-"""
+The server process imports the engines and warms them up once (this module is its preload); every
+question then runs in a fresh fork of it, so neither imports nor compilation are timed and no
+question sees the memory of another."""
 
 from __future__ import annotations
 
@@ -56,22 +56,40 @@ def warm_up() -> None:
             continue  # not installed
 
 
-def answer(sender: Connection, name: str, problem: Problem, wall_limit: float, cpu_limit: float) -> None:
-    """Solve one problem, condition by condition; beyond the limit of processor time the system ends the process."""
+def answer(
+    sender: Connection, name: str, problem: Problem, wall_limit: float, cpu_limit: float
+) -> None:
+    """Solve one problem, condition by condition; beyond the limit of processor time the system ends
+    the process."""
     _limit_cpu(cpu_limit)
     before = _forget_peak()
     wall, cpu = time.perf_counter(), time.process_time()
     reports = _until_refuted(name, problem, wall_limit)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = _memory("VmHWM")
-    verdict = next(v for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED) if v in {r.verdict for r in reports})
+    verdict = next(
+        v
+        for v in (Verdict.REFUTED, Verdict.UNKNOWN, Verdict.PROVED)
+        if v in {r.verdict for r in reports}
+    )
     reasons = {r.reason for r in reports if r.verdict is verdict and r.reason}
     nodes = sum(r.nodes for r in reports)
-    sender.send(Answer(verdict.value, "; ".join(sorted(reasons)), wall, cpu, nodes, peak, max(peak - before, 0.0)))
+    sender.send(
+        Answer(
+            verdict.value,
+            "; ".join(sorted(reasons)),
+            wall,
+            cpu,
+            nodes,
+            peak,
+            max(peak - before, 0.0),
+        )
+    )
 
 
 def _until_refuted(name: str, problem: Problem, seconds: float) -> list[ConditionReport]:
-    """The conditions in order; the first that is refuted settles the problem, so it is the last to be asked about."""
+    """The conditions in order; the first that is refuted settles the problem, so it is the last to
+    be asked about."""
     engine, end, reports = engine_named(name, problem), time.perf_counter() + seconds, []
     for condition in CONDITIONS:
         budget = Budget(seconds=max(end - time.perf_counter(), 0.01))

@@ -1,4 +1,5 @@
-"""The documentation's build: `make docs`. Nothing is fetched, neither while building nor while reading."""
+"""The documentation's build: `make docs`. Nothing is fetched, neither while building nor while
+reading."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ napoleon_use_ivar = True
 
 # Names of other projects: their documentation is not fetched, so they cannot be linked to.
 nitpick_ignore_regex = [
-    (r"py:.*", r"(torch|numpy|np|torch_geometric|nn|scipy|sparse|sklearn|fractions|pathlib|collections|argparse)\..*"),
+    (
+        r"py:.*",
+        r"(torch|numpy|np|torch_geometric|nn|scipy|sparse|sklearn|fractions|pathlib|collections|argparse)\..*",
+    ),
     (
         r"py:.*",
         r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum)",

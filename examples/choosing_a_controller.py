@@ -1,6 +1,7 @@
 # %% [markdown]
-# Five controllers find the class anchors: features that the frozen head answers with a wanted class. This page compares
-# what they reach, and what difference that makes to the predictions. For a linear head the second answer is: none.
+# Five controllers find the class anchors: features that the frozen head answers with a wanted
+# class. This page compares what they reach, and what difference that makes to the predictions. For
+# a linear head the second answer is: none.
 
 # %%
 import torch
@@ -20,23 +21,26 @@ print(f"head: R^{head.n_in} to R^{head.n_out}, affine: {head.affine}")
 # %% [markdown]
 # ## How near they come
 #
-# The target is Y = e₃, the one-hot vector of class 3. The residual ‖C(h*) − Y‖₂ is measured at the float32 feature that
-# would be shipped.
+# The target is Y = e₃, the one-hot vector of class 3. The residual ‖C(h*) − Y‖₂ is measured at the
+# float32 feature that would be shipped.
 
 # %%
 target = torch.eye(task.n_classes, dtype=torch.float64)[3]
-controllers = {name: make() for name, make in CLASSICAL.items()} | {"mfac, blind start": MFAC(initial="blind")}
+controllers = {name: make() for name, make in CLASSICAL.items()} | {
+    "mfac, blind start": MFAC(initial="blind")
+}
 for name, controller in controllers.items():
     reached = controller.regulate(head, target)
     print(f"{name:18s} residual {reached.residual:8.1e} after {reached.steps:3d} steps")
 
 # %% [markdown]
-# `deadbeat` solves the equation in closed form. The others come near step by step; MFAC depends on its first guess of
-# the Jacobian, and a blind one leads it astray.
+# `deadbeat` solves the equation in closed form. The others come near step by step; MFAC depends on
+# its first guess of the Jacobian, and a blind one leads it astray.
 #
 # ## What it means for predictions
 #
-# SGC answers a replaced feature only through C(h*), so controllers that reach the same C(h*) give the same predictions.
+# SGC answers a replaced feature only through C(h*), so controllers that reach the same C(h*) give
+# the same predictions.
 
 
 # %%
@@ -54,10 +58,13 @@ assert torch.equal(found["deadbeat"], found["lqr"]) and torch.equal(found["deadb
 # %% [markdown]
 # ## The neural controller
 #
-# `neural` trains a controller with a Lyapunov function per class and proves it, so it is the one to take when a
-# certificate is wanted. Its anchors are those of the closed form: here too the predictions are the same.
+# `neural` trains a controller with a Lyapunov function per class and proves it, so it is the one to
+# take when a certificate is wanted. Its anchors are those of the closed form: here too the
+# predictions are the same.
 
 # %%
 rec = gk.Reconstructor(model, controller="neural", seed=0).fit(data)
 verdicts = [entry["verdict"] for entry in rec.certificate_["classes"]]
-print(f"neural     {accuracy(rec):.1f} %; {verdicts.count('proved')} of {len(verdicts)} classes proved")
+print(
+    f"neural     {accuracy(rec):.1f} %; {verdicts.count('proved')} of {len(verdicts)} classes proved"
+)

@@ -1,6 +1,6 @@
 # %% [markdown]
-# Labels arrive after the model was frozen. They improve the predictions at once, without retraining: new labels change
-# the features, never the weights.
+# Labels arrive after the model was frozen. They improve the predictions at once, without
+# retraining: new labels change the features, never the weights.
 
 # %%
 import torch
@@ -17,8 +17,8 @@ rec = gk.Reconstructor(model, seed=0).fit(data)
 # %% [markdown]
 # ## Labels arriving in batches
 #
-# 200 test nodes are labelled one after another. They leave the test set first, so that all accuracies below are
-# measured on the same nodes, none of whose labels is ever used.
+# 200 test nodes are labelled one after another. They leave the test set first, so that all
+# accuracies below are measured on the same nodes, none of whose labels is ever used.
 
 # %%
 test = data.test_mask.nonzero().flatten()
@@ -38,12 +38,13 @@ for nodes in arriving.split(50):
 assert all(torch.equal(weight, weights_before[name]) for name, weight in model.state_dict().items())
 
 # %% [markdown]
-# More labels help, but not every batch does: the guard judges on 300 labels, and its choice may change.
+# More labels help, but not every batch does: the guard judges on 300 labels, and its choice may
+# change.
 #
 # ## The guard looks again each time
 #
-# Every call chooses anew among all candidates. A validation node whose label is fed back is used from then on and no
-# longer judges: a label is either used or judged by, never both.
+# Every call chooses anew among all candidates. A validation node whose label is fed back is used
+# from then on and no longer judges: a label is either used or judged by, never both.
 
 # %%
 held_back = data.val_mask.nonzero().flatten()

@@ -1,6 +1,6 @@
 # %% [markdown]
-# A PyG model that was trained elsewhere is handed over together with its `Data`. Nothing of it is changed: graphkeel
-# writes new features, and the same weights are asked again.
+# A PyG model that was trained elsewhere is handed over together with its `Data`. Nothing of it is
+# changed: graphkeel writes new features, and the same weights are asked again.
 
 # %%
 import torch
@@ -12,8 +12,9 @@ from graphkeel.graph import load
 # %% [markdown]
 # ## What a user brings along
 #
-# A graph with masks, and a model trained on it without graphkeel. The graph here is scikit-learn's handwritten digits,
-# joined to their nearest neighbours; its training nodes are biased, twenty close neighbours of one node in each class.
+# A graph with masks, and a model trained on it without graphkeel. The graph here is scikit-learn's
+# handwritten digits, joined to their nearest neighbours; its training nodes are biased, twenty
+# close neighbours of one node in each class.
 
 # %%
 data = load("digits", seed=0).to_data()
@@ -37,8 +38,8 @@ print(f"untouched: {accuracy(model.eval()(data.x, data.edge_index).argmax(1)):.1
 # %% [markdown]
 # ## What graphkeel adds
 #
-# `fit` uses the labels of `train_mask`, judges its candidates on `val_mask` and erases every other label first.
-# `guard_` says what it chose and why.
+# `fit` uses the labels of `train_mask`, judges its candidates on `val_mask` and erases every other
+# label first. `guard_` says what it chose and why.
 
 # %%
 rec = gk.Reconstructor(model, seed=0).fit(data)
@@ -46,7 +47,8 @@ print(rec.guard_.reason)
 print(f"reconstructed: {accuracy(rec.predict(data)):.1f} %, same weights")
 
 # %% [markdown]
-# `transform` gives the features themselves, in a copy of the data; the model's own call then needs no graphkeel at all.
+# `transform` gives the features themselves, in a copy of the data; the model's own call then needs
+# no graphkeel at all.
 
 # %%
 changed = rec.transform(data)

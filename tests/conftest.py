@@ -1,4 +1,5 @@
-"""Shared fixtures: real datasets where they are at hand, small graphs with known answers everywhere."""
+"""Shared fixtures: real datasets where they are at hand, small graphs with known answers
+everywhere."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def make_task() -> Callable[..., GraphTask]:
     def build(**changes: object) -> GraphTask:
         one_way = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
         fields: dict[str, object] = {
-            "x": torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.9, 0.2], [0.1, 1.0], [0.0, 1.0], [0.2, 0.8]]),
+            "x": torch.tensor(
+                [[1.0, 0.0], [1.0, 0.1], [0.9, 0.2], [0.1, 1.0], [0.0, 1.0], [0.2, 0.8]]
+            ),
             "edge_index": torch.cat([one_way, one_way.flip(0)], dim=1),
             "y": torch.tensor([0, 0, 0, 1, 1, 1]),
             "train_mask": torch.tensor([True, False, False, False, False, True]),

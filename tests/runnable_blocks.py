@@ -1,19 +1,20 @@
-"""Code blocks of README and docs that are marked as runnable: found, chained, and run as a reader would.
+"""Code blocks of README and docs that are marked as runnable: found, chained, and run as a reader
+would.
 
 A block is marked by a comment on a line of its own, right before its fence:
 
     <!-- runnable -->                    runs in a fresh folder
-    <!-- runnable: continues -->         runs after the block marked before it, in the same folder and namespace
+    <!-- runnable: continues -->         runs after the block marked before it, in the same folder
+    and namespace
     <!-- runnable: file=loop.json -->    is no code: written into the folder under that name
     <!-- runnable: given=model -->       finds the names or files of `GIVEN["model"]` already there
     <!-- runnable: needs=cora -->        skipped where the dataset files are not at hand
     <!-- runnable: exit=1 -->            its commands are expected to end with that code
     <!-- runnable: slow -->              left to the slow tests
 
-Python blocks are executed (or, where they start with >>>, compared as doctests). In the other blocks every line is a
-command, except that a console block has its commands after `$`, and what stands below one is compared with what it
-prints, `...` standing for anything.
-"""
+Python blocks are executed (or, where they start with >>>, compared as doctests). In the other
+blocks every line is a command, except that a console block has its commands after `$`, and what
+stands below one is compared with what it prints, `...` standing for anything."""
 
 from __future__ import annotations
 
@@ -97,7 +98,9 @@ def blocks(page: Path) -> Iterator[Block]:
             raise BadPage(f"{page.name}:{number + 1} marks no code block")
         end = next(i for i in range(number + 2, len(lines)) if lines[i] == "```")
         text = "\n".join(lines[number + 2 : end]) + "\n"
-        yield Block(fence["language"], text, number + 1, _options(marker["options"] or "", page, number + 1))
+        yield Block(
+            fence["language"], text, number + 1, _options(marker["options"] or "", page, number + 1)
+        )
 
 
 def _options(text: str, page: Path, line: int) -> dict[str, str]:
@@ -114,7 +117,9 @@ def run_chain(chain: Chain, space: dict[str, Any]) -> None:
         try:
             _run(block, space)
         except Exception as error:
-            raise BadPage(f"{chain.page.name}:{block.line}: {type(error).__name__}: {error}") from error
+            raise BadPage(
+                f"{chain.page.name}:{block.line}: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _run(block: Block, space: dict[str, Any]) -> None:
@@ -133,7 +138,9 @@ def _run(block: Block, space: dict[str, Any]) -> None:
 def _run_doctest(text: str, space: dict[str, Any]) -> None:
     test = doctest.DocTestParser().get_doctest(text, space, "page", None, None)
     said = io.StringIO()
-    failures, _ = doctest.DocTestRunner(optionflags=COMPARE).run(test, out=said.write, clear_globs=False)
+    failures, _ = doctest.DocTestRunner(optionflags=COMPARE).run(
+        test, out=said.write, clear_globs=False
+    )
     space.update(test.globs)
     if failures:
         raise BadPage(said.getvalue())
@@ -142,7 +149,9 @@ def _run_doctest(text: str, space: dict[str, Any]) -> None:
 def _commands(block: Block) -> Iterator[tuple[str, str]]:
     """Each command with the output that the page shows for it."""
     if block.language != "console":
-        yield from ((line, "") for line in block.text.splitlines() if line and not line.startswith("#"))
+        yield from (
+            (line, "") for line in block.text.splitlines() if line and not line.startswith("#")
+        )
         return
     for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
         command, _, shown = part.partition("\n")

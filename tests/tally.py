@@ -1,4 +1,5 @@
-"""How many kills and fuzz executions a test session made, by command and by fuzzer; printed in its summary."""
+"""How many kills and fuzz executions a test session made, by command and by fuzzer; printed in its
+summary."""
 
 from __future__ import annotations
 
@@ -12,5 +13,7 @@ def lines() -> list[str]:
     found = []
     for kind in sorted({kind for kind, _ in TALLY}):
         parts = {part: count for (of, part), count in sorted(TALLY.items()) if of == kind}
-        found.append(f"{kind}: {sum(parts.values())} ({', '.join(f'{part} {count}' for part, count in parts.items())})")
+        found.append(
+            f"{kind}: {sum(parts.values())} ({', '.join(f'{part} {count}' for part, count in parts.items())})"
+        )
     return found

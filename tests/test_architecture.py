@@ -13,7 +13,8 @@ import graphkeel
 
 ROOT = Path(graphkeel.__file__).parent
 
-# package: the packages of ours that it may import. This table is the picture that docs/architecture.md draws.
+# package: the packages of ours that it may import. This table is the picture that
+# docs/architecture.md draws.
 MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "control": {"core"},
@@ -43,12 +44,15 @@ MUST_NOT_KNOW: dict[str, set[str]] = {
 
 
 def imports(path: Path) -> set[str]:
-    """Every dotted name a module imports anywhere, `from a import b` counted as a and a.b; not those for types only."""
+    """Every dotted name a module imports anywhere, `from a import b` counted as a and a.b; not
+    those for types only."""
     tree = ast.parse(path.read_text())
     typing_only = {
         node
         for block in ast.walk(tree)
-        if isinstance(block, ast.If) and isinstance(block.test, ast.Name) and block.test.id == "TYPE_CHECKING"
+        if isinstance(block, ast.If)
+        and isinstance(block.test, ast.Name)
+        and block.test.id == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
     found: set[str] = set()
@@ -71,7 +75,9 @@ def breaches(package: str) -> list[str]:
         for name in sorted(imports(file)):
             top, _, rest = name.partition(".")
             own = rest.split(".")[0]
-            wrong = top in strangers or (top == "graphkeel" and own in MAY_IMPORT and own not in allowed)
+            wrong = top in strangers or (
+                top == "graphkeel" and own in MAY_IMPORT and own not in allowed
+            )
             if wrong:
                 found.append(f"{file.relative_to(ROOT)} imports {name}")
     return found
@@ -84,13 +90,19 @@ def test_packages_import_only_what_they_may(package):
 
 
 def test_every_module_belongs_to_a_package():
-    found = {path.name for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    found = {
+        path.name
+        for path in ROOT.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert found == {*MAY_IMPORT, "__init__.py"}
 
 
 def loaded_by(code: str) -> set[str]:
     script = f"import sys\n{code}\nprint('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
@@ -105,7 +117,9 @@ def test_no_print_outside_the_command_line():
     for path in ROOT.rglob("*.py"):
         if "cli" in path.parts:
             continue
-        calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+        ]
         assert not [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"], path
 
 

@@ -1,4 +1,5 @@
-"""What the documentation shows is what happens: marked blocks run, examples run, and the site builds."""
+"""What the documentation shows is what happens: marked blocks run, examples run, and the site
+builds."""
 
 from __future__ import annotations
 
@@ -28,19 +29,29 @@ CHAINS = [chain for page in PAGES for chain in chains(page)]
 
 
 def _frozen_model() -> dict[str, Any]:
-    """What the pages call `model`, `data`, `nodes` and `labels`: a trained SGC, and labels that arrived later."""
+    """What the pages call `model`, `data`, `nodes` and `labels`: a trained SGC, and labels that
+    arrived later."""
     from graphkeel.graph import load
     from graphkeel.models import train_model
 
     task = load("digits", seed=0)
     data = task.to_data()
     nodes = data.val_mask.nonzero().flatten()[::2]
-    return {"model": train_model("sgc", task, seed=0), "data": data, "nodes": nodes, "labels": data.y[nodes]}
+    return {
+        "model": train_model("sgc", task, seed=0),
+        "data": data,
+        "nodes": nodes,
+        "labels": data.y[nodes],
+    }
 
 
 def _problem_file() -> dict[str, Any]:
     """`problem.json`: the example of docs/problem-format.md."""
-    text = next(block.text for block in blocks(ROOT / "docs" / "problem-format.md") if block.language == "json")
+    text = next(
+        block.text
+        for block in blocks(ROOT / "docs" / "problem-format.md")
+        if block.language == "json"
+    )
     Path("problem.json").write_text(text)
     return {}
 
@@ -77,7 +88,14 @@ def test_marked_blocks_run(chain: Chain, tmp_path, monkeypatch, request):
 
 def test_the_pages_that_teach_have_marked_blocks():
     pages = {chain.page.name for chain in CHAINS}
-    assert {"README.md", "quickstart.md", "own-model.md", "choosing.md", "guarantees.md", "pitfalls.md"} <= pages
+    assert {
+        "README.md",
+        "quickstart.md",
+        "own-model.md",
+        "choosing.md",
+        "guarantees.md",
+        "pitfalls.md",
+    } <= pages
 
 
 @pytest.mark.parametrize(
@@ -157,13 +175,17 @@ def test_every_example_is_a_page(script):
 
 def _extension(name: str) -> Any:
     """One of the site's own extensions, by its file: docs/ is no package."""
-    pytest.importorskip("sphinx", reason="the docs extra is not installed: pip install 'graphkeel[docs]'")
+    pytest.importorskip(
+        "sphinx", reason="the docs extra is not installed: pip install 'graphkeel[docs]'"
+    )
     return SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "_ext" / f"{name}.py")))
 
 
 def test_a_notebook_holds_what_its_cells_print(tmp_path):
     pytest.importorskip("jupytext")
-    (tmp_path / "small.py").write_text("# %% [markdown]\n# Hello\n\n# %%\nx = 2\n\n# %%\nprint(x + 1)\n")
+    (tmp_path / "small.py").write_text(
+        "# %% [markdown]\n# Hello\n\n# %%\nx = 2\n\n# %%\nprint(x + 1)\n"
+    )
     book = _extension("keel_examples").notebook(tmp_path / "small.py", run=True)
     assert [cell.cell_type for cell in book.cells] == ["markdown", "code", "code"]
     assert [[output.text for output in cell.outputs] for cell in book.cells[1:]] == [[], ["3\n"]]
@@ -185,7 +207,10 @@ def test_a_formula_that_cannot_be_drawn_ends_the_build():
 
 def test_docstrings_become_restructuredtext():
     extension = _extension("keel_docstrings")
-    assert extension.as_rst("    `f(y)` is h*_c, |y| and *none*") == "    ``f(y)`` is h\\*_c, \\|y\\| and *none*"
+    assert (
+        extension.as_rst("    `f(y)` is h*_c, |y| and *none*")
+        == "    ``f(y)`` is h\\*_c, \\|y\\| and *none*"
+    )
     fields = [":ivar a, b: both", "    of them", ":ivar c: one"]
     assert extension.one_name_a_field(fields) == [
         ":ivar a: both", "    of them", ":ivar b: both", "    of them", ":ivar c: one",
@@ -198,11 +223,25 @@ def test_docstrings_become_restructuredtext():
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     """The whole site, warnings as errors; examples are left to their own tests."""
-    pytest.importorskip("furo", reason="the docs extra is not installed: pip install 'graphkeel[docs]'")
+    pytest.importorskip(
+        "furo", reason="the docs extra is not installed: pip install 'graphkeel[docs]'"
+    )
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-D", "keel_run_examples=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "-W",
+        "--keep-going",
+        "-n",
+        "-D",
+        "keel_run_examples=0",
+    ]
     # A proxy that nobody answers: a build that asks the network for anything fails.
-    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    nowhere = dict.fromkeys(
+        ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"
+    )
     built = subprocess.run(
         [*command, "-d", str(folder / "doctrees"), str(ROOT / "docs"), str(folder / "html")],
         capture_output=True,
@@ -214,7 +253,10 @@ def site(tmp_path_factory) -> Path:
 
 
 def test_the_site_builds_without_a_warning(site):
-    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    pages = {
+        path.relative_to(ROOT / "docs").with_suffix(".html")
+        for path in (ROOT / "docs").rglob("*.md")
+    }
     assert {page for page in pages if not (site / page).exists()} == set()
 
 
@@ -230,7 +272,9 @@ def test_formulas_are_mathml(site):
     page = (site / "mathematics.html").read_text()
     assert page.count("<math ") > 100
     assert "\\mathrm" not in page and "\\(" not in page  # no formula is left as its source
-    assert [name for name in re.findall(r'<script[^>]*src="([^"]*)"', page) if "math" in name.lower()] == []
+    assert [
+        name for name in re.findall(r'<script[^>]*src="([^"]*)"', page) if "math" in name.lower()
+    ] == []
 
 
 def test_the_command_reference_is_that_of_the_parsers(site):
@@ -247,4 +291,7 @@ def test_notebooks_are_offered(site):
         book = nbformat.read(site / "notebooks" / f"{script.stem}.ipynb", as_version=4)
         nbformat.validate(book)
         assert {"markdown", "code"} == {cell.cell_type for cell in book.cells}
-        assert f'href="../notebooks/{script.stem}.ipynb"' in (site / "examples" / f"{script.stem}.html").read_text()
+        assert (
+            f'href="../notebooks/{script.stem}.ipynb"'
+            in (site / "examples" / f"{script.stem}.html").read_text()
+        )

@@ -1,4 +1,5 @@
-"""README and docs: every command they show exists with those options, and every file they point to is there."""
+"""README and docs: every command they show exists with those options, and every file they point to
+is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""FrozenModel: the weights, modes and caches of the user's model are as they were, whatever happens."""
+"""FrozenModel: the weights, modes and caches of the user's model are as they were, whatever
+happens."""
 
 from __future__ import annotations
 
@@ -118,6 +119,8 @@ def test_return_types(make_task):
     expected = raw.logits(task.x, task.edge_index).log_softmax(-1)
     for frozen in (probs, log_probs):
         assert torch.allclose(frozen.logits(task.x, task.edge_index), expected, atol=1e-6)
-        assert torch.equal(frozen.predict(task.x, task.edge_index), raw.predict(task.x, task.edge_index))
+        assert torch.equal(
+            frozen.predict(task.x, task.edge_index), raw.predict(task.x, task.edge_index)
+        )
     with pytest.raises(ModelError, match="return_type must be one of raw"):
         FrozenModel(lambda x, e: x, return_type="odds")

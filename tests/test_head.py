@@ -16,7 +16,9 @@ D, N = 7, 4
 class Stack(nn.Module):
     """Layers with an activation between them; convolutions get the edges."""
 
-    def __init__(self, *layers: nn.Module, between: nn.Module | None = None, last: nn.Module | None = None) -> None:
+    def __init__(
+        self, *layers: nn.Module, between: nn.Module | None = None, last: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
         self.between, self.last = between or nn.ReLU(), last or nn.Identity()
@@ -43,7 +45,10 @@ MODELS = {
     "gat-heads": (lambda: Stack(GATConv(D, 4, heads=3), GATConv(12, N)), (12,)),
     "leaky": (lambda: Stack(GCNConv(D, 8), GCNConv(8, N), between=nn.LeakyReLU(0.2)), (16,)),
     "linear-between": (lambda: Stack(GCNConv(D, 8), GCNConv(8, N), between=nn.Dropout(0.5)), ()),
-    "mlp-norm": (lambda: Stack(nn.Linear(D, 8), trained_norm(8), nn.Linear(8, N), between=nn.Identity()), ()),
+    "mlp-norm": (
+        lambda: Stack(nn.Linear(D, 8), trained_norm(8), nn.Linear(8, N), between=nn.Identity()),
+        (),
+    ),
     "log-softmax": (lambda: Stack(GCNConv(D, 8), GCNConv(8, N), last=nn.LogSoftmax(dim=-1)), (8,)),
 }
 
@@ -61,7 +66,9 @@ def test_extracted_head_reproduces_the_model(name: str) -> None:
     if name == "log-softmax":
         assert head.output == "log_softmax"
         ours = ours.log_softmax(-1)
-    torch.testing.assert_close(ours.float(), constant_field_response(model, x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        ours.float(), constant_field_response(model, x), rtol=1e-4, atol=1e-5
+    )
     assert model.training, "extraction must not change the model's mode"
 
 
@@ -85,7 +92,9 @@ def test_appnp_is_its_multilayer_perceptron() -> None:
     head = extract_head(net, D)
     assert head.hidden == (8,)
     x = torch.randn(20, D)
-    torch.testing.assert_close(head(x).float(), constant_field_response(net, x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        head(x).float(), constant_field_response(net, x), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_other_activations_are_named_and_still_answer() -> None:
@@ -116,7 +125,9 @@ def test_a_filled_cache_neither_misleads_nor_gets_lost() -> None:
     kept = model.layers[0]._cached_x
     head = extract_head(model, D)
     x = torch.randn(5, D)
-    torch.testing.assert_close(head(x).float(), constant_field_response(model, x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        head(x).float(), constant_field_response(model, x), rtol=1e-4, atol=1e-5
+    )
     assert model.layers[0]._cached_x is kept
     assert model.layers[0].cached is True
 

@@ -168,7 +168,8 @@ def test_saved_features_come_back_without_a_model(fitted, model, data, tmp_path)
 
 
 def test_a_loaded_reconstructor_learns_on_once_it_has_its_graph(model, task, data, tmp_path):
-    """Saved in the middle of feedback, and continued elsewhere: nothing tells it from the one that stayed."""
+    """Saved in the middle of feedback, and continued elsewhere: nothing tells it from the one that
+    stayed."""
     nodes = task.val_mask.nonzero().flatten()
     first, second = nodes[::3], nodes[1::3]
     stayed = gk.Reconstructor(model).fit(data).feedback(first, task.y[first])

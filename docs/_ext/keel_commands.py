@@ -18,7 +18,9 @@ WIDTH = "100"
 def help_texts() -> dict[str, str]:
     """By command, in the order of `keel --help`."""
     before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = WIDTH  # argparse wraps at the terminal's width, which is no property of the page
+    os.environ["COLUMNS"] = (
+        WIDTH  # argparse wraps at the terminal's width, which is no property of the page
+    )
     try:
         subs = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
         return {name: subs.choices[name].format_help() for name in COMMANDS}

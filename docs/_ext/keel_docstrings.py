@@ -1,8 +1,8 @@
-"""Docstrings are written for readers of the source, with `code` and h*_c; this makes them reStructuredText.
+"""Docstrings are written for readers of the source, with `code` and h*_c; this makes them
+reStructuredText.
 
-Only what reStructuredText would misread is changed: single backquotes become literals, and stars and bars outside of
-them stand for themselves.
-"""
+Only what reStructuredText would misread is changed: single backquotes become literals, and stars
+and bars outside of them stand for themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from sphinx.application import Sphinx
 CODE = re.compile(r"(?<![`:])`([^`]+)`(?!`)")
 EMPHASIS = re.compile(r"(?<![\w*])\*(\w[\w -]*)\*(?![\w*])")
 SHARED = re.compile(r":(ivar|param) ([\w\\]+(?:, [\w\\]+)+):(.*)")
-ARRAY = re.compile(r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[~?numpy\.\w+\]\]")
+ARRAY = re.compile(
+    r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[~?numpy\.\w+\]\]"
+)
 BEFORE, AFTER = 400, 600  # napoleon, which turns sections into fields, runs at 500
 
 
@@ -37,7 +39,9 @@ def _plain(text: str) -> str:
     return text.replace("\N{START OF TEXT}", "*").replace("\N{END OF TEXT}", "*")
 
 
-def rewrite(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def rewrite(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
     lines[:] = [as_rst(line) for line in lines]
 
 
@@ -57,15 +61,27 @@ def one_name_a_field(lines: list[str]) -> list[str]:
     return told
 
 
-def split_fields(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+def split_fields(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
     lines[:] = one_name_a_field(list(lines))
 
 
 def shorten(
-    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str | None, returns: str | None
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    signature: str | None,
+    returns: str | None,
 ) -> tuple[str | None, str | None]:
-    """Signatures as one would write them: a dataclass says `<factory>`, which is no expression, and arrays say more."""
-    told = (text and ARRAY.sub("Array", text).replace("<factory>", "...") for text in (signature, returns))
+    """Signatures as one would write them: a dataclass says `<factory>`, which is no expression, and
+    arrays say more."""
+    told = (
+        text and ARRAY.sub("Array", text).replace("<factory>", "...")
+        for text in (signature, returns)
+    )
     return tuple(told)  # type: ignore[return-value]
 
 

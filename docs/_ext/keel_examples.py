@@ -1,8 +1,8 @@
-"""`keel-example NAME`: a percent-script of examples/ as a page, what its cells print, and a notebook to download.
+"""`keel-example NAME`: a percent-script of examples/ as a page, what its cells print, and a
+notebook to download.
 
-The cells are run by the build, in a process and a folder of their own, so a page shows what its code printed and an
-example that fails ends the build. `-D keel_run_examples=0` leaves that out.
-"""
+The cells are run by the build, in a process and a folder of their own, so a page shows what its
+code printed and an example that fails ends the build. `-D keel_run_examples=0` leaves that out."""
 
 from __future__ import annotations
 
@@ -42,13 +42,19 @@ def notebook(script: Path, *, run: bool) -> NotebookNode:
     """The script as a notebook, with its outputs if it was run."""
     name = script.stem
     book = jupytext.read(script)
-    book.metadata = nbformat.from_dict({"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+    book.metadata = nbformat.from_dict(
+        {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    )
     code = [cell for cell in book.cells if cell.cell_type == "code"]
     if run:
         for cell, text in zip(code, _printed(name, [cell.source for cell in code]), strict=True):
-            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)] if text else []
+            cell.outputs = (
+                [nbformat.v4.new_output("stream", name="stdout", text=text)] if text else []
+            )
     for number, cell in enumerate(book.cells):
-        cell.id = f"{name}-{number}".replace("_", "-")  # a fixed name, where nbformat draws a random one
+        cell.id = f"{name}-{number}".replace(
+            "_", "-"
+        )  # a fixed name, where nbformat draws a random one
     return book
 
 
@@ -60,7 +66,11 @@ def _printed(name: str, sources: list[str]) -> list[str]:
             capture_output=True,
             text=True,
             cwd=folder,
-            env={"OMP_NUM_THREADS": "1", **os.environ, "COLUMNS": "120"},  # small tensors: threads only cost
+            env={
+                "OMP_NUM_THREADS": "1",
+                **os.environ,
+                "COLUMNS": "120",
+            },  # small tensors: threads only cost
         )
     if child.returncode:
         raise ExtensionError(f"the example {name} does not run:\n{child.stderr}")
@@ -92,16 +102,26 @@ class Example(SphinxDirective):
         link = nodes.reference("", "notebook", refuri=f"{up}notebooks/{name}.ipynb")
         script = nodes.literal("", f"examples/{name}.py")
         return nodes.paragraph(
-            "", "", nodes.Text("The script "), script, nodes.Text(", also as a "), link, nodes.Text(".")
+            "",
+            "",
+            nodes.Text("The script "),
+            script,
+            nodes.Text(", also as a "),
+            link,
+            nodes.Text("."),
         )
 
     def _text(self, markdown: str) -> list[nodes.Node]:
         holder = nodes.container()
-        self.state.nested_parse(StringList(markdown.splitlines(), "example"), self.content_offset, holder)
+        self.state.nested_parse(
+            StringList(markdown.splitlines(), "example"), self.content_offset, holder
+        )
         return list(holder.children)
 
     def _code(self, cell: NotebookNode) -> list[nodes.Node]:
-        blocks: list[nodes.Node] = [nodes.literal_block(cell.source, cell.source, language="python")]
+        blocks: list[nodes.Node] = [
+            nodes.literal_block(cell.source, cell.source, language="python")
+        ]
         for output in cell.get("outputs", []):
             blocks.append(nodes.literal_block(output.text, output.text, language="text"))
         return blocks

@@ -1,4 +1,5 @@
-"""Formulas as MathML, which browsers draw themselves: no script is loaded, so the pages need no network."""
+"""Formulas as MathML, which browsers draw themselves: no script is loaded, so the pages need no
+network."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""graphkeel keeps a trained graph neural network upright under distribution shift without retraining it.
+"""graphkeel keeps a trained graph neural network upright under distribution shift without
+retraining it.
 
-The public names load on first use (PEP 562), so `import graphkeel` costs nothing and `keel check` never imports torch.
-"""
+The public names load on first use (PEP 562), so `import graphkeel` costs nothing and `keel check`
+never imports torch."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Small closed loops with their shipped weights, and a plain prover that writes the documented proof format.
+"""Small closed loops with their shipped weights, and a plain prover that writes the documented
+proof format.
 
-The prover halves boxes until the bound holds. It is slow and simple on purpose: the checker's tests must not depend on
-the engine that the checker is there to check.
-"""
+The prover halves boxes until the bound holds. It is slow and simple on purpose: the checker's tests
+must not depend on the engine that the checker is there to check."""
 
 from __future__ import annotations
 
@@ -82,21 +82,27 @@ def shipped(
     affine_head: bool = True,
     **changes: Any,
 ) -> Shipped:
-    """An anchored loop that roughly multiplies the distance to Y by `speed`; `bend` 0 makes it homogeneous."""
+    """An anchored loop that roughly multiplies the distance to Y by `speed`; `bend` 0 makes it
+    homogeneous."""
     rng = np.random.default_rng(seed)
     Y = np.zeros(n)
     Y[0] = 1.0
     W, b = rng.normal(size=(n, d)) / np.sqrt(d), rng.normal(size=n)
     A = np.concatenate([np.eye(n), -np.eye(n), 0.3 * rng.normal(size=(hidden - 2 * n, n))])
     a = bend * rng.uniform(0.2, 0.5, size=hidden) * rng.choice([-1.0, 1.0], size=hidden)
-    target = speed * np.concatenate([np.eye(n), -np.eye(n), 0.1 * rng.normal(size=(hidden - 2 * n, n))]).T
+    target = (
+        speed
+        * np.concatenate([np.eye(n), -np.eye(n), 0.1 * rng.normal(size=(hidden - 2 * n, n))]).T
+    )
     inverse = np.linalg.pinv(W)
     B, h = inverse @ target, inverse @ (Y - b)
     head = mlp([(W, b)]) if affine_head else _bent_head(W, b)
     controller = anchored_controller(A, a, B, h, Y)
     R = np.concatenate([np.eye(n), -np.eye(n)]) + 0.05 * rng.normal(size=(2 * n, n))
     lyapunov = anchored_lyapunov(R, np.ones(2 * n) + 0.1 * rng.random(2 * n), Y)
-    question = Question(Layers(collapsed_loop(controller, head)), Layers(collapsed(lyapunov)), Y - 1.0, Y + 1.0, Y)
+    question = Question(
+        Layers(collapsed_loop(controller, head)), Layers(collapsed(lyapunov)), Y - 1.0, Y + 1.0, Y
+    )
     return Shipped(head, controller, lyapunov, h, replace(question, **changes))
 
 
@@ -104,12 +110,21 @@ def _bent_head(W: np.ndarray, b: np.ndarray) -> Source:
     """The same map through a ReLU layer: x = relu(x) − relu(−x)."""
     n = W.shape[0]
     split = np.concatenate([W, -W])
-    return mlp([(split, np.concatenate([b, -b])), (np.concatenate([np.eye(n), -np.eye(n)], axis=1), np.zeros(n))])
+    return mlp(
+        [
+            (split, np.concatenate([b, -b])),
+            (np.concatenate([np.eye(n), -np.eye(n)], axis=1), np.zeros(n)),
+        ]
+    )
 
 
 def pack(values: np.ndarray, dtype: str) -> dict[str, Any]:
     raw = zlib.compress(np.ascontiguousarray(values, dtype=dtype).tobytes())
-    return {"dtype": dtype, "shape": list(np.shape(values)), "data": base64.b64encode(raw).decode("ascii")}
+    return {
+        "dtype": dtype,
+        "shape": list(np.shape(values)),
+        "data": base64.b64encode(raw).decode("ascii"),
+    }
 
 
 def prove(loop: Loop, condition: str, limit: int = 4_000) -> dict[str, Any] | None:
@@ -166,7 +181,12 @@ def _tree(loop: Loop, row: Row, limit: int) -> dict[str, Any] | None:
 
 
 def region_proof(multipliers: np.ndarray) -> dict[str, Any]:
-    return {"version": 1, "kind": "box", "condition": "region", "multipliers": pack(multipliers, "<f8")}
+    return {
+        "version": 1,
+        "kind": "box",
+        "condition": "region",
+        "multipliers": pack(multipliers, "<f8"),
+    }
 
 
 def prove_region(loop: Loop, axis: int = 0, margin: float = 0.0) -> dict[str, Any] | None:
@@ -185,12 +205,23 @@ def answers(loop: Loop) -> dict[str, Answer]:
     """Each condition proved, or left unknown."""
     found = {name: prove(loop, name) for name in ("positivity", "decrease", "invariance")}
     found["region"] = prove_region(loop)
-    return {name: Answer("proved", p) if p else Answer("unknown", reason="limit") for name, p in found.items()}
+    return {
+        name: Answer("proved", p) if p else Answer("unknown", reason="limit")
+        for name, p in found.items()
+    }
 
 
-def class_proof(ship: Shipped, conditions: dict[str, Answer], label: int = 0, delta: float = 1e-9) -> ClassProof:
-    return ClassProof(label, "anchored", ship.controller, ship.lyapunov, ship.anchor, ship.loop, conditions, delta)
+def class_proof(
+    ship: Shipped, conditions: dict[str, Answer], label: int = 0, delta: float = 1e-9
+) -> ClassProof:
+    return ClassProof(
+        label, "anchored", ship.controller, ship.lyapunov, ship.anchor, ship.loop, conditions, delta
+    )
 
 
-def certificate(ship: Shipped, conditions: dict[str, Answer], delta: float = 1e-9) -> dict[str, Any]:
-    return build_certificate(ship.head, [class_proof(ship, conditions, 0, delta)], provenance={"seed": 0})
+def certificate(
+    ship: Shipped, conditions: dict[str, Answer], delta: float = 1e-9
+) -> dict[str, Any]:
+    return build_certificate(
+        ship.head, [class_proof(ship, conditions, 0, delta)], provenance={"seed": 0}
+    )

@@ -1,4 +1,5 @@
-"""The checker's bounds lie above every sampled value, in floats and exactly, for random networks with errors."""
+"""The checker's bounds lie above every sampled value, in floats and exactly, for random networks
+with errors."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def network(rng: np.random.Generator, widths: list[int], error: float) -> tuple[
     return tuple(layer(rng, b, a, error) for a, b in pairwise(widths))
 
 
-def random_loop(seed: int, hidden_f: list[int], hidden_v: list[int], *, n: int = 2, error: float = 0.0, **kw) -> Loop:  # type: ignore[no-untyped-def]
+def random_loop(
+    seed: int, hidden_f: list[int], hidden_v: list[int], *, n: int = 2, error: float = 0.0, **kw
+) -> Loop:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(seed)
     Y = rng.normal(size=n)
     options = {"hole_radius": 0.1, "hole_norm": "inf", "rho": 0.9, "positivity": 0.1, **kw}
@@ -41,7 +44,9 @@ def random_loop(seed: int, hidden_f: list[int], hidden_v: list[int], *, n: int =
     )
 
 
-def perturbed(layers: tuple[Layer, ...], rng: np.random.Generator) -> list[tuple[np.ndarray, np.ndarray]]:
+def perturbed(
+    layers: tuple[Layer, ...], rng: np.random.Generator
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Some network within the error bounds, often at their ends."""
 
     def moved(value: np.ndarray, error: np.ndarray) -> np.ndarray:
@@ -65,18 +70,24 @@ def true_row(loop: Loop, name: str, points: np.ndarray, rng: np.random.Generator
         return -evaluate(V, points)[:, 0]
     if name[0] in "+-":
         sign, axis = (1 if name[0] == "+" else -1), int(name[1:])
-        return loop.positivity * sign * (points[:, axis] - loop.equilibrium[axis]) - evaluate(V, points)[:, 0]
+        return (
+            loop.positivity * sign * (points[:, axis] - loop.equilibrium[axis])
+            - evaluate(V, points)[:, 0]
+        )
     side, axis = name.split()[0], int(name.split()[1])
     image = evaluate(F, points)[:, axis]
     return image - loop.upper[axis] if side == "upper" else loop.lower[axis] - image
 
 
 def random_lens(row: Row, rng: np.random.Generator) -> np.ndarray | None:
-    """Random θ >= 0 on the units that may carry one, none on the others; V∘F and V need a hidden layer each."""
+    """Random θ >= 0 on the units that may carry one, none on the others; V∘F and V need a hidden
+    layer each."""
     if len(row.branches) != 2:
         return None
     sure = row.branches[0].final >= row.branches[0].final_error
-    theta = rng.random((row.lens_width, row.lens_width)) * rng.choice([0.0, 1.0], size=(row.lens_width, 1))
+    theta = rng.random((row.lens_width, row.lens_width)) * rng.choice(
+        [0.0, 1.0], size=(row.lens_width, 1)
+    )
     return theta * sure[:, None]
 
 
@@ -112,11 +123,15 @@ def test_no_sample_exceeds_the_bounds(
         slopes = rng.random(row.first_width) if stored else None
         lens = random_lens(row, rng) if stored and row.lens_width else None
         bound, slack = RowBound(row, loop.lower, loop.upper).upper(
-            lower[None], upper[None], None if slopes is None else slopes[None], None if lens is None else lens[None]
+            lower[None],
+            upper[None],
+            None if slopes is None else slopes[None],
+            None if lens is None else lens[None],
         )
         exact = exact_upper(row, lower, upper, slopes, lens)
-        # Two sound bounds of one relaxation: they differ by their roundings, either way, as wider enclosures of a unit
-        # may tighten a bound whose stored slopes are not those of the enclosure.
+        # Two sound bounds of one relaxation: they differ by their roundings, either way, as wider
+        # enclosures of a unit may tighten a bound whose stored slopes are not those of the
+        # enclosure.
         assert abs(float(Fraction(bound[0]) - exact)) <= 1e-8 * max(1.0, abs(bound[0]))
         assert (true_row(loop, row.name, points, rng) <= bound[0] + 1e-12).all()
         assert slack[0] < 1e-11 * max(1.0, abs(bound[0])) * 100
@@ -124,19 +139,28 @@ def test_no_sample_exceeds_the_bounds(
 
 
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 10**6), shapes=SHAPES, condition=st.sampled_from(["decrease", "positivity", "invariance"]))
+@given(
+    seed=st.integers(0, 10**6),
+    shapes=SHAPES,
+    condition=st.sampled_from(["decrease", "positivity", "invariance"]),
+)
 def test_at_a_point_the_bound_lies_above_the_exact_value_by_no_more_than_rounding(
     seed: int, shapes: tuple[list[int], list[int]], condition: str
 ) -> None:
-    """On a box of one point nothing is relaxed but rounding: exact value <= bound <= exact value + a little."""
+    """On a box of one point nothing is relaxed but rounding: exact value <= bound <= exact value +
+    a little."""
     loop = random_loop(seed, *shapes, positivity=0.0)
     point = loop.lower + 2 * np.random.default_rng(seed).random(2)
     exact_layers = [
-        [(Dyadic.of(a.weight), Dyadic.of(a.bias)) for a in net] for net in (loop.closed_loop, loop.lyapunov)
+        [(Dyadic.of(a.weight), Dyadic.of(a.bias)) for a in net]
+        for net in (loop.closed_loop, loop.lyapunov)
     ]
     image, here = (value_at(tuple(layers), Dyadic.of(point)) for layers in exact_layers)
     after = value_at(tuple(exact_layers[1]), image).fraction()
-    values = {"decrease": after - Fraction(loop.rho) * here.fraction(), "positivity": -here.fraction()}
+    values = {
+        "decrease": after - Fraction(loop.rho) * here.fraction(),
+        "positivity": -here.fraction(),
+    }
     for i, value in enumerate(image.fractions()):
         values[f"upper {i}"] = value - Fraction(loop.upper[i])
         values[f"lower {i}"] = Fraction(loop.lower[i]) - value
@@ -155,10 +179,21 @@ def test_float_and_exact_bounds_agree_to_rounding() -> None:
 
 
 def test_a_hand_computed_bound() -> None:
-    """g(y) = relu(y) on [-1, 1]: the upper line is (y + 1)/2, so the bound is 1 at y = 1; minus 2 is the constant."""
+    """g(y) = relu(y) on [-1, 1]: the upper line is (y + 1)/2, so the bound is 1 at y = 1; minus 2
+    is the constant."""
     one, zero = np.ones((1, 1)), np.zeros(1)
     plain = Layer(one, zero, np.zeros((1, 1)), zero)
-    loop = Loop((plain, plain), (plain, plain), np.array([-1.0]), np.array([1.0]), zero, 0.0, "inf", 1.0, 0.0)
+    loop = Loop(
+        (plain, plain),
+        (plain, plain),
+        np.array([-1.0]),
+        np.array([1.0]),
+        zero,
+        0.0,
+        "inf",
+        1.0,
+        0.0,
+    )
     upper, lower = rows_of(loop, "invariance")
     assert exact_upper(upper, np.array([-1.0]), np.array([1.0])) == 0  # relu(y) - 1 <= 0
     # −1 − relu(y) with the lower line y/2 (the default slope of a symmetric unit): at most −1/2.

@@ -1,4 +1,5 @@
-"""Trees: lenses, malformed arrays, and proofs of the real engine, which shares no code with the checker."""
+"""Trees: lenses, malformed arrays, and proofs of the real engine, which shares no code with the
+checker."""
 
 from __future__ import annotations
 
@@ -39,8 +40,16 @@ def test_a_real_tree_is_accepted(loop: Loop, proof: dict[str, Any]) -> None:
 
 CHANGES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no leaf at the end": ({"axis": pack(np.array([0, -2]), "<i1")}, Refused, "complete|fit"),
-    "a second tree": ({"axis": pack(np.array([-2, -2]), "<i1"), "cut": pack(np.zeros(0), "<f8")}, Refused, "ends"),
-    "no node": ({"axis": pack(np.zeros(0), "<i1"), "cut": pack(np.zeros(0), "<f8")}, Refused, "complete"),
+    "a second tree": (
+        {"axis": pack(np.array([-2, -2]), "<i1"), "cut": pack(np.zeros(0), "<f8")},
+        Refused,
+        "ends",
+    ),
+    "no node": (
+        {"axis": pack(np.zeros(0), "<i1"), "cut": pack(np.zeros(0), "<f8")},
+        Refused,
+        "complete",
+    ),
     "axis out of range": ({"axis": pack(np.array([7, -2, -2]), "<i1")}, Refused, "axis"),
     "an unknown kind of leaf": ({"axis": pack(np.array([-5]), "<i1")}, Refused, "axis"),
     "a cell leaf without its cells": (
@@ -77,12 +86,16 @@ def test_leaves_cover_the_root(proof: dict[str, Any], loop: Loop) -> None:
     volume = sum(float(np.prod(b.upper - b.lower, axis=1).sum()) for b in batches)
     assert volume == pytest.approx(float(np.prod(loop.upper - loop.lower)))
     points = np.random.default_rng(0).uniform(loop.lower, loop.upper, size=(500, loop.n))
-    inside = [((points[:, None] >= b.lower) & (points[:, None] <= b.upper)).all(axis=2).any(axis=1) for b in batches]
+    inside = [
+        ((points[:, None] >= b.lower) & (points[:, None] <= b.upper)).all(axis=2).any(axis=1)
+        for b in batches
+    ]
     assert np.any(inside, axis=0).all()
 
 
 def test_a_lens_compares_unit_with_unit() -> None:
-    """F(y) = y/2 and V the one-norm: with θ = 1/2 what is left of V∘F is zero, so one box bounds V(F) − 3V/4 by 0."""
+    """F(y) = y/2 and V the one-norm: with θ = 1/2 what is left of V∘F is zero, so one box bounds
+    V(F) − 3V/4 by 0."""
     both, zeros = np.concatenate([np.eye(2), -np.eye(2)]), np.zeros
 
     def layer(weight: np.ndarray) -> Layer:
@@ -93,7 +106,9 @@ def test_a_lens_compares_unit_with_unit() -> None:
     row = rows_of(loop, "decrease")[0]
     bound = RowBound(row, loop.lower, loop.upper)
     assert exact_upper(row, loop.lower, loop.upper, None, 0.5 * np.eye(4)) == 0
-    assert bound.upper(loop.lower[None], loop.upper[None], None, 0.5 * np.eye(4)[None])[0][0] < 1e-12
+    assert (
+        bound.upper(loop.lower[None], loop.upper[None], None, 0.5 * np.eye(4)[None])[0][0] < 1e-12
+    )
     assert bound.upper(loop.lower[None], loop.upper[None])[0][0] > 0.5
 
 
@@ -122,12 +137,15 @@ def test_a_lens_on_a_negative_unit_is_refused(loop: Loop) -> None:
         check_branch(turned, "decrease", {"trees": [tree]})
 
 
-# ---- proofs of the engine -----------------------------------------------------------------------------------
+# ---- proofs of the engine
+# -----------------------------------------------------------------------------------
 
 
 def as_problem(question: Any) -> Problem:
     def network(layers: Any) -> Network:
-        return Network(tuple(Affine(a.weight, a.bias, a.weight_error, a.bias_error) for a in layers.layers))
+        return Network(
+            tuple(Affine(a.weight, a.bias, a.weight_error, a.bias_error) for a in layers.layers)
+        )
 
     keys = ("lower", "upper", "equilibrium", "hole_radius", "hole_norm", "rho", "positivity")
     networks = (network(question.closed_loop), network(question.lyapunov))

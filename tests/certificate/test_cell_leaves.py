@@ -1,4 +1,5 @@
-"""Leaves proved by their activation cells: hand-made cases, proofs of the engine, and every way of spoiling them."""
+"""Leaves proved by their activation cells: hand-made cases, proofs of the engine, and every way of
+spoiling them."""
 
 from __future__ import annotations
 
@@ -29,16 +30,41 @@ def by_hand(steps: Any, loop: Loop | None = None, margin: float = 0.0) -> None:
 
 
 def test_cells_by_hand() -> None:
-    """Left of the kink −(1 − 3y)/4 is bounded by 1/4 of the constraint 1 − 3y ≥ 0, right of it likewise."""
+    """Left of the kink −(1 − 3y)/4 is bounded by 1/4 of the constraint 1 − 3y ≥ 0, right of it
+    likewise."""
     by_hand(["split", ["+", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]])
 
 
 SPOILED: dict[str, list[Any]] = {
     "no multiplier where one is needed": NOTHING_USED,
-    "a multiplier that is too small": ["split", ["+", "1"], ["bound", "1/5"], ["-", "1"], ["bound", "1/4"]],
-    "a multiplier that is too large": ["split", ["+", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/3"]],
-    "a flipped sign of a unit": ["split", ["-", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]],
-    "a sign without its reason": ["split", ["+", "0"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]],
+    "a multiplier that is too small": [
+        "split",
+        ["+", "1"],
+        ["bound", "1/5"],
+        ["-", "1"],
+        ["bound", "1/4"],
+    ],
+    "a multiplier that is too large": [
+        "split",
+        ["+", "1"],
+        ["bound", "1/4"],
+        ["-", "1"],
+        ["bound", "1/3"],
+    ],
+    "a flipped sign of a unit": [
+        "split",
+        ["-", "1"],
+        ["bound", "1/4"],
+        ["-", "1"],
+        ["bound", "1/4"],
+    ],
+    "a sign without its reason": [
+        "split",
+        ["+", "0"],
+        ["bound", "1/4"],
+        ["-", "1"],
+        ["bound", "1/4"],
+    ],
     "a negative multiplier": ["split", ["+", "1"], ["bound", "-1/4"], ["-", "1"], ["bound", "1/4"]],
     "a signed multiplier": ["split", ["+", "1"], ["bound", "+1/4"], ["-", "1"], ["bound", "1/4"]],
     "a decimal": ["split", ["+", "1"], ["bound", "0.25"], ["-", "1"], ["bound", "1/4"]],
@@ -48,9 +74,22 @@ SPOILED: dict[str, list[Any]] = {
     "one sign for the whole box": [["+"], ["-"], ["bound"]],
     "finished at once": [["bound"]],
     "finished before the last unit": ["split", ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]],
-    "too many multipliers": ["split", ["+", "1"], ["bound", "1/4", "0"], ["-", "1"], ["bound", "1/4"]],
+    "too many multipliers": [
+        "split",
+        ["+", "1"],
+        ["bound", "1/4", "0"],
+        ["-", "1"],
+        ["bound", "1/4"],
+    ],
     "too few multipliers": ["split", ["+", "1"], ["bound"], ["-", "1"], ["bound", "1/4"]],
-    "a step too many": ["split", ["+", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"], "split"],
+    "a step too many": [
+        "split",
+        ["+", "1"],
+        ["bound", "1/4"],
+        ["-", "1"],
+        ["bound", "1/4"],
+        "split",
+    ],
     "a split where nothing is open": ["split", "split", "split", ["bound", "1/4", "0", "0"]],
     "an unknown step": ["split", ["?", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]],
     "no step": [],
@@ -107,7 +146,8 @@ def test_small_errors_are_covered_where_there_is_room() -> None:
         by_hand(["split", ["+", "1"], ["bound", "1/4"], ["-", "1"], ["bound", "1/4"]], loop)
 
 
-# ---- what the engine writes ---------------------------------------------------------------------------------
+# ---- what the engine writes
+# ---------------------------------------------------------------------------------
 
 
 def proved(problem: Problem, condition: str) -> dict[str, Any]:
@@ -137,7 +177,8 @@ def test_the_checker_accepts_the_engines_cells(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["touching", "without hole"])
 def test_every_corruption_of_the_engines_cells_is_refused_or_harmless(name: str) -> None:
-    """Any change of a step either is refused or leaves a proof of the same true statement; most are refused."""
+    """Any change of a step either is refused or leaves a proof of the same true statement; most are
+    refused."""
     problem, condition = CASES[name]
     proof, loop = proved(problem, condition), loop_of(problem)
     refused = tried = 0

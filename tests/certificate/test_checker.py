@@ -16,7 +16,13 @@ import numpy as np
 import pytest
 from loops import Answer, Shipped, answers, certificate, class_proof, pack, prove, shipped
 
-from graphkeel.certificate import build_certificate, check_certificate, check_content, encoding, write_certificate
+from graphkeel.certificate import (
+    build_certificate,
+    check_certificate,
+    check_content,
+    encoding,
+    write_certificate,
+)
 from graphkeel.certificate.encoding import canonical, digest, encode_array, sealed
 from graphkeel.certificate.schema import loop_of
 from graphkeel.certificate.trees import Refused
@@ -32,7 +38,9 @@ def test_a_proved_certificate_is_accepted(good: dict[str, Any], tmp_path: Path) 
     assert set(result.classes[0]["conditions"].values()) == {"proved"}
 
 
-def test_it_needs_neither_torch_nor_solvers_nor_the_engine(good: dict[str, Any], tmp_path: Path) -> None:
+def test_it_needs_neither_torch_nor_solvers_nor_the_engine(
+    good: dict[str, Any], tmp_path: Path
+) -> None:
     write_certificate(good, tmp_path / "c.json")
     code = (
         "import sys\nfrom graphkeel.certificate import check_certificate\n"
@@ -46,14 +54,17 @@ def test_it_needs_neither_torch_nor_solvers_nor_the_engine(good: dict[str, Any],
 
 def test_several_classes_and_float32_weights(ship: Shipped, proofs: dict[str, Answer]) -> None:
     proof = class_proof(ship, proofs)
-    strange = replace(proof, label=3, conditions={**proofs, "region": Answer("unknown")})  # no coordinate of a state
+    strange = replace(
+        proof, label=3, conditions={**proofs, "region": Answer("unknown")}
+    )  # no coordinate of a state
     content = build_certificate(ship.head, [proof, strange])
     assert [entry["class"] for entry in check_content(content)] == [0, 3]
     with pytest.raises(Refused, match="twice"):
         check_content(build_certificate(ship.head, [proof, proof]))
 
 
-# ---- corruptions ------------------------------------------------------------------------------------------
+# ---- corruptions
+# ------------------------------------------------------------------------------------------
 
 
 def leaves_of(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -82,7 +93,9 @@ def test_200_changed_values_are_200_refusals(good: dict[str, Any], tmp_path: Pat
     paths = leaves_of(good)
     for i in range(200):
         content = copy.deepcopy(good)
-        *parents, key = paths[i % len(paths)] if i < len(paths) else paths[int(rng.integers(len(paths)))]
+        *parents, key = (
+            paths[i % len(paths)] if i < len(paths) else paths[int(rng.integers(len(paths)))]
+        )
         place: Any = content
         for step in parents:
             place = place[step]
@@ -108,7 +121,8 @@ def refused(path: Path) -> bool:
         return True
 
 
-# ---- corruptions by someone who recomputes every hash -----------------------------------------------------
+# ---- corruptions by someone who recomputes every hash
+# -----------------------------------------------------
 
 
 def resealed(content: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +135,9 @@ def resealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def scale(entry: dict[str, Any], factor: float) -> None:
-    array = np.frombuffer(base64.b64decode(entry["base64"]), dtype=entry["dtype"]).astype(np.float64)
+    array = np.frombuffer(base64.b64decode(entry["base64"]), dtype=entry["dtype"]).astype(
+        np.float64
+    )
     entry.update(encode_array((array * factor).reshape(entry["shape"])))
 
 
@@ -193,7 +209,9 @@ FALSE_CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "missing row": (change("conditions.invariance.proof.trees", lambda t: t[:-1]), "trees"),
     "rows out of order": (change("conditions.invariance.proof.trees", lambda t: t[::-1]), "order"),
     "claimed empty": (
-        change("conditions.positivity.proof.trees", lambda t: [{"row": "+0", "empty": True}, *t[1:]]),
+        change(
+            "conditions.positivity.proof.trees", lambda t: [{"row": "+0", "empty": True}, *t[1:]]
+        ),
         "empty",
     ),
     "hole closed": (change("conditions.hole.kind", "exact"), "hole"),
@@ -202,7 +220,10 @@ FALSE_CLAIMS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "steps": (change("conclusion.steps", 1), "conclusion"),
     "verdict": (change("verdict", "refuted"), "verdict"),
     "proof removed": (change("conditions.decrease.proof", None), "without what shows it"),
-    "refuted without a point": (change("conditions.decrease.verdict", "refuted"), "without what shows it"),
+    "refuted without a point": (
+        change("conditions.decrease.verdict", "refuted"),
+        "without what shows it",
+    ),
 }
 
 
@@ -223,9 +244,14 @@ def test_what_is_not_covered_cannot_be_dropped(good: dict[str, Any]) -> None:
 
 
 def test_random_weight_changes_with_fresh_hashes(good: dict[str, Any]) -> None:
-    """Flip single bits of stored float arrays, reseal: accepted only if no proved claim became false."""
+    """Flip single bits of stored float arrays, reseal: accepted only if no proved claim became
+    false."""
     rng = np.random.default_rng(7)
-    arrays = [p for p in leaves_of(good["classes"][0]) if p[-1] == "base64" and p[0] in ("problem", "controller")]
+    arrays = [
+        p
+        for p in leaves_of(good["classes"][0])
+        if p[-1] == "base64" and p[0] in ("problem", "controller")
+    ]
     refusals = 0
     for _ in range(60):
         content = copy.deepcopy(good)
@@ -260,7 +286,9 @@ def nodes_of(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [*([path] if path else []), *inner]
 
 
-def test_strange_values_with_fresh_hashes_end_in_a_refusal_or_an_error(good: dict[str, Any]) -> None:
+def test_strange_values_with_fresh_hashes_end_in_a_refusal_or_an_error(
+    good: dict[str, Any],
+) -> None:
     """No value of the wrong kind anywhere may end in a traceback."""
     rng = np.random.default_rng(3)
     paths = nodes_of(good)
@@ -282,18 +310,33 @@ def test_strange_values_with_fresh_hashes_end_in_a_refusal_or_an_error(good: dic
             check_content(content)
         except (Refused, CertificateError):
             continue
-        # What is left is no statement: remarks, the shape of an empty array, hashes that were formed anew.
-        remarks = {"provenance", "seconds", "nodes", "reason", "engine", "form", "data", "class", "shape", "hashes"}
+        # What is left is no statement: remarks, the shape of an empty array, hashes that were
+        # formed anew.
+        remarks = {
+            "provenance",
+            "seconds",
+            "nodes",
+            "reason",
+            "engine",
+            "form",
+            "data",
+            "class",
+            "shape",
+            "hashes",
+        }
         assert remarks & {*parents, key}, (parents, key)
 
 
 def test_deep_nesting_is_an_error(good: dict[str, Any], tmp_path: Path) -> None:
-    raw = canonical({**good, "provenance": 0}).replace(b'"provenance": 0', b'"provenance": ' + b"[" * 700 + b"]" * 700)
+    raw = canonical({**good, "provenance": 0}).replace(
+        b'"provenance": 0', b'"provenance": ' + b"[" * 700 + b"]" * 700
+    )
     (tmp_path / "c.json").write_bytes(raw)
     assert refused(tmp_path / "c.json")
 
 
-# ---- refutations ------------------------------------------------------------------------------------------
+# ---- refutations
+# ------------------------------------------------------------------------------------------
 
 
 def test_a_counterexample_is_replayed() -> None:
@@ -320,10 +363,13 @@ def test_a_point_that_refutes_nothing(ship: Shipped) -> None:
             check_content(wrong)
 
 
-# ---- unreadable files -------------------------------------------------------------------------------------
+# ---- unreadable files
+# -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b"{}", b'"x"'])
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": NaN}', b"[" * 100_000, b"{}", b'"x"']
+)
 def test_unreadable_files_are_errors(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "c.json").write_bytes(raw)
     with pytest.raises(CertificateError):
@@ -354,7 +400,9 @@ def test_a_small_file_cannot_fill_the_memory(good: dict[str, Any]) -> None:
         check_content(resealed(content))
 
 
-def test_other_spellings_of_the_same_content_are_refused(good: dict[str, Any], tmp_path: Path) -> None:
+def test_other_spellings_of_the_same_content_are_refused(
+    good: dict[str, Any], tmp_path: Path
+) -> None:
     (tmp_path / "c.json").write_text(json.dumps(good))
     result = check_certificate(tmp_path / "c.json")
     assert not result.accepted and "canonical" in result.reason

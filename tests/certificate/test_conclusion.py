@@ -1,4 +1,5 @@
-"""The hole and the sentence: hand-made loops of every kind, and simulation of what the sentence promises."""
+"""The hole and the sentence: hand-made loops of every kind, and simulation of what the sentence
+promises."""
 
 from __future__ import annotations
 
@@ -45,7 +46,11 @@ def test_an_affine_piece_gives_one_fixed_point_next_to_the_equilibrium() -> None
     ship = shipped(seed=1)
     hole, sentence = conclusion(ship)
     assert hole["kind"] == "residual" and hole["fixed_point"]
-    assert sentence["kind"] == "asymptotic" and sentence["region"] == "D" and 0 < sentence["radius"] < 1e-10
+    assert (
+        sentence["kind"] == "asymptotic"
+        and sentence["region"] == "D"
+        and 0 < sentence["radius"] < 1e-10
+    )
     assert simulate(ship, 200).max() < 1e-10
     assert simulate(ship, sentence["steps"]).max() < ship.loop.hole_radius
 
@@ -77,24 +82,42 @@ def test_without_decrease_nothing_follows() -> None:
 
 
 def test_an_open_hole_is_said_so() -> None:
-    """Outside the hole all is well, but at Y the loop jumps: y -> −y/2 + a kick near Y that leaves the hole."""
+    """Outside the hole all is well, but at Y the loop jumps: y -> −y/2 + a kick near Y that leaves
+    the hole."""
     eye, both = np.eye(1), np.array([[1.0], [-1.0]])
     zeros = np.zeros
     layer = [
         Layer(w, b, zeros(w.shape), zeros(b.shape))
         for w, b in (
-            (np.array([[1.0], [-1.0], [1.0], [1.0], [1.0]]), np.array([0.0, 0.0, 0.05, 0.0, -0.05])),
-            (np.array([[0.25, -0.25, 8.0, -16.0, 8.0]]), zeros(1)),  # 0.25·y + a tent of height 0.4 at 0
+            (
+                np.array([[1.0], [-1.0], [1.0], [1.0], [1.0]]),
+                np.array([0.0, 0.0, 0.05, 0.0, -0.05]),
+            ),
+            (
+                np.array([[0.25, -0.25, 8.0, -16.0, 8.0]]),
+                zeros(1),
+            ),  # 0.25·y + a tent of height 0.4 at 0
             (both, zeros(2)),
             (np.ones((1, 2)), zeros(1)),
         )
     ]
-    loop = Loop((layer[0], layer[1]), (layer[2], layer[3]), -eye[0], eye[0], zeros(1), 0.125, "inf", 0.5, 0.5)
+    loop = Loop(
+        (layer[0], layer[1]),
+        (layer[2], layer[3]),
+        -eye[0],
+        eye[0],
+        zeros(1),
+        0.125,
+        "inf",
+        0.5,
+        0.5,
+    )
     from graphkeel.certificate.conclusion import conclude
     from graphkeel.certificate.hole import analyse_hole
 
     exact = [
-        tuple((Dyadic.of(a.weight), Dyadic.of(a.bias)) for a in layers) for layers in (loop.closed_loop, loop.lyapunov)
+        tuple((Dyadic.of(a.weight), Dyadic.of(a.bias)) for a in layers)
+        for layers in (loop.closed_loop, loop.lyapunov)
     ]
     proved = frozenset(("positivity", "decrease", "invariance"))
     hole = analyse_hole(loop, exact[0], exact[1], proved)
@@ -103,7 +126,9 @@ def test_an_open_hole_is_said_so() -> None:
     assert sentence.kind == "recurrent" and "not proved" in sentence.sentence
 
 
-@pytest.mark.parametrize(("bias", "radius", "shape"), [(1.0, 1.0, "affine"), (1.0, 1.01, None), (0.0, 9.0, "conic")])
+@pytest.mark.parametrize(
+    ("bias", "radius", "shape"), [(1.0, 1.0, "affine"), (1.0, 1.01, None), (0.0, 9.0, "conic")]
+)
 def test_the_piece_around_the_equilibrium(bias: float, radius: float, shape: str | None) -> None:
     """relu(y + bias) at y = 0: affine as long as |y| <= bias, conic for bias 0."""
     one = Dyadic.of(np.eye(1))
@@ -124,10 +149,15 @@ def test_steps_are_enough_and_not_many_more() -> None:
 
 
 def test_numbers_in_sentences_are_rounded_up() -> None:
-    assert _shown(0.1234) == "0.124" and float(_shown(7.8207e-14)) >= 7.8207e-14 and _shown(0.125) == "0.125"
+    assert (
+        _shown(0.1234) == "0.124"
+        and float(_shown(7.8207e-14)) >= 7.8207e-14
+        and _shown(0.125) == "0.125"
+    )
 
 
-# ---- contraction ------------------------------------------------------------------------------------------
+# ---- contraction
+# ------------------------------------------------------------------------------------------
 
 
 def l1_loop(factor: float, **changes: Any) -> Loop:
@@ -146,14 +176,21 @@ def l1_loop(factor: float, **changes: Any) -> Loop:
         "positivity": 0.5,
         **changes,
     }
-    return Loop((layer(both), layer(factor * both.T)), (layer(both), layer(np.ones((1, 4)))), **fields)
+    return Loop(
+        (layer(both), layer(factor * both.T)), (layer(both), layer(np.ones((1, 4)))), **fields
+    )
 
 
 def test_the_contraction_factor_by_hand() -> None:
-    """Each axis is carried by two units of slope 0.25 each, so κ = 0.5 (the bound lets both be active)."""
+    """Each axis is carried by two units of slope 0.25 each, so κ = 0.5 (the bound lets both be
+    active)."""
     loop = l1_loop(0.25)
     gauge = gauge_of(loop)
-    assert gauge.up.fractions() == gauge.down.fractions() == [1, 1] and gauge.error == 0 and gauge.floor == 1
+    assert (
+        gauge.up.fractions() == gauge.down.fractions() == [1, 1]
+        and gauge.error == 0
+        and gauge.floor == 1
+    )
     assert contraction_factor(loop, gauge) == Fraction(1, 2)
     check_contraction(loop, "decrease")
     check_contraction(loop, "positivity")
@@ -179,7 +216,8 @@ def test_a_contraction_needs_an_axis_aligned_gauge() -> None:
         gauge_of(loop_of(shipped().loop))
 
 
-# ---- homogeneous ------------------------------------------------------------------------------------------
+# ---- homogeneous
+# ------------------------------------------------------------------------------------------
 
 
 def faces_proof(loop: Loop, condition: str, margin: float) -> dict[str, Any]:
@@ -203,10 +241,18 @@ def faces_proof(loop: Loop, condition: str, margin: float) -> dict[str, Any]:
                         "lenses": pack(np.zeros((0, 0, 0)), "<f8"),
                     }
                 )
-    return {"version": 1, "kind": "homogeneous", "condition": condition, "margin": margin, "faces": faces}
+    return {
+        "version": 1,
+        "kind": "homogeneous",
+        "condition": condition,
+        "margin": margin,
+        "faces": faces,
+    }
 
 
-def split(bound: RowBound, lower: np.ndarray, upper: np.ndarray, margin: float) -> tuple[list[int], list[float]]:
+def split(
+    bound: RowBound, lower: np.ndarray, upper: np.ndarray, margin: float
+) -> tuple[list[int], list[float]]:
     if bound.upper(lower[None], upper[None])[0][0] < -2 * margin:
         return [-2], []
     axis = int(np.argmax(upper - lower))
@@ -228,7 +274,10 @@ def test_a_homogeneous_proof(condition: str) -> None:
 
 
 def test_homogeneous_proofs_that_do_not_carry() -> None:
-    bent, straight = loop_of(shipped(hole_radius=1e-6).loop), loop_of(shipped(bend=0.0, hole_radius=1e-6).loop)
+    bent, straight = (
+        loop_of(shipped(hole_radius=1e-6).loop),
+        loop_of(shipped(bend=0.0, hole_radius=1e-6).loop),
+    )
     good = faces_proof(straight, "decrease", 0.01)
     with pytest.raises(Refused, match="residual"):
         check_homogeneous(bent, "decrease", faces_proof(bent, "decrease", 0.01))

@@ -16,7 +16,9 @@ from graphkeel.certificate.encoding import canonical
 numbers = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
 
-@given(st.lists(numbers, min_size=1, max_size=6), st.sampled_from([1, 30]))  # few numbers go another way than many
+@given(
+    st.lists(numbers, min_size=1, max_size=6), st.sampled_from([1, 30])
+)  # few numbers go another way than many
 def test_floats_are_taken_exactly(values: list[float], times: int) -> None:
     assert Dyadic.of(values * times).fractions() == [Fraction(v) for v in values] * times
 
@@ -24,7 +26,9 @@ def test_floats_are_taken_exactly(values: list[float], times: int) -> None:
 @given(st.integers(0, 10**6), st.integers(0, 70))
 def test_many_floats_of_any_spread_are_taken_exactly(seed: int, spread: int) -> None:
     rng = np.random.default_rng(seed)
-    values = np.ldexp(rng.normal(size=40).astype(np.float32), rng.integers(-spread, spread + 1, size=40))
+    values = np.ldexp(
+        rng.normal(size=40).astype(np.float32), rng.integers(-spread, spread + 1, size=40)
+    )
     values[rng.integers(0, 40, size=3)] = 0.0
     assert Dyadic.of(values).fractions() == [Fraction(float(v)) for v in values]
 
@@ -41,11 +45,17 @@ def test_operations_agree_with_fractions(pairs: list[tuple[float, float]]) -> No
     assert (a <= b).tolist() == [x <= y for x, y in exact]
     assert (a < b).tolist() == [x < y for x, y in exact]
     assert (a == b).tolist() == [x == y for x, y in exact]
-    assert a.where(np.array([x > 0 for x, _ in exact]), b).fractions() == [x if x > 0 else y for x, y in exact]
+    assert a.where(np.array([x > 0 for x, _ in exact]), b).fractions() == [
+        x if x > 0 else y for x, y in exact
+    ]
 
 
 @settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 10**6), inner=st.integers(1, 60), spread=st.sampled_from([0, 5, 40, 150, 600]))
+@given(
+    seed=st.integers(0, 10**6),
+    inner=st.integers(1, 60),
+    spread=st.sampled_from([0, 5, 40, 150, 600]),
+)
 def test_limb_products_are_exact(seed: int, inner: int, spread: int) -> None:
     rng = np.random.default_rng(seed)
 
@@ -68,7 +78,9 @@ def test_products_over_nothing(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("scale", [1e308, 1e150, 1e-150, 5e-324])
 def test_products_at_the_ends_of_the_float_range(scale: float) -> None:
     a, b = np.array([[scale, 1.0, -scale]]), np.array([[scale], [5e-324], [1e-300]])
-    expected = sum(Fraction(x) * Fraction(y) for x, y in zip(a[0].tolist(), b[:, 0].tolist(), strict=True))
+    expected = sum(
+        Fraction(x) * Fraction(y) for x, y in zip(a[0].tolist(), b[:, 0].tolist(), strict=True)
+    )
     assert product(a, b).fraction() == expected
 
 
@@ -77,7 +89,9 @@ def test_a_long_inner_dimension_stays_exact(dtype: type) -> None:
     rng = np.random.default_rng(0)
     a = rng.normal(size=(2, 5000)).astype(dtype).astype(float)
     b = rng.normal(size=(5000, 1)).astype(dtype).astype(float)
-    expected = [sum(Fraction(x) * Fraction(y) for x, y in zip(row, b[:, 0], strict=True)) for row in a]
+    expected = [
+        sum(Fraction(x) * Fraction(y) for x, y in zip(row, b[:, 0], strict=True)) for row in a
+    ]
     assert product(a, b).fractions() == expected
 
 
@@ -89,8 +103,14 @@ def test_rounding_goes_outwards(value: Fraction) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=25,
 )
 

@@ -9,7 +9,15 @@ import json
 import numpy as np
 import pytest
 
-from graphkeel.certificate.encoding import canonical, decode_array, decode_bytes, digest, encode_array, seal, sealed
+from graphkeel.certificate.encoding import (
+    canonical,
+    decode_array,
+    decode_bytes,
+    digest,
+    encode_array,
+    seal,
+    sealed,
+)
 from graphkeel.core.errors import CertificateError
 
 LENGTHS = [0, 1, 2, 3, 10, 2990, 3000, 3001, 3002, 3003, 3011, 3012, 3013, 30_000]
@@ -34,7 +42,9 @@ def test_every_other_text_is_no_base64(length: int) -> None:
             decode_bytes(other, "here")
 
 
-@pytest.mark.parametrize("length", [1, 2, 4000, 4001])  # none a multiple of three: the last character has bits to spare
+@pytest.mark.parametrize(
+    "length", [1, 2, 4000, 4001]
+)  # none a multiple of three: the last character has bits to spare
 def test_stray_bits_at_the_end_are_refused(length: int) -> None:
     text = base64.b64encode(bytes(length)).decode("ascii")
     padding = len(text) - len(text.rstrip("="))
@@ -44,10 +54,16 @@ def test_stray_bits_at_the_end_are_refused(length: int) -> None:
         decode_bytes(stray, "here")
 
 
-@pytest.mark.parametrize("special", ["", '"', "\\", "\n", "\x00", "\x1f", " ", "~", "\x7f", "\x80", "é", "\ud800", "𝄞"])
+@pytest.mark.parametrize(
+    "special", ["", '"', "\\", "\n", "\x00", "\x1f", " ", "~", "\x7f", "\x80", "é", "\ud800", "𝄞"]
+)
 @pytest.mark.parametrize("length", [3, 5000])
 def test_long_texts_are_written_as_by_the_json_module(special: str, length: int) -> None:
-    value = {"text": "x" * length + special + "y" * length, "list": [None, True, 1, -0.0, {"a": []}], "shape": [3, 4]}
+    value = {
+        "text": "x" * length + special + "y" * length,
+        "list": [None, True, 1, -0.0, {"a": []}],
+        "shape": [3, 4],
+    }
     whole = json.dumps(value, sort_keys=True, indent=1, ensure_ascii=True) + "\n"
     compact = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     assert canonical(value) == whole.encode("ascii")
@@ -55,7 +71,9 @@ def test_long_texts_are_written_as_by_the_json_module(special: str, length: int)
 
 
 def test_the_seal_is_over_all_but_its_own_line() -> None:
-    content = sealed({"head": encode_array(np.arange(3000) / 3), "together": {"sha256": "x"}, "version": 2})
+    content = sealed(
+        {"head": encode_array(np.arange(3000) / 3), "together": {"sha256": "x"}, "version": 2}
+    )
     rest = {key: value for key, value in content.items() if key != "sha256"}
     text = canonical(content).decode("ascii")
     assert content["sha256"] == hashlib.sha256(canonical(rest)).hexdigest()

@@ -1,4 +1,5 @@
-"""The region condition: proved, refuted and unknown as such, never accepted when false, and what follows from it."""
+"""The region condition: proved, refuted and unknown as such, never accepted when false, and what
+follows from it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loops import Answer, Shipped, answers, certificate, class_proof, pack, prove_region, region_proof, shipped
+from loops import (
+    Answer,
+    Shipped,
+    answers,
+    certificate,
+    class_proof,
+    pack,
+    prove_region,
+    region_proof,
+    shipped,
+)
 from test_checker import FALSE_CLAIMS, change, resealed
 
 from graphkeel.certificate import build_certificate, check_content
@@ -28,26 +39,31 @@ def linear_loop(matrix: Any, offset: Any, half: float = 1.0) -> Loop:
     n = weight.shape[0]
     lift = half + 1.0
     first = Layer(np.eye(n), np.full(n, lift), np.zeros((n, n)), np.zeros(n))
-    last = Layer(weight, np.asarray(offset, float) - lift * weight.sum(axis=1), np.zeros((n, n)), np.zeros(n))
+    last = Layer(
+        weight, np.asarray(offset, float) - lift * weight.sum(axis=1), np.zeros((n, n)), np.zeros(n)
+    )
     ones = np.full(n, half)
     return Loop((first, last), (first, last), -ones, ones, np.zeros(n), 0.1, "inf", 0.9, 0.1)
 
 
 def test_a_hand_computed_region() -> None:
-    # F_1 − F_0 = (y_1 − y_0)/2 − 1/4 ≤ −1/4 where y_0 ≥ y_1: the multiplier 1/2 cancels the slopes exactly
+    # F_1 − F_0 = (y_1 − y_0)/2 − 1/4 ≤ −1/4 where y_0 ≥ y_1: the multiplier 1/2 cancels the slopes
+    # exactly
     loop = linear_loop(np.eye(2) / 2, [0.25, 0.0])
     assert check_region(loop, 0, 0.0, region_proof(np.array([[0.0, 0.5]]))) == 1
     # without it the bound over the whole box is 1 − 1/4
     with pytest.raises(Refused, match=r"0\.75"):
         check_region(loop, 0, 0.0, region_proof(np.zeros((1, 2))))
-    # a state that leads by γ is followed by one that leads by 1/4 + γ/2, which is at least γ up to γ = 1/2
+    # a state that leads by γ is followed by one that leads by 1/4 + γ/2, which is at least γ up to
+    # γ = 1/2
     check_region(loop, 0, 0.46875, region_proof(np.array([[0.0, 0.5]])))
     with pytest.raises(Refused):
         check_region(loop, 0, 0.53125, region_proof(np.array([[0.0, 0.5]])))
 
 
 def test_a_tie_is_no_lead() -> None:
-    """F(y) = y keeps every region, but a tie stays a tie, and the choice may then change: not proved at γ = 0."""
+    """F(y) = y keeps every region, but a tie stays a tie, and the choice may then change: not
+    proved at γ = 0."""
     loop = linear_loop(np.eye(2), [0.0, 0.0])
     with pytest.raises(Refused):
         check_region(loop, 0, 0.0, region_proof(np.array([[0.0, 1.0]])))
@@ -77,22 +93,36 @@ def random_loop(rng: np.random.Generator, n: int, sizes: list[int]) -> Loop:
         layers.append(Layer(weight, bias, error, 1e-3 * rng.random(size)))
         width = size
     middle, half = rng.normal(size=n), rng.uniform(0.1, 2.0, n)
-    return Loop(tuple(layers), tuple(layers), middle - half, middle + half, middle, 0.1, "inf", 0.9, 0.1)
+    return Loop(
+        tuple(layers), tuple(layers), middle - half, middle + half, middle, 0.1, "inf", 0.9, 0.1
+    )
 
 
 def run(layers: tuple[Layer, ...], points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """F at points, for one random network within the error bounds."""
     for k, layer in enumerate(layers):
         weight = layer.weight + layer.weight_error * rng.choice([-1.0, 1.0], layer.weight.shape)
-        points = points @ weight.T + layer.bias + layer.bias_error * rng.choice([-1.0, 1.0], layer.bias.shape)
+        points = (
+            points @ weight.T
+            + layer.bias
+            + layer.bias_error * rng.choice([-1.0, 1.0], layer.bias.shape)
+        )
         points = np.maximum(points, 0.0) if k + 1 < len(layers) else points
     return points
 
 
-@given(st.integers(0, 10**6), st.integers(2, 4), st.lists(st.integers(1, 6), max_size=3), st.sampled_from([0.0, 0.3]))
+@given(
+    st.integers(0, 10**6),
+    st.integers(2, 4),
+    st.lists(st.integers(1, 6), max_size=3),
+    st.sampled_from([0.0, 0.3]),
+)
 @settings(max_examples=150, deadline=None)
-def test_bounds_hold_at_sampled_states_of_the_region(seed: int, n: int, sizes: list[int], margin: float) -> None:
-    """No bound on the whole box is exceeded by any state of the region, whatever the multipliers and the errors."""
+def test_bounds_hold_at_sampled_states_of_the_region(
+    seed: int, n: int, sizes: list[int], margin: float
+) -> None:
+    """No bound on the whole box is exceeded by any state of the region, whatever the multipliers
+    and the errors."""
     rng = np.random.default_rng(seed)
     loop, axis = random_loop(rng, n, sizes), int(rng.integers(n))
     multipliers = rng.exponential(size=(n - 1, n)) * (rng.random((n - 1, n)) < 0.6)
@@ -109,7 +139,8 @@ def test_bounds_hold_at_sampled_states_of_the_region(seed: int, n: int, sizes: l
 @given(st.integers(0, 10**6), st.integers(2, 4), st.lists(st.integers(1, 5), max_size=3))
 @settings(max_examples=60, deadline=None)
 def test_one_box_and_a_tree_of_one_leaf_agree(seed: int, n: int, sizes: list[int]) -> None:
-    """The same rows by two implementations of the same relaxation: bounds differ by roundings only."""
+    """The same rows by two implementations of the same relaxation: bounds differ by roundings
+    only."""
     from graphkeel.certificate.bounds import RowBound
 
     rng = np.random.default_rng(seed)
@@ -118,7 +149,10 @@ def test_one_box_and_a_tree_of_one_leaf_agree(seed: int, n: int, sizes: list[int
     multipliers[:, axis] = 0.0
     fast, _ = upper_bounds(region_fan(loop, axis, 0.2, multipliers), loop.lower, loop.upper)
     rows = region_rows(loop, axis, 0.2, multipliers)
-    slow = [RowBound(row, loop.lower, loop.upper).upper(loop.lower[None], loop.upper[None])[0][0] for row in rows]
+    slow = [
+        RowBound(row, loop.lower, loop.upper).upper(loop.lower[None], loop.upper[None])[0][0]
+        for row in rows
+    ]
     assert np.allclose(fast, slow, rtol=1e-9, atol=1e-9)
 
 
@@ -141,7 +175,11 @@ def one_tree(good: dict[str, Any], ship: Shipped) -> dict[str, Any]:
         "lenses": pack(np.zeros((0, 0, 0)), "<f8"),
     }
     content = copy.deepcopy(good)
-    content["classes"][0]["conditions"]["region"]["proof"] = {**proof, "kind": "branch", "trees": [tree]}
+    content["classes"][0]["conditions"]["region"]["proof"] = {
+        **proof,
+        "kind": "branch",
+        "trees": [tree],
+    }
     return resealed(content)
 
 
@@ -180,8 +218,14 @@ FALSE_REGIONS = {
     "a negative margin": (change("conditions.region.margin", -0.5), "negative"),
     "another class": (change("class", 1), "region|class itself"),
     "a class that is no coordinate": (change("class", 7), "no coordinate"),
-    "wrong multipliers": (change("conditions.region.proof", region_proof(np.array([[0.0, 9.0]]))), "not proved"),
-    "a proof of invariance": (change("conditions.region.proof.condition", "invariance"), "its proof is one of"),
+    "wrong multipliers": (
+        change("conditions.region.proof", region_proof(np.array([[0.0, 9.0]]))),
+        "not proved",
+    ),
+    "a proof of invariance": (
+        change("conditions.region.proof.condition", "invariance"),
+        "its proof is one of",
+    ),
     "no proof": (change("conditions.region.proof", None), "without what shows it"),
     "not switched": (change("conclusion.switched", False), "conclusion"),
 }
@@ -198,8 +242,15 @@ def test_a_false_region_with_fresh_hashes_is_refused(good: dict[str, Any], name:
 
 
 def test_what_is_said_of_all_classes_is_derived_again(good: dict[str, Any]) -> None:
-    assert good["together"]["verdict"] == "proved" and not good["together"]["everywhere"]  # one class of two
-    for key, value in (("everywhere", True), ("radius", 0.0), ("sentence", "All is well."), ("verdict", "refuted")):
+    assert (
+        good["together"]["verdict"] == "proved" and not good["together"]["everywhere"]
+    )  # one class of two
+    for key, value in (
+        ("everywhere", True),
+        ("radius", 0.0),
+        ("sentence", "All is well."),
+        ("verdict", "refuted"),
+    ):
         content = copy.deepcopy(good)
         content["together"][key] = value
         with pytest.raises(Refused, match="together"):
@@ -226,7 +277,9 @@ def test_a_counterexample_is_replayed() -> None:
             check_content(wrong)
 
 
-def test_an_unknown_region_takes_nothing_from_the_loop(ship: Shipped, proofs: dict[str, Answer]) -> None:
+def test_an_unknown_region_takes_nothing_from_the_loop(
+    ship: Shipped, proofs: dict[str, Answer]
+) -> None:
     content = certificate(ship, {**proofs, "region": Answer("unknown", reason="time")})
     summary = check_content(content)[0]
     entry = content["classes"][0]
@@ -234,7 +287,9 @@ def test_an_unknown_region_takes_nothing_from_the_loop(ship: Shipped, proofs: di
     assert not entry["conclusion"]["switched"] and content["together"]["verdict"] == "unknown"
 
 
-def test_a_region_without_invariance_is_no_promise(ship: Shipped, proofs: dict[str, Answer]) -> None:
+def test_a_region_without_invariance_is_no_promise(
+    ship: Shipped, proofs: dict[str, Answer]
+) -> None:
     content = certificate(ship, {**proofs, "invariance": Answer("unknown", reason="time")})
     assert check_content(content)[0]["conditions"]["region"] == "proved"
     assert not content["classes"][0]["conclusion"]["switched"]
@@ -252,7 +307,8 @@ def both_classes() -> tuple[Shipped, Shipped, dict[str, Any]]:
     weight, bias = head[0][0].weight, head[0][0].bias
     inverse = np.linalg.pinv(weight)
     low, high = np.full(2, -1.0), np.full(2, 2.0)
-    # the second controller sees the exchanged state and answers with a feature whose logits are exchanged
+    # the second controller sees the exchanged state and answers with a feature whose logits are
+    # exchanged
     exchange = inverse @ swap @ weight
     moved = inverse @ (swap @ bias - bias)
     g = (
@@ -272,7 +328,9 @@ def both_classes() -> tuple[Shipped, Shipped, dict[str, Any]]:
     known = [answers(loop_of(one.loop)), {**answers(loop_of(two.loop))}]
     other = prove_region(loop_of(two.loop), axis=1)
     known[1]["region"] = Answer("proved", other) if other else Answer("unknown")
-    content = build_certificate(head, [class_proof(one, known[0], 0), class_proof(two, known[1], 1)])
+    content = build_certificate(
+        head, [class_proof(one, known[0], 0), class_proof(two, known[1], 1)]
+    )
     return one, two, content
 
 
@@ -303,4 +361,6 @@ def test_one_class_short_of_all_is_said_so() -> None:
     lost = {**answers(loop_of(two.loop)), "region": Answer("unknown")}
     partial = build_certificate(one.head, [class_proof(one, known, 0), class_proof(two, lost, 1)])
     check_content(partial)
-    assert partial["together"]["verdict"] == "unknown" and "class 1" in partial["together"]["sentence"]
+    assert (
+        partial["together"]["verdict"] == "unknown" and "class 1" in partial["together"]["sentence"]
+    )

@@ -17,7 +17,9 @@ def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, d
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_digits_are_proved_and_the_check_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_are_proved_and_the_check_agrees(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, told = certify(capsys, "--dataset", "digits", "--out", str(tmp_path))
     assert code == 0
     assert told["command"] == "certify"
@@ -31,7 +33,9 @@ def test_digits_are_proved_and_the_check_agrees(tmp_path: Path, capsys: pytest.C
     assert result.together == told["together"]["sentence"]
     for name in ("controllers.safetensors", "training.json"):
         assert (tmp_path / name).exists()
-    assert not (tmp_path / "training-state.safetensors").exists(), "a finished run leaves no state behind"
+    assert not (tmp_path / "training-state.safetensors").exists(), (
+        "a finished run leaves no state behind"
+    )
 
 
 def test_a_flipped_weight_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +48,18 @@ def test_a_flipped_weight_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_the_papers_form_gets_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ("--dataset", "digits", "--classes", "0", "--form", "paper", "--budget", "3", "--out", str(tmp_path))
+    arguments = (
+        "--dataset",
+        "digits",
+        "--classes",
+        "0",
+        "--form",
+        "paper",
+        "--budget",
+        "3",
+        "--out",
+        str(tmp_path),
+    )
     code, told = certify(capsys, *arguments)
     verdict = told["classes"][0]["verdict"]
     assert code == {"proved": 0, "refuted": 1, "unknown": 3}[verdict]
@@ -100,7 +115,13 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--classes", "ten"), ("--classes", "0,0"), ("--features", "pcax"), ("--form", "cubic"), ("--rho", "2")],
+    [
+        ("--classes", "ten"),
+        ("--classes", "0,0"),
+        ("--features", "pcax"),
+        ("--form", "cubic"),
+        ("--rho", "2"),
+    ],
 )
 def test_bad_arguments_are_named(
     arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]

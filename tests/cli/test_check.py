@@ -27,7 +27,8 @@ from graphkeel.verify.problem import Affine, Network, Problem
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A loop that quarters the distance to Y: proved by its contraction factor, but for the invariance, not asked."""
+    """A loop that quarters the distance to Y: proved by its contraction factor, but for the
+    invariance, not asked."""
     eye, Y = np.eye(2), np.array([1.0, 0.0])
     both = np.concatenate([eye, -eye])
     head = mlp([(eye, np.zeros(2))])
@@ -37,10 +38,25 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Network(tuple(Affine(a.weight, a.bias) for a in layers))
         for layers in (collapsed_loop(controller, head), collapsed(lyapunov))
     ]
-    problem = Problem(*networks, lower=Y - 1, upper=Y + 1, equilibrium=Y, hole_radius=0.1, rho=0.75, positivity=0.5)
+    problem = Problem(
+        *networks,
+        lower=Y - 1,
+        upper=Y + 1,
+        equilibrium=Y,
+        hole_radius=0.1,
+        rho=0.75,
+        positivity=0.5,
+    )
 
     class Proved:
-        verdict, engine, reason, seconds, nodes, counterexample = "proved", "contraction", "", 0.0, 0, None
+        verdict, engine, reason, seconds, nodes, counterexample = (
+            "proved",
+            "contraction",
+            "",
+            0.0,
+            0,
+            None,
+        )
 
         def __init__(self, condition: str) -> None:
             self.proof = {"version": 1, "kind": "contraction", "condition": condition}
@@ -61,7 +77,9 @@ def keel_check(path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
         "heavy += [m for m in sys.modules if m.startswith('graphkeel.verify')]\n"
         "sys.stderr.write(repr(heavy))\nsys.exit(code)"
     )
-    return subprocess.run([sys.executable, "-c", code, str(path), *flags], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, str(path), *flags], capture_output=True, text=True, check=False
+    )
 
 
 def test_accepted(certificate: Path) -> None:
@@ -73,7 +91,9 @@ def test_accepted(certificate: Path) -> None:
     assert payload["classes"][0]["sentence"].startswith("Every trajectory that starts anywhere in")
 
 
-def test_rejected_with_a_reason(certificate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejected_with_a_reason(
+    certificate: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     changed = tmp_path / "certificate.json"
     changed.write_text(certificate.read_text().replace('"rho": 0.75', '"rho": 0.2'))
     code, payload = in_process(changed, "--json", capsys=capsys)

@@ -1,4 +1,5 @@
-"""`keel feedback`: labels arrive, the features follow, the score is on nodes that never told theirs."""
+"""`keel feedback`: labels arrive, the features follow, the score is on nodes that never told
+theirs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from graphkeel.paper.tables.feedback import read_labels, simulated
 
 
 def test_simulated_feedback_improves_digits_and_is_kept(capsys, tmp_path):
-    assert main(["feedback", "--simulate", "300", "--batches", "2", "--out", str(tmp_path), "--json"]) == 0
+    assert (
+        main(["feedback", "--simulate", "300", "--batches", "2", "--out", str(tmp_path), "--json"])
+        == 0
+    )
     steps = json.loads(capsys.readouterr().out)["steps"]
     assert [step["known"] for step in steps] == [200, 350, 500]
     assert len({step["base"] for step in steps}) == 1  # the same nodes are scored at every step
@@ -42,7 +46,15 @@ def test_labels_from_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a,b\n1,2\n", "node,label\n", "node,label\n1\n", "node,label\n1,x\n", "node,label\n1,2,3\n"]
+    "text",
+    [
+        "",
+        "a,b\n1,2\n",
+        "node,label\n",
+        "node,label\n1\n",
+        "node,label\n1,x\n",
+        "node,label\n1,2,3\n",
+    ],
 )
 def test_bad_label_files(tmp_path, text):
     path = tmp_path / "new.csv"

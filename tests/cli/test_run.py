@@ -46,7 +46,9 @@ def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
     computed = []
     original = module.run_seed
     monkeypatch.setattr(
-        module, "run_seed", lambda spec, seed, **kw: computed.append(seed) or original(spec, seed, **kw)
+        module,
+        "run_seed",
+        lambda spec, seed, **kw: computed.append(seed) or original(spec, seed, **kw),
     )
     spec = RunSpec(method="none")
     first = run_seeds(spec, range(2), out=tmp_path)

@@ -1,4 +1,5 @@
-"""A signal whose exception compiled code swallows: nothing is printed about it, and the command ends all the same."""
+"""A signal whose exception compiled code swallows: nothing is printed about it, and the command
+ends all the same."""
 
 from __future__ import annotations
 
@@ -11,11 +12,15 @@ import pytest
 from graphkeel.cli.signals import Terminated, end_if_asked, terminable
 
 
-@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
 def test_an_exception_lost_in_a_callback_is_raised_later(
     number: signal.Signals, raised: type[BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    usual = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background job ignores it
     hook = sys.unraisablehook
 
     @ctypes.CFUNCTYPE(None)

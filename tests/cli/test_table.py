@@ -18,13 +18,26 @@ def call(*arguments):
 
 
 def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, monkeypatch):
-    small = ("1", "--datasets", "sbm", "--only", "t3a,lp", "--quick", "--jobs", "1", "--out", tmp_path)
+    small = (
+        "1",
+        "--datasets",
+        "sbm",
+        "--only",
+        "t3a,lp",
+        "--quick",
+        "--jobs",
+        "1",
+        "--out",
+        tmp_path,
+    )
     assert call(*small, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["command"] == "table"
     assert [row["method"] for row in found["rows"]] == ["sgc", "t3a", "lp"]
     assert {"method", "dataset", "mean", "std", "paper", "p_value", "note"} <= set(found["rows"][0])
-    assert all(row["seeds"] == 2 and row["mean"] > 30 and row["peak_mb"] > 0 for row in found["rows"])
+    assert all(
+        row["seeds"] == 2 and row["mean"] > 30 and row["peak_mb"] > 0 for row in found["rows"]
+    )
     assert found["provenance"]["versions"]["torch"]
 
     def refuse(*_, **__):
@@ -34,7 +47,14 @@ def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, m
     assert call(*small, "--format", "md") == 0
     assert f"{found['rows'][1]['mean']:.2f} ±" in capsys.readouterr().out
     written = {path.name for path in tmp_path.iterdir()}
-    assert {"table-1.txt", "table-1.md", "table-1.tex", "table-1.csv", "table-1.json", "cells.sqlite"} <= written
+    assert {
+        "table-1.txt",
+        "table-1.md",
+        "table-1.tex",
+        "table-1.csv",
+        "table-1.json",
+        "cells.sqlite",
+    } <= written
     assert json.loads((tmp_path / "table-1.json").read_text())["rows"] == found["rows"]
 
 

@@ -49,7 +49,11 @@ def test_proved_and_refuted(file: Path, engine: str, capsys: pytest.CaptureFixtu
     payload = json.loads(capsys.readouterr().out)
     assert payload["command"] == "verify" and payload["verdict"] == "proved"
     assert payload["counterexample"] is None and payload["seconds"] >= 0 and payload["nodes"] >= 0
-    assert [row["condition"] for row in payload["conditions"]] == ["positivity", "decrease", "invariance"]
+    assert [row["condition"] for row in payload["conditions"]] == [
+        "positivity",
+        "decrease",
+        "invariance",
+    ]
 
     write_problem(halving(0.4), file.with_suffix(".npz"))
     assert command(verify, str(file.with_suffix(".npz")), "--engine", engine, "--json") == 1
@@ -88,8 +92,15 @@ def test_an_engine_that_cannot_run_is_named(file: Path, monkeypatch: pytest.Monk
         command(verify, str(file), "--engine", "milp")
 
 
-def test_export_of_a_problem(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(export, str(file), "--out", str(tmp_path / "x"), "--format", "vnnlib,smt2", "--json") == 0
+def test_export_of_a_problem(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        command(
+            export, str(file), "--out", str(tmp_path / "x"), "--format", "vnnlib,smt2", "--json"
+        )
+        == 0
+    )
     files = json.loads(capsys.readouterr().out)["files"]
     assert len(files) == 12 and all(Path(name).stat().st_size for name in files)
     with pytest.raises(ConfigError, match="formats"):
@@ -103,8 +114,13 @@ def test_export_of_a_certificate(tmp_path: Path) -> None:
     question = to_dict(halving(0.75))
     for key in ("format", "version", "name"):
         del question[key]
-    write_certificate({"format": FORMAT, "classes": [{"class": 4, "problem": question}]}, tmp_path / "c.json")
-    assert command(export, str(tmp_path / "c.json"), "--out", str(tmp_path / "x"), "--format", "smt2") == 0
+    write_certificate(
+        {"format": FORMAT, "classes": [{"class": 4, "problem": question}]}, tmp_path / "c.json"
+    )
+    assert (
+        command(export, str(tmp_path / "c.json"), "--out", str(tmp_path / "x"), "--format", "smt2")
+        == 0
+    )
     assert (tmp_path / "x" / "class_4" / "decrease.smt2").exists()
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ProblemError):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, NeuralWeights, jacobian, solve_anchor
+from graphkeel.control import (
+    LQR,
+    MFAC,
+    PID,
+    Deadbeat,
+    NeuralController,
+    NeuralWeights,
+    jacobian,
+    solve_anchor,
+)
 from graphkeel.core.errors import ConfigError
 from graphkeel.testing.plants import OpaquePlant, affine_plant, random_plant
 
@@ -22,7 +31,9 @@ def test_deadbeat_is_the_least_norm_solution() -> None:
 
 
 @pytest.mark.parametrize(
-    "controller", [Deadbeat(), PID(), PID(decoupling="gradient", ki=1.0), LQR(), MFAC(steps=600)], ids=lambda c: c.name
+    "controller",
+    [Deadbeat(), PID(), PID(decoupling="gradient", ki=1.0), LQR(), MFAC(steps=600)],
+    ids=lambda c: c.name,
 )
 def test_every_controller_reaches_the_target_of_an_affine_plant(controller) -> None:
     plant = affine_plant()
@@ -39,10 +50,14 @@ def test_pid_with_unit_integral_gain_is_deadbeat() -> None:
 def test_lqr_lyapunov_function_falls_along_its_loop() -> None:
     plant, regulator = affine_plant(), LQR(q=1.0, r=0.5)
     matrix = regulator.lyapunov_matrix(plant.layers[0][0])
-    errors = TARGET - regulator.regulate(plant, TARGET, start=torch.tensor([5.0, -4.0, 2.0])).trajectory
+    errors = (
+        TARGET - regulator.regulate(plant, TARGET, start=torch.tensor([5.0, -4.0, 2.0])).trajectory
+    )
     values = torch.einsum("ti,ij,tj->t", errors, matrix, errors)
     drop = values[:-1] - values[1:]
-    assert bool((drop >= (errors[:-1] ** 2).sum(dim=1) * (1 - 1e-9) - 1e-12).all())  # by at least q‖e‖²
+    assert bool(
+        (drop >= (errors[:-1] ** 2).sum(dim=1) * (1 - 1e-9) - 1e-12).all()
+    )  # by at least q‖e‖²
 
 
 def test_lqr_scalar_riccati_by_hand() -> None:
@@ -79,7 +94,9 @@ def test_a_head_without_layers_still_gets_its_anchor() -> None:
 def test_jacobian_matches_finite_differences() -> None:
     plant = random_plant((5, 7, 3), seed=2)
     x, step = torch.randn(5, dtype=torch.float64), 1e-6
-    numeric = torch.stack([(plant(x + step * e) - plant(x - step * e)) / (2 * step) for e in torch.eye(5).double()], 1)
+    numeric = torch.stack(
+        [(plant(x + step * e) - plant(x - step * e)) / (2 * step) for e in torch.eye(5).double()], 1
+    )
     torch.testing.assert_close(jacobian(plant, x), numeric, atol=1e-6, rtol=1e-6)
 
 
@@ -97,6 +114,8 @@ def test_neural_controller_gives_its_offset_at_rest() -> None:
     assert torch.equal(result.anchor, weights.offset)
     # f((3, 0)) = h + 0.1·(relu(0.5·2 + 0.25) − 0.25) = h + 0.1 in the first feature
     moved = weights(torch.tensor([3.0, 0.0], dtype=torch.float64))
-    torch.testing.assert_close(moved, torch.tensor([0.1, 1.0, 0.0], dtype=torch.float64), atol=1e-7, rtol=0)
+    torch.testing.assert_close(
+        moved, torch.tensor([0.1, 1.0, 0.0], dtype=torch.float64), atol=1e-7, rtol=0
+    )
     with pytest.raises(ConfigError, match="trained for"):
         NeuralController(weights).regulate(plant, 2 * TARGET)

@@ -1,4 +1,5 @@
-"""What each command keeps in its folder: what is finished there, whether all of it is whole, and what it comes to."""
+"""What each command keeps in its folder: what is finished there, whether all of it is whole, and
+what it comes to."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def sha256(path: Path) -> str:
 
 
 def check_whole(out: Path) -> None:
-    """No file under its own name is half a file, whatever has happened to the process that wrote it."""
+    """No file under its own name is half a file, whatever has happened to the process that wrote
+    it."""
     for path in out.rglob("*"):
         if path.name.startswith(".") or path.is_dir():
             continue
@@ -52,7 +54,9 @@ class Run:
 
     def result(self, out: Path) -> Any:
         rows = [read_json(path) for path in sorted((out / "rows").glob("seed-*.json"))]
-        tensors = {str(path.relative_to(out)): sha256(path) for path in sorted(out.rglob("*.safetensors"))}
+        tensors = {
+            str(path.relative_to(out)): sha256(path) for path in sorted(out.rglob("*.safetensors"))
+        }
         return [{**(row or {}), "seconds": 0} for row in rows], tensors
 
 
@@ -60,7 +64,18 @@ class Table:
     """Cells in SQLite, and the table in five formats."""
 
     def __init__(self, rows: str = "sgc,t3a,lp", seeds: int = 2) -> None:
-        self.arguments = ("table", "1", "--datasets", "digits", "--only", rows, "--seeds", str(seeds), "--jobs", "1")
+        self.arguments = (
+            "table",
+            "1",
+            "--datasets",
+            "digits",
+            "--only",
+            rows,
+            "--seeds",
+            str(seeds),
+            "--jobs",
+            "1",
+        )
         self.arguments += ("--json",)
 
     def finished(self, out: Path) -> Finished:
@@ -69,7 +84,9 @@ class Table:
         connection = sqlite3.connect(out / "cells.sqlite")
         try:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            if not connection.execute("SELECT name FROM sqlite_master WHERE name = 'cells'").fetchall():
+            if not connection.execute(
+                "SELECT name FROM sqlite_master WHERE name = 'cells'"
+            ).fetchall():
                 return {}
             return {row[0]: row for row in connection.execute("SELECT * FROM cells").fetchall()}
         finally:
@@ -78,7 +95,10 @@ class Table:
     def result(self, out: Path) -> Any:
         clocked = {"seconds", "peak_mb", "note"}
         table = json.loads((out / "table-1.json").read_text())
-        rows = [{key: value for key, value in row.items() if key not in clocked} for row in table["rows"]]
+        rows = [
+            {key: value for key, value in row.items() if key not in clocked}
+            for row in table["rows"]
+        ]
         return rows, sorted(self.finished(out)), sorted(path.name for path in out.glob("table-1.*"))
 
 
@@ -97,12 +117,16 @@ class Certify:
         self.arguments = ("certify", *options, "--json")
 
     def finished(self, out: Path) -> Finished:
-        found: Finished = {path.name: tensors_sha256(load_file(path)) for path in out.glob("model-*.safetensors")}
+        found: Finished = {
+            path.name: tensors_sha256(load_file(path)) for path in out.glob("model-*.safetensors")
+        }
         if (out / "certificate.json").exists():
             checked = check_certificate(out / "certificate.json")
             assert checked.accepted, checked.reason
             content = json.loads((out / "certificate.json").read_text())
-            assert content["provenance"]["controllers_sha256"] == sha256(out / "controllers.safetensors")
+            assert content["provenance"]["controllers_sha256"] == sha256(
+                out / "controllers.safetensors"
+            )
             found["proved"] = [entry["verdict"] for entry in content["classes"]]
         return found
 
@@ -123,18 +147,29 @@ class Feedback:
     """The reconstruction after the last finished batch, with the steps that led there."""
 
     def __init__(self, labels: int = 60, batches: int = 3) -> None:
-        self.arguments = ("feedback", "--simulate", str(labels), "--batches", str(batches), "--json")
+        self.arguments = (
+            "feedback",
+            "--simulate",
+            str(labels),
+            "--batches",
+            str(batches),
+            "--json",
+        )
 
     def finished(self, out: Path) -> Finished:
         if not (out / "reconstruction.json").exists():
             return {}
         rec = graphkeel.load(out)
-        assert len(rec.labels_.nodes) == rec.notes_["steps"][-1]["known"]  # features and steps are of one moment
+        assert (
+            len(rec.labels_.nodes) == rec.notes_["steps"][-1]["known"]
+        )  # features and steps are of one moment
         return {f"step {number}": step for number, step in enumerate(rec.notes_["steps"])}
 
     def result(self, out: Path) -> Any:
         rec = graphkeel.load(out)
-        tensors = [path.name for path in out.iterdir()]  # tensors carry their checksum in their name
+        tensors = [
+            path.name for path in out.iterdir()
+        ]  # tensors carry their checksum in their name
         return [{**step, "seconds": 0} for step in rec.notes_["steps"]], sorted(tensors), rec.guard_
 
 

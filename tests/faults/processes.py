@@ -43,7 +43,11 @@ class WarmCommands:
     count: int = 0
 
     def __post_init__(self) -> None:
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(self.folder / "cache")}
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+        }
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / "warm.py")],
             stdin=subprocess.PIPE,
@@ -63,7 +67,8 @@ class WarmCommands:
         file_limit: int = 0,
         environment: dict[str, str] | None = None,
     ) -> Ended:
-        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of OUT or the cache.
+        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of
+        OUT or the cache.
 
         With `file_limit` no file can grow beyond that many bytes, as if the disk were full.
         """
@@ -113,8 +118,11 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def cold(*arguments: str, environment: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
-    """`keel` as a user starts it, in a session of its own so that the whole group can be signalled."""
+def cold(
+    *arguments: str, environment: dict[str, str] | None = None, **options: Any
+) -> subprocess.Popen[str]:
+    """`keel` as a user starts it, in a session of its own so that the whole group can be
+    signalled."""
     return subprocess.Popen(
         [sys.executable, "-m", "graphkeel.cli.main", *arguments],
         stdout=options.pop("stdout", subprocess.PIPE),
@@ -127,7 +135,9 @@ def cold(*arguments: str, environment: dict[str, str] | None = None, **options: 
     )
 
 
-def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 300) -> None:
+def wait_for(
+    happened: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 300
+) -> None:
     """Until it has happened, or the process has ended."""
     deadline = time.monotonic() + seconds
     while process.poll() is None and not happened():
@@ -136,12 +146,15 @@ def wait_for(happened: Callable[[], bool], process: subprocess.Popen[str], secon
 
 
 def catches(process: subprocess.Popen[str], number: int) -> bool:
-    """Whether a process has come so far as to handle a signal itself; without /proc, some time is given to it."""
+    """Whether a process has come so far as to handle a signal itself; without /proc, some time is
+    given to it."""
     status = Path(f"/proc/{process.pid}/status")
     if not status.exists():
         time.sleep(2)
         return True
-    (mask,) = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt:")]
+    (mask,) = [
+        line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt:")
+    ]
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 

@@ -1,4 +1,5 @@
-"""Full disks, read-only folders, damaged caches, jumping clocks and signals, as the commands meet them."""
+"""Full disks, read-only folders, damaged caches, jumping clocks and signals, as the commands meet
+them."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 64 KB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], capture_output=True, check=False)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], capture_output=True, check=False
+    )
     if made.returncode != 0:
         pytest.skip("mounting a small disk needs more rights than this user has")
     yield folder
@@ -86,7 +89,9 @@ def places_that_take_no_files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_folder_that_takes_no_files(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_takes_no_files(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for place in places_that_take_no_files(tmp_path):
         assert main([*COMMANDS[command].arguments, "--out", str(place)]) == 2
         error = capsys.readouterr().err
@@ -96,7 +101,9 @@ def test_a_folder_that_takes_no_files(command: str, tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_output_that_cannot_be_written_is_not_taken_for_success(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_that_cannot_be_written_is_not_taken_for_success(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with Path("/dev/full").open("w") as full, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", full)
         assert main(["doctor", "--json"]) == 2
@@ -109,10 +116,17 @@ def test_output_that_cannot_be_written_is_not_taken_for_success(capsys: pytest.C
 def damaged(content: bytes) -> dict[str, bytes]:
     flipped = bytearray(content)
     flipped[-len(flipped) // 3] ^= 0x55
-    return {"empty": b"", "cut": content[: len(content) // 2], "garbage": b"\x93NUMPY" * 50, "flipped": bytes(flipped)}
+    return {
+        "empty": b"",
+        "cut": content[: len(content) // 2],
+        "garbage": b"\x93NUMPY" * 50,
+        "flipped": bytes(flipped),
+    }
 
 
-def test_a_damaged_ppr_cache_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_ppr_cache_is_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     graph = make_sbm(300, 1500)
     exact_sampler.cache_clear()
@@ -128,7 +142,9 @@ def test_a_damaged_ppr_cache_is_computed_again(tmp_path: Path, monkeypatch: pyte
     exact_sampler.cache_clear()
 
 
-def test_a_damaged_model_is_trained_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_model_is_trained_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept = COMMANDS["certify"]
     arguments = [*kept.arguments, "--out", str(tmp_path)]
     assert main(arguments) == 0
@@ -154,7 +170,9 @@ def test_a_damaged_training_state_counts_as_none(tmp_path: Path) -> None:
         assert load_state(path, "f") is None
 
 
-def test_damaged_feedback_is_taken_in_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_feedback_is_taken_in_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept = COMMANDS["feedback"]
     assert main([*kept.arguments, "--out", str(tmp_path)]) == 0
     expected = kept.result(tmp_path)
@@ -176,11 +194,17 @@ PROVENANCE = {"certificates/build.py"}  # says when; nothing is decided by it
 def test_nothing_is_decided_by_the_wall_clock() -> None:
     root = Path(graphkeel.__file__).parent
     for path in root.rglob("*.py"):
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        calls = [
+            node.func
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+        ]
         clocks = [f for f in calls if isinstance(f, ast.Attribute) and f.attr in WALL_CLOCKS]
         named = {f"{f.value.id}.{f.attr}" for f in clocks if isinstance(f.value, ast.Name)}
         if str(path.relative_to(root)) not in PROVENANCE:
-            assert not {name for name in named if name.startswith(("time.", "datetime.", "date."))}, path
+            assert not {
+                name for name in named if name.startswith(("time.", "datetime.", "date."))
+            }, path
 
 
 def test_the_newest_cell_is_the_one_stored_last_whatever_the_clock_said(tmp_path: Path) -> None:
@@ -199,7 +223,9 @@ def test_the_newest_cell_is_the_one_stored_last_whatever_the_clock_said(tmp_path
     assert found.result["accuracy"] == 2.0
 
 
-def test_a_run_under_a_jumping_clock_comes_to_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_under_a_jumping_clock_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import time
 
     spec = RunSpec(dataset="sbm", method="t3a")
@@ -215,7 +241,8 @@ def test_a_run_under_a_jumping_clock_comes_to_the_same(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+    ("number", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_a_signal_ends_a_command_with_one_line_and_it_continues(
     number: int, code: int, word: str, warm: WarmCommands, tmp_path: Path
@@ -238,11 +265,18 @@ def test_a_signal_ends_a_command_with_one_line_and_it_continues(
 def test_a_signal_to_a_table_and_its_workers(
     number: int, code: int, cells: int, seconds: float, tmp_path: Path
 ) -> None:
-    """As a terminal sends Ctrl-C, to the command and its workers at once: at its start, at theirs, and at work."""
+    """As a terminal sends Ctrl-C, to the command and its workers at once: at its start, at theirs,
+    and at work."""
     import os
     import time
 
-    arguments = [*Table(rows="sgc,t3a,lp", seeds=5).arguments[:-3], "--jobs", "2", "--out", str(tmp_path)]
+    arguments = [
+        *Table(rows="sgc,t3a,lp", seeds=5).arguments[:-3],
+        "--jobs",
+        "2",
+        "--out",
+        str(tmp_path),
+    ]
     process = cold(*arguments)
     # SIGTERM, as Python itself handles SIGINT from its beginning.
     wait_for(lambda: catches(process, signal.SIGTERM), process)
@@ -252,7 +286,9 @@ def test_a_signal_to_a_table_and_its_workers(
     out, error = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in error
-    assert [line for line in error.splitlines() if line.startswith("keel")][-1].endswith("what was finished is kept")
+    assert [line for line in error.splitlines() if line.startswith("keel")][-1].endswith(
+        "what was finished is kept"
+    )
     assert out == ""
 
 

@@ -42,7 +42,9 @@ def test_a_full_disk_leaves_the_old_file_and_one_message(
 ) -> None:
     (tmp_path / "file").write_text("old")
     monkeypatch.setattr(os, "fsync", no_space)
-    with pytest.raises(StorageError, match=r"cannot be written \(got No space left on device\). Free some space"):
+    with pytest.raises(
+        StorageError, match=r"cannot be written \(got No space left on device\). Free some space"
+    ):
         WRITERS[writer](tmp_path)
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing is left aside"
@@ -55,7 +57,9 @@ def test_tensors_that_do_not_fit_on_the_disk_are_a_storage_error(tmp_path: Path)
         save_tensors(folder / "x.safetensors", {"x": torch.ones(3)})
 
 
-def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(tmp_path: Path) -> None:
+def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
+    tmp_path: Path,
+) -> None:
     child = SPAWN.Process(target=lambda: None)
     child.start()
     child.join()
@@ -70,7 +74,9 @@ def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(tm
 
 def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
     with SPAWN.Pool(4) as pool:
-        first = pool.starmap(durable.create, [(tmp_path / "file", str(i).encode()) for i in range(40)])
+        first = pool.starmap(
+            durable.create, [(tmp_path / "file", str(i).encode()) for i in range(40)]
+        )
     assert sum(first) == 1
     assert (tmp_path / "file").read_text() == str(first.index(True))
 

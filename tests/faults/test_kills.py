@@ -1,4 +1,5 @@
-"""`kill -9` at seeded moments: nothing finished is lost, nothing half-written is read, the next start continues."""
+"""`kill -9` at seeded moments: nothing finished is lost, nothing half-written is read, the next
+start continues."""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_who
 from faults.processes import Ended, WarmCommands, cold, wait_for
 from tally import TALLY
 
-# Moments within what a start has left to do, mostly: later ones would find it finished. As each start goes on where
-# the last was killed, the end of the work is met as well.
+# Moments within what a start has left to do, mostly: later ones would find it finished. As each
+# start goes on where the last was killed, the end of the work is met as well.
 EVENTS, SHARE = 30, 0.7
 
 
 @dataclass
 class Victim:
-    """A command that is killed again and again in one folder, until it has finished nevertheless."""
+    """A command that is killed again and again in one folder, until it has finished
+    nevertheless."""
 
     warm: WarmCommands
     kept: Kept
@@ -37,7 +39,9 @@ class Victim:
         check_whole(self.out)
         now = self.kept.finished(self.out)
         for name, content in self.before.items():
-            assert now.get(name) == content, f"{name} was finished before the kill and is not what it was"
+            assert now.get(name) == content, (
+                f"{name} was finished before the kill and is not what it was"
+            )
         self.before = now
         return ended
 
@@ -48,8 +52,11 @@ def undisturbed(warm: WarmCommands, kept: Kept, out: Path) -> tuple[Any, float]:
     return kept.result(out), ended.seconds
 
 
-def kill_again_and_again(warm: WarmCommands, kept: Kept, folder: Path, kills: int, seed: int) -> int:
-    """At least `kills` kills, in as many folders as it takes; returns how often a command was started."""
+def kill_again_and_again(
+    warm: WarmCommands, kept: Kept, folder: Path, kills: int, seed: int
+) -> int:
+    """At least `kills` kills, in as many folders as it takes; returns how often a command was
+    started."""
     expected, seconds = undisturbed(warm, kept, folder / "undisturbed")
     rng, done, starts, chain = random.Random(seed), 0, 0, 0
     while done < kills:
@@ -58,7 +65,9 @@ def kill_again_and_again(warm: WarmCommands, kept: Kept, folder: Path, kills: in
         for _ in range(6):
             by_clock = rng.random() < 0.5
             moment = (
-                {"kill_after": rng.uniform(0, SHARE * seconds)} if by_clock else {"kill_at": rng.randint(1, EVENTS)}
+                {"kill_after": rng.uniform(0, SHARE * seconds)}
+                if by_clock
+                else {"kill_at": rng.randint(1, EVENTS)}
             )
             ended = victim.start(**moment)
             starts, done = starts + 1, done + ended.killed
@@ -79,7 +88,9 @@ SHORT = {
 
 
 @pytest.mark.parametrize("command", SHORT)
-def test_a_killed_command_continues_and_comes_to_the_same(command: str, warm: WarmCommands, tmp_path: Path) -> None:
+def test_a_killed_command_continues_and_comes_to_the_same(
+    command: str, warm: WarmCommands, tmp_path: Path
+) -> None:
     kept = SHORT[command]
     expected, _ = undisturbed(warm, kept, tmp_path / "undisturbed")
     victim = Victim(warm, kept, tmp_path / "killed", {})
@@ -107,8 +118,11 @@ def test_many_seeded_kills(command: str, warm: WarmCommands, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole_group", [True, False])
-def test_a_table_with_worker_processes_is_killed(whole_group: bool, tmp_path: Path, warm: WarmCommands) -> None:
-    """As a user starts it; once the parent alone is killed, so that its workers are left without one."""
+def test_a_table_with_worker_processes_is_killed(
+    whole_group: bool, tmp_path: Path, warm: WarmCommands
+) -> None:
+    """As a user starts it; once the parent alone is killed, so that its workers are left without
+    one."""
     kept = Table()
     expected, _ = undisturbed(warm, kept, tmp_path / "undisturbed")
     out = tmp_path / "killed"
@@ -121,7 +135,9 @@ def test_a_table_with_worker_processes_is_killed(whole_group: bool, tmp_path: Pa
         if process.poll() is None:
             (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
             kills += 1
-        process.communicate(timeout=30)  # when the last worker, too, has let go of its end of the pipe
+        process.communicate(
+            timeout=30
+        )  # when the last worker, too, has let go of its end of the pipe
         check_whole(out)
         now = kept.finished(out)
         assert before.items() <= now.items()

@@ -22,7 +22,14 @@ from graphkeel.reconstruct.reconstructor import Reconstructor
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("4GB", 4 * 10**9), ("512 MiB", 2**29), ("1.5g", 3 * 2**29), ("1000", 1000), ("0", 0), (" 2 kb ", 2000)],
+    [
+        ("4GB", 4 * 10**9),
+        ("512 MiB", 2**29),
+        ("1.5g", 3 * 2**29),
+        ("1000", 1000),
+        ("0", 0),
+        (" 2 kb ", 2000),
+    ],
 )
 def test_sizes_as_people_write_them(text: str, size: int) -> None:
     assert memory_limit.parse(text) == size
@@ -37,7 +44,9 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 def test_the_refusal_says_what_how_much_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHKEEL_MEMORY", "1MB")
     memory_limit.require(10**6, "this", "Shrink it.")
-    with pytest.raises(MemoryLimitError, match=re.escape("this needs about 2.5 GB of memory (got 1 MB available).")):
+    with pytest.raises(
+        MemoryLimitError, match=re.escape("this needs about 2.5 GB of memory (got 1 MB available).")
+    ):
         memory_limit.require(25 * 10**8, "this", "Shrink it.")
 
 
@@ -51,7 +60,8 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 def test_the_tightest_control_group_counts(tmp_path: Path) -> None:
     proc = write(
-        tmp_path / "proc", {"self/cgroup": "0::/job/part\n", "meminfo": "MemTotal: 9 kB\nMemAvailable: 5 kB\n"}
+        tmp_path / "proc",
+        {"self/cgroup": "0::/job/part\n", "meminfo": "MemTotal: 9 kB\nMemAvailable: 5 kB\n"},
     )
     files = {
         "job/memory.max": "1000000\n",
@@ -67,7 +77,10 @@ def test_the_tightest_control_group_counts(tmp_path: Path) -> None:
 
 def test_control_groups_of_the_first_version(tmp_path: Path) -> None:
     proc = write(tmp_path / "proc", {"self/cgroup": "3:cpu:/a\n2:memory:/job\n"})
-    files = {"memory/job/memory.limit_in_bytes": "5000\n", "memory/job/memory.usage_in_bytes": "2000\n"}
+    files = {
+        "memory/job/memory.limit_in_bytes": "5000\n",
+        "memory/job/memory.usage_in_bytes": "2000\n",
+    }
     assert list(memory_limit._control_groups(proc, write(tmp_path / "cgroup", files))) == [3000]
 
 
@@ -76,7 +89,9 @@ def test_an_unknown_machine_limits_nothing(tmp_path: Path) -> None:
     assert list(memory_limit._control_groups(tmp_path, tmp_path)) == []
 
 
-def test_a_limit_on_the_address_space_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_limit_on_the_address_space_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     import resource
 
     proc = write(tmp_path, {"self/status": "Name: x\nVmSize: 10 kB\n"})

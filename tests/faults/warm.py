@@ -1,9 +1,9 @@
 """Commands as processes of their own, forked from one that has imported torch already.
 
-So a kill falls into the work of a command and not into ten seconds of imports. Each line on stdin is a request; the
-answers are the process id at once and the exit code at the end. A request may ask the process to kill itself (with a
-real SIGKILL) at the n-th time that it opens a file for writing, renames, links or removes one in the watched folders.
-"""
+So a kill falls into the work of a command and not into ten seconds of imports. Each line on stdin
+is a request; the answers are the process id at once and the exit code at the end. A request may ask
+the process to kill itself (with a real SIGKILL) at the n-th time that it opens a file for writing,
+renames, links or removes one in the watched folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EVENTS = {"open": 0, "os.rename": 1, "os.link": 1, "os.remove": 0, "os.mkdir": 0, "sqlite3.connect": 0}
+EVENTS = {
+    "open": 0,
+    "os.rename": 1,
+    "os.link": 1,
+    "os.remove": 0,
+    "os.mkdir": 0,
+    "sqlite3.connect": 0,
+}
 
 
 def kill_at(count: int, watched: list[str]) -> None:
@@ -35,11 +42,15 @@ def kill_at(count: int, watched: list[str]) -> None:
 def _touches(event: str, arguments: tuple[Any, ...], watched: list[str]) -> bool:
     if event == "open":
         mode, flags = arguments[1], arguments[2]
-        writes = set(mode) & set("wax+") if isinstance(mode, str) else flags & (os.O_WRONLY | os.O_RDWR)
+        writes = (
+            set(mode) & set("wax+") if isinstance(mode, str) else flags & (os.O_WRONLY | os.O_RDWR)
+        )
         if not writes:
             return False
     path = arguments[EVENTS[event]]
-    return isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(tuple(watched))
+    return isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(
+        tuple(watched)
+    )
 
 
 def child(request: dict[str, Any]) -> None:

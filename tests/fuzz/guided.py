@@ -1,9 +1,10 @@
-"""Readers under a coverage-guided fuzzer (atheris): python guided.py RUNS SECONDS, with "READER<tab>FOLDER" on stdin.
+"""Readers under a coverage-guided fuzzer (atheris): python guided.py RUNS SECONDS, with
+"READER<tab>FOLDER" on stdin.
 
-The instrumented imports take longer than the fuzzing of most readers, so they happen once and each reader is fuzzed in
-a forked process. It ends after RUNS executions, or after SECONDS of processor time, and its exit code is the answer.
-FOLDER then holds `count` (the executions), `log`, and in `corpus` the input that made the reader crash, if any did.
-"""
+The instrumented imports take longer than the fuzzing of most readers, so they happen once and each
+reader is fuzzed in a forked process. It ends after RUNS executions, or after SECONDS of processor
+time, and its exit code is the answer. FOLDER then holds `count` (the executions), `log`, and in
+`corpus` the input that made the reader crash, if any did."""
 
 from __future__ import annotations
 
@@ -43,8 +44,16 @@ def fuzz(name: str, folder: Path, runs: int, seconds: float) -> None:
             (folder / "count").write_text(str(count))
             os._exit(0)  # libFuzzer's own end runs exit handlers that torch does not survive
 
-    longest = max(4096, 2 * len(sample))  # longer inputs are cut, and a sample that is cut is no sample
-    options = ["-rss_limit_mb=3000", "-timeout=60", f"-max_len={longest}", "-seed=1", f"-artifact_prefix={corpus}/"]
+    longest = max(
+        4096, 2 * len(sample)
+    )  # longer inputs are cut, and a sample that is cut is no sample
+    options = [
+        "-rss_limit_mb=3000",
+        "-timeout=60",
+        f"-max_len={longest}",
+        "-seed=1",
+        f"-artifact_prefix={corpus}/",
+    ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one)
     atheris.Fuzz()
 

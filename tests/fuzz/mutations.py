@@ -1,4 +1,5 @@
-"""Files that are nearly right: valid ones with bytes or JSON values changed, and arrays of any kind."""
+"""Files that are nearly right: valid ones with bytes or JSON values changed, and arrays of any
+kind."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def nested(depth: int) -> Any:
 
 @st.composite
 def changed_bytes(draw: st.DrawFn, sample: bytes) -> bytes:
-    """A valid file with a few bytes overwritten, cut out, doubled or put in; or bytes of any kind."""
+    """A valid file with a few bytes overwritten, cut out, doubled or put in; or bytes of any
+    kind."""
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=200))
     content = bytearray(sample)
@@ -71,7 +73,13 @@ def changed_bytes(draw: st.DrawFn, sample: bytes) -> bytes:
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value."""
     found = [path]
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, child in children:
         found += places(child, (*path, key))
     return found
@@ -130,6 +138,10 @@ def arrays(draw: st.DrawFn) -> np.ndarray:
         hnp.datetime64_dtypes(),
     )
     shape = draw(
-        st.one_of(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5), st.just((60,)), st.just((2, 60)))
+        st.one_of(
+            hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+            st.just((60,)),
+            st.just((2, 60)),
+        )
     )
     return np.asarray(draw(hnp.arrays(draw(kind), shape)))

@@ -1,4 +1,5 @@
-"""Every reader of files, as one function of bytes: `read` writes them where the reader looks, and reads.
+"""Every reader of files, as one function of bytes: `read` writes them where the reader looks, and
+reads.
 
 A reader may raise `KeelError` and nothing else. `sample` is a valid file to start from.
 """
@@ -57,7 +58,8 @@ from graphkeel.verify.result import Budget
 
 @dataclass(frozen=True)
 class Reader:
-    """`read(content, folder)` reads the content as a file in a fresh folder; `sample()` is a valid one."""
+    """`read(content, folder)` reads the content as a file in a fresh folder; `sample()` is a valid
+    one."""
 
     read: Callable[[bytes, Path], Any]
     sample: Callable[[], bytes]
@@ -90,9 +92,17 @@ def npz(**arrays: Any) -> bytes:
 
 def graph_sample() -> bytes:
     y = np.arange(60) % 3
-    masks = {f"{name}_mask": np.arange(60) // 20 == k for k, name in enumerate(("train", "val", "test"))}
+    masks = {
+        f"{name}_mask": np.arange(60) // 20 == k for k, name in enumerate(("train", "val", "test"))
+    }
     edges = np.stack([np.arange(60), (np.arange(60) * 7 + 1) % 60])
-    return npz(x=np.random.default_rng(0).normal(size=(60, 4)), edge_index=edges, y=y, n_classes=np.array(3), **masks)
+    return npz(
+        x=np.random.default_rng(0).normal(size=(60, 4)),
+        edge_index=edges,
+        y=y,
+        n_classes=np.array(3),
+        **masks,
+    )
 
 
 def read_graph(content: bytes, folder: Path) -> None:
@@ -111,7 +121,8 @@ def column_sample() -> bytes:
 
 
 def read_graph_folder(content: bytes, folder: Path) -> None:
-    """A graph as files of its own, of which the features (or the edges, or the labels) are the given one."""
+    """A graph as files of its own, of which the features (or the edges, or the labels) are the
+    given one."""
     with np.load(io.BytesIO(graph_sample())) as archive:
         for key in ("x", "edge_index", "y"):
             np.save(folder / f"{key}.npy", archive[key])
@@ -124,7 +135,12 @@ def read_graph_folder(content: bytes, folder: Path) -> None:
 
 
 def amazon_sample() -> bytes:
-    eye = {"data": np.ones(6), "indices": np.arange(6), "indptr": np.arange(7), "shape": np.array([6, 6])}
+    eye = {
+        "data": np.ones(6),
+        "indices": np.arange(6),
+        "indptr": np.arange(7),
+        "shape": np.array([6, 6]),
+    }
     parts = {f"{m}_{key}": value for m in ("attr", "adj") for key, value in eye.items()}
     return npz(labels=np.array([0, 1, 2, 0, 1, 2]), **parts)
 
@@ -141,7 +157,8 @@ def pickle_sample() -> bytes:
 
 
 def read_settings(content: bytes, folder: Path) -> None:
-    """What reaches a run from outside as text: a specification's fields, the rows of a table, a memory limit."""
+    """What reaches a run from outside as text: a specification's fields, the rows of a table, a
+    memory limit."""
     from graphkeel.cli.certify import _features, _labels
     from graphkeel.core.memory import parse
     from graphkeel.lyapunov import LyapunovConfig
@@ -179,11 +196,18 @@ def parts() -> tuple[Any, Any, Any, Problem]:
     lyapunov = anchored_lyapunov(both, np.ones(4), eye[0])
 
     def network(layers: Any) -> Network:
-        return Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))
+        return Network(
+            tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers)
+        )
 
     loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
     box = (-2 * np.ones(2), 3 * np.ones(2), eye[0])
-    return head, controller, lyapunov, Problem(loop, v, *box, hole_radius=1e-2, rho=0.9, positivity=0.1)
+    return (
+        head,
+        controller,
+        lyapunov,
+        Problem(loop, v, *box, hole_radius=1e-2, rho=0.9, positivity=0.1),
+    )
 
 
 @cache
@@ -191,8 +215,12 @@ def certificate_content(engine: str = "branch") -> dict[str, Any]:
     head, controller, lyapunov, problem = parts()
     report = verify(problem, engine=engine, budget=Budget(seconds=20))
     conditions = {answer.condition: answer for answer in report.conditions}
-    proof = ClassProof(0, "anchored", controller, lyapunov, np.eye(2)[0], problem, conditions, delta=1e-6)
-    return build_certificate(head, [proof], provenance={"dataset": "<b>", "seed": 0}, data_sha256="ab" * 32)
+    proof = ClassProof(
+        0, "anchored", controller, lyapunov, np.eye(2)[0], problem, conditions, delta=1e-6
+    )
+    return build_certificate(
+        head, [proof], provenance={"dataset": "<b>", "seed": 0}, data_sha256="ab" * 32
+    )
 
 
 @cache
@@ -223,13 +251,26 @@ def problem_sample(suffix: str) -> Callable[[], bytes]:
 
 
 def run_sample() -> dict[str, Any]:
-    spec = {"dataset": "digits", "model": "sgc", "method": "auto", "labels": "train", "split": "biased"}
+    spec = {
+        "dataset": "digits",
+        "model": "sgc",
+        "method": "auto",
+        "labels": "train",
+        "split": "biased",
+    }
     return {"spec": {**spec, "features": "auto", "pca": 20}, "torch": "2", "graphkeel": "0"}
 
 
 def row_sample() -> dict[str, Any]:
     decision = {"reason": "9 won, 2 lost", "chosen": ["diffuse"]}
-    row = {"seed": 0, "base": 70.0, "accuracy": 80.0, "kept": False, "decision": decision, "seconds": 0.5}
+    row = {
+        "seed": 0,
+        "base": 70.0,
+        "accuracy": 80.0,
+        "kept": False,
+        "decision": decision,
+        "seconds": 0.5,
+    }
     return {**row, "data": "ab" * 32, "weights": "cd" * 32}
 
 
@@ -238,7 +279,11 @@ def nodes_sample() -> bytes:
     return save_arrays({**columns, "split": np.full(12, 3, dtype=np.int8)})
 
 
-RUN_FILES = {"manifest": MANIFEST, "row": "rows/seed-0000.json", "nodes": "nodes/seed-0000.safetensors"}
+RUN_FILES = {
+    "manifest": MANIFEST,
+    "row": "rows/seed-0000.json",
+    "nodes": "nodes/seed-0000.safetensors",
+}
 
 
 def sealed_json(payload: Any) -> bytes:
@@ -262,7 +307,15 @@ def read_run(which: str) -> Callable[[bytes, Path], None]:
 
 
 def table_sample() -> bytes:
-    place = {"method": "auto", "label": "auto", "dataset": "cora", "mean": 72.5, "std": 1.2, "seeds": 1, "asked": 3}
+    place = {
+        "method": "auto",
+        "label": "auto",
+        "dataset": "cora",
+        "mean": 72.5,
+        "std": 1.2,
+        "seeds": 1,
+        "asked": 3,
+    }
     rows = [{**place, "paper": None, "note": "<i>"}]
     return json.dumps({"table": 1, "rows": rows, "verdicts": ["v"], "test": "t"}).encode()
 
@@ -298,11 +351,23 @@ def read_cells(content: bytes, folder: Path) -> None:
 
 def reconstruction_tensors() -> dict[str, torch.Tensor]:
     nodes = torch.arange(4)
-    return {"features": torch.ones(6, 3), "anchors": torch.ones(2, 3), "label_nodes": nodes, "label_classes": nodes % 2}
+    return {
+        "features": torch.ones(6, 3),
+        "anchors": torch.ones(2, 3),
+        "label_nodes": nodes,
+        "label_classes": nodes % 2,
+    }
 
 
 def reconstruction_facts() -> dict[str, Any]:
-    guard = {"chosen": [], "reason": "r", "source": "s", "n_labels": 3, "untouched": 1.0, "accuracy": 1.0}
+    guard = {
+        "chosen": [],
+        "reason": "r",
+        "source": "s",
+        "n_labels": 3,
+        "untouched": 1.0,
+        "accuracy": 1.0,
+    }
     return {
         "parameters": {"method": "auto", "seed": 0},
         "guard": {**guard, "p_value": 1.0, "scores": []},
@@ -364,13 +429,25 @@ def state_sample() -> bytes:
 READERS: dict[str, Reader] = {
     "graph": Reader(read_graph, graph_sample),
     "graph folder": Reader(read_graph_folder, column_sample),
-    "amazon": Reader(lambda content, _: read_amazon("photo", content, source="a file"), amazon_sample),
+    "amazon": Reader(
+        lambda content, _: read_amazon("photo", content, source="a file"), amazon_sample
+    ),
     "planetoid": Reader(read_pickle, pickle_sample),
-    "seeds": Reader(lambda content, folder: read_seed_lists(put(folder, "s.json", content)), lambda: b"[[1, 2], [3]]"),
-    "labels": Reader(lambda content, folder: read_labels(put(folder, "l.csv", content)), lambda: b"node,label\n1,2\n"),
+    "seeds": Reader(
+        lambda content, folder: read_seed_lists(put(folder, "s.json", content)),
+        lambda: b"[[1, 2], [3]]",
+    ),
+    "labels": Reader(
+        lambda content, folder: read_labels(put(folder, "l.csv", content)),
+        lambda: b"node,label\n1,2\n",
+    ),
     "settings": Reader(read_settings, lambda: b"sbm:2000,10000"),
-    "problem.json": Reader(lambda c, folder: read_problem(put(folder, "p.json", c)), problem_sample(".json")),
-    "problem.npz": Reader(lambda c, folder: read_problem(put(folder, "p.npz", c)), problem_sample(".npz")),
+    "problem.json": Reader(
+        lambda c, folder: read_problem(put(folder, "p.json", c)), problem_sample(".json")
+    ),
+    "problem.npz": Reader(
+        lambda c, folder: read_problem(put(folder, "p.npz", c)), problem_sample(".npz")
+    ),
     "certificate": Reader(read_certificate_file, certificate_sample),
     "manifest": Reader(read_run("manifest"), lambda: sealed_json(run_sample())),
     "row": Reader(read_run("row"), lambda: sealed_json(row_sample())),
@@ -381,5 +458,7 @@ READERS: dict[str, Reader] = {
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
     "pca": Reader(lambda content, folder: FittedPca.load(put(folder, "p", content)), pca_sample),
-    "training state": Reader(lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample),
+    "training state": Reader(
+        lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample
+    ),
 }

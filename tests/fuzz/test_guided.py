@@ -38,14 +38,18 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pope
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
-def test_coverage_guided_fuzzing_finds_nothing(name: str, fuzzer: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_coverage_guided_fuzzing_finds_nothing(
+    name: str, fuzzer: subprocess.Popen[str], tmp_path: Path
+) -> None:
     assert fuzzer.stdin is not None
     assert fuzzer.stdout is not None
     fuzzer.stdin.write(f"{name}\t{tmp_path}\n")
     fuzzer.stdin.flush()
     code = fuzzer.stdout.readline().strip()
     found = [
-        path.read_bytes() for path in tmp_path.glob("corpus/*-*") if path.name.startswith(("crash", "oom", "time"))
+        path.read_bytes()
+        for path in tmp_path.glob("corpus/*-*")
+        if path.name.startswith(("crash", "oom", "time"))
     ]
     assert code == "0", f"{found}\n{(tmp_path / 'log').read_text(errors='replace')[-3000:]}"
     count = int((tmp_path / "count").read_text())

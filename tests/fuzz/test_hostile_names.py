@@ -1,4 +1,5 @@
-"""Names and strings from data reach a page, a shell command or the terminal as letters, never as code."""
+"""Names and strings from data reach a page, a shell command or the terminal as letters, never as
+code."""
 
 from __future__ import annotations
 
@@ -34,17 +35,35 @@ EVIL = [
 def folder_with(name: str, folder: Path) -> Path:
     """A run, a table, a certificate and a figure in which every free string is `name`."""
     spec = dict.fromkeys(("dataset", "model", "method", "labels", "split", "features"), name)
-    readers.put(folder, readers.MANIFEST, readers.sealed_json({"spec": {**spec, "pca": name}, "torch": name}))
-    row = {**readers.row_sample(), "decision": {"reason": name, "chosen": [name]}, "data": name, "weights": name}
+    readers.put(
+        folder,
+        readers.MANIFEST,
+        readers.sealed_json({"spec": {**spec, "pca": name}, "torch": name}),
+    )
+    row = {
+        **readers.row_sample(),
+        "decision": {"reason": name, "chosen": [name]},
+        "data": name,
+        "weights": name,
+    }
     readers.put(folder, "rows/seed-0000.json", readers.sealed_json(row))
     readers.put(folder, "nodes/seed-0000.safetensors", readers.nodes_sample())
     place = dict.fromkeys(("method", "label", "dataset", "note", "group"), name)
     places = [{**place, "mean": 1.0, "std": 1.0, "seeds": 1, "asked": 1, "paper": None}]
-    readers.put(folder, "table-1.json", as_text({"table": name, "rows": places, "verdicts": [name], "test": name}))
+    readers.put(
+        folder,
+        "table-1.json",
+        as_text({"table": name, "rows": places, "verdicts": [name], "test": name}),
+    )
     content = readers.certificate_content("contraction")
-    told = {**content, "provenance": {**content["provenance"], "dataset": name, "model": name, "split": name}}
+    told = {
+        **content,
+        "provenance": {**content["provenance"], "dataset": name, "model": name, "split": name},
+    }
     readers.put(folder, "certificate.json", canonical(sealed(told)))
-    readers.put(folder, "figure-9.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{name}</svg>".encode())
+    readers.put(
+        folder, "figure-9.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{name}</svg>".encode()
+    )
     return folder
 
 
@@ -53,8 +72,12 @@ def tags(page: str) -> list[str]:
 
 
 def check_page(name: str, folder: Path) -> None:
-    """The page has the tags it has for a harmless name, and its commands are split by a shell into whole names."""
-    harmless, page = (render_page(find_sources([folder_with(n, folder / k)])) for n, k in (("plain", "a"), (name, "b")))
+    """The page has the tags it has for a harmless name, and its commands are split by a shell into
+    whole names."""
+    harmless, page = (
+        render_page(find_sources([folder_with(n, folder / k)]))
+        for n, k in (("plain", "a"), (name, "b"))
+    )
     assert tags(page) == tags(harmless)
     (command,) = [html.unescape(line) for line in re.findall(r"keel run --dataset[^<]*", page)]
     words = shlex.split(command)
@@ -69,7 +92,9 @@ def test_hostile_names_stay_names_in_a_page(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_any_name_stays_a_name_in_a_page(tmp_path: Path) -> None:
-    letters = st.text(st.sampled_from("<>&\"'`$;|(){}[]%/\\!-= abcé\u2028"), min_size=1, max_size=30)
+    letters = st.text(
+        st.sampled_from("<>&\"'`$;|(){}[]%/\\!-= abcé\u2028"), min_size=1, max_size=30
+    )
 
     @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(letters)
@@ -80,12 +105,19 @@ def test_any_name_stays_a_name_in_a_page(tmp_path: Path) -> None:
     run()
 
 
-def test_a_file_named_like_markup_is_shown_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_named_like_markup_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "x[" / "][red].npz"
     path.parent.mkdir()
     rng, y = np.random.default_rng(0), np.arange(120) % 2
     edges = np.stack([np.arange(120), (np.arange(120) + 2) % 120])
     np.savez(path, x=rng.normal(size=(120, 3)) + y[:, None], edge_index=edges, y=y)
-    assert main(["run", "--dataset", str(path), "--method", "none", "--seeds", "1", "--split", "random"]) == 0
+    assert (
+        main(
+            ["run", "--dataset", str(path), "--method", "none", "--seeds", "1", "--split", "random"]
+        )
+        == 0
+    )
     assert "[/][red]" in capsys.readouterr().out.replace("\n", "")
     assert not (tmp_path / "owned").exists()

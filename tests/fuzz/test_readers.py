@@ -1,4 +1,5 @@
-"""Files from strangers: every reader reads or refuses; none crashes, runs a pickle, or fills the memory."""
+"""Files from strangers: every reader reads or refuses; none crashes, runs a pickle, or fills the
+memory."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SLACK = 600  # MB by which the memory of a session may grow over a reader's fuzz
 
 @pytest.fixture(autouse=True)
 def bounded_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No small file may cost much memory: a limit for those who ask, a measurement for those who do not."""
+    """No small file may cost much memory: a limit for those who ask, a measurement for those who do
+    not."""
     monkeypatch.setenv("GRAPHKEEL_MEMORY", "64MB")
     reset_peak()
     before = peak_mb()
@@ -44,7 +46,11 @@ def fuzz(strategy: st.SearchStrategy[Any], check: Callable[[Any], None], count: 
     """Run `check` on `count` examples; the same ones every time."""
 
     @settings(
-        max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
     def run(example: Any) -> None:
@@ -110,16 +116,32 @@ def test_arrays_of_any_kind_are_read_or_refused(name: str, count: int) -> None:
     with np.load(io.BytesIO(READERS[name].sample())) as archive:
         sample = {key: archive[key] for key in archive.files}
     changes = st.dictionaries(st.sampled_from(sorted(sample)), arrays(), min_size=1, max_size=3)
-    fuzz(changes, lambda new: READERS[name].survives(readers.npz(**{**sample, **new})) and None, count)
+    fuzz(
+        changes,
+        lambda new: READERS[name].survives(readers.npz(**{**sample, **new})) and None,
+        count,
+    )
 
 
 @pytest.mark.parametrize("split", ["public", "random", "biased"])
-def test_graphs_with_nothing_left_to_draw_from_are_read_or_refused(split: str, tmp_path: Path) -> None:
+def test_graphs_with_nothing_left_to_draw_from_are_read_or_refused(
+    split: str, tmp_path: Path
+) -> None:
     with np.load(io.BytesIO(readers.graph_sample())) as archive:
         sample = {key: archive[key] for key in archive.files}
-    one_a_class = {"x": sample["x"][:3], "y": np.arange(3), "edge_index": np.array([[0, 1], [1, 2]])}
-    for content in ({**sample, "test_mask": np.ones(60, dtype=bool)}, {**sample, "y": np.full(60, -1)}, one_a_class):
-        graph = readers.load_graph.__wrapped__(str(readers.put(tmp_path, "graph.npz", readers.npz(**content))))
+    one_a_class = {
+        "x": sample["x"][:3],
+        "y": np.arange(3),
+        "edge_index": np.array([[0, 1], [1, 2]]),
+    }
+    for content in (
+        {**sample, "test_mask": np.ones(60, dtype=bool)},
+        {**sample, "y": np.full(60, -1)},
+        one_a_class,
+    ):
+        graph = readers.load_graph.__wrapped__(
+            str(readers.put(tmp_path, "graph.npz", readers.npz(**content)))
+        )
         with contextlib.suppress(KeelError):
             readers.make_task(graph, split=split)
 
@@ -131,7 +153,11 @@ def test_graphs_with_nothing_left_to_draw_from_are_read_or_refused(split: str, t
 def test_cells_with_columns_of_any_kind(count: int, tmp_path: Path) -> None:
     sample = readers.cells_sample()
     anything = st.one_of(
-        st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=10), st.binary(max_size=9)
+        st.none(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(),
+        st.text(max_size=10),
+        st.binary(max_size=9),
     )
     texts = changed_json({"accuracy": 1.0, "base": 0.0, "decision": {"residual": 1.0}}).map(
         lambda v: as_text(v).decode()
@@ -151,13 +177,19 @@ def test_cells_with_columns_of_any_kind(count: int, tmp_path: Path) -> None:
             connection.close()
         READERS["cells"].survives(path.read_bytes())
 
-    columns = st.sampled_from(["status", "seconds", "peak_mb", "result", "message", "row", "dataset"])
+    columns = st.sampled_from(
+        ["status", "seconds", "peak_mb", "result", "message", "row", "dataset"]
+    )
     fuzz(st.tuples(columns, anything) | st.tuples(st.just("result"), texts), check, count)
 
 
 def test_cells_in_a_schema_with_names_that_are_no_text() -> None:
     """What SQLite then has to say cannot be decoded, either."""
-    damaged = readers.cells_sample().replace(b"by_subject", b"by_\xd4ubject").replace(b"CREATE INDEX", b"CREATE INDEK")
+    damaged = (
+        readers.cells_sample()
+        .replace(b"by_subject", b"by_\xd4ubject")
+        .replace(b"CREATE INDEX", b"CREATE INDEK")
+    )
     assert not READERS["cells"].survives(damaged)
 
 
@@ -182,7 +214,11 @@ def with_pickles(path: Path) -> list[bytes]:
     with np.load(io.BytesIO(readers.graph_sample())) as archive:
         sample = {key: archive[key] for key in archive.files}
     archives = [readers.npz(**{**sample, key: objects}) for key in ("x", "y", "train_mask")]
-    archives += [readers.npz(labels=objects), readers.npz(F_weight_0=objects), readers.npz(norms=objects)]
+    archives += [
+        readers.npz(labels=objects),
+        readers.npz(F_weight_0=objects),
+        readers.npz(norms=objects),
+    ]
     array = io.BytesIO()
     np.save(array, objects, allow_pickle=True)
     return [*plain, *archives, array.getvalue(), pickle.dumps([{"x": Planted(path)}])]
@@ -202,10 +238,13 @@ def test_no_reader_runs_a_pickle(name: str, tmp_path: Path) -> None:
 
 
 def bomb(name: str, size: int, claim: tuple[int, ...] | None = None) -> bytes:
-    """A small archive with one array that unpacks to `size` bytes of zeros; its header may claim more."""
+    """A small archive with one array that unpacks to `size` bytes of zeros; its header may claim
+    more."""
     header = io.BytesIO()
     shape = (size // 4,) if claim is None else claim
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f4", "fortran_order": False, "shape": shape}
+    )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -216,7 +255,9 @@ def bomb(name: str, size: int, claim: tuple[int, ...] | None = None) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize(("name", "key"), [("graph", "x"), ("amazon", "labels"), ("problem.npz", "F_weight_0")])
+@pytest.mark.parametrize(
+    ("name", "key"), [("graph", "x"), ("amazon", "labels"), ("problem.npz", "F_weight_0")]
+)
 def test_a_small_archive_of_many_zeros_is_refused(name: str, key: str) -> None:
     content = bomb(key, 100 * 2**20)
     assert len(content) < 2**20
@@ -234,13 +275,15 @@ def test_a_pickle_cannot_change_the_classes_it_names() -> None:
     from scipy import sparse
 
     before = sparse.csr_matrix.tocsr
-    evil = b"\x80\x02cscipy.sparse.csr\ncsr_matrix\nN}U\x05tocsrK\x01s\x86b."  # BUILD with (None, {"tocsr": 1})
+    # BUILD with (None, {"tocsr": 1})
+    evil = b"\x80\x02cscipy.sparse.csr\ncsr_matrix\nN}U\x05tocsrK\x01s\x86b."
     READERS["planetoid"].survives(evil)
     assert sparse.csr_matrix.tocsr is before
 
 
 @pytest.mark.parametrize(
-    "name", ["seeds", "problem.json", "certificate", "manifest", "row", "table", "reconstruction.json"]
+    "name",
+    ["seeds", "problem.json", "certificate", "manifest", "row", "table", "reconstruction.json"],
 )
 def test_deep_nesting_and_endless_numbers_are_refused(name: str) -> None:
     for content in (
@@ -258,7 +301,16 @@ def test_deep_nesting_and_endless_numbers_are_refused(name: str) -> None:
 
 def test_a_reconstruction_names_no_file_outside_its_folder(tmp_path: Path) -> None:
     facts = json.loads(readers.reconstruction_json())
-    for name in ("../../secret", "/etc/passwd", "..", "a" * 64 + "/../x", "A" * 64, "0" * 63, ["0" * 64], None):
+    for name in (
+        "../../secret",
+        "/etc/passwd",
+        "..",
+        "a" * 64 + "/../x",
+        "A" * 64,
+        "0" * 63,
+        ["0" * 64],
+        None,
+    ):
         assert not READERS["reconstruction.json"].survives(as_text({**facts, "sha256": name}))
 
 

@@ -36,7 +36,9 @@ def test_transform_of_new_rows_uses_the_fitted_mean():
     rng = np.random.default_rng(0)
     train, new = rng.random((30, 5)), rng.random((4, 5)) + 1
     fitted = FittedPca.fit(train, 2)
-    assert np.allclose(fitted.transform(new), (new - train.mean(0)) @ fitted.components.T, atol=1e-6)
+    assert np.allclose(
+        fitted.transform(new), (new - train.mean(0)) @ fitted.components.T, atol=1e-6
+    )
 
 
 def test_pca_survives_storage_and_refuses_other_files(tmp_path):

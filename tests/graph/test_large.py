@@ -18,7 +18,9 @@ def test_an_sbm_by_name_is_the_one_by_call():
     assert np.array_equal(named.edge_index, made.edge_index) and np.array_equal(named.x, made.x)
 
 
-@pytest.mark.parametrize("name", ["sbm:size=3", "sbm:nodes=many", "sbm:nodes=1.5", "sbm:nodes=-1", "sbm:nodes=inf"])
+@pytest.mark.parametrize(
+    "name", ["sbm:size=3", "sbm:nodes=many", "sbm:nodes=1.5", "sbm:nodes=-1", "sbm:nodes=inf"]
+)
 def test_a_wrong_sbm_is_refused(name):
     with pytest.raises(ConfigError):
         load_graph(name)

@@ -1,4 +1,5 @@
-"""Loaders: the embedded and generated graphs everywhere, the real files where they are at hand, and damaged ones."""
+"""Loaders: the embedded and generated graphs everywhere, the real files where they are at hand, and
+damaged ones."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ FACTS = {
 def test_real_graphs_have_the_known_sizes(data_folder, name):
     graph = load_graph(name)
     edges = graph.edge_index
-    assert (graph.n_nodes, edges.shape[1] // 2, graph.x.shape[1], graph.n_classes, (graph.y < 0).sum()) == FACTS[name]
+    assert (
+        graph.n_nodes,
+        edges.shape[1] // 2,
+        graph.x.shape[1],
+        graph.n_classes,
+        (graph.y < 0).sum(),
+    ) == FACTS[name]
     assert (edges[0] != edges[1]).all()
 
 
@@ -38,10 +45,14 @@ def test_agrees_with_pygs_own_loader(data_folder, name, tmp_path):
     shutil.copytree(data_folder / folder / "raw", tmp_path / folder / "raw")
     theirs, ours = Planetoid(str(tmp_path), folder)[0], load_graph(name)
     assert np.array_equal(ours.x.toarray(), theirs.x.numpy())
-    assert np.array_equal(np.unique(ours.edge_index, axis=1), np.unique(theirs.edge_index.numpy(), axis=1))
+    assert np.array_equal(
+        np.unique(ours.edge_index, axis=1), np.unique(theirs.edge_index.numpy(), axis=1)
+    )
     known = ours.y >= 0
     assert np.array_equal(ours.y[known], theirs.y.numpy()[known])
-    for ids, mask in zip(ours.public_split, (theirs.train_mask, theirs.val_mask, theirs.test_mask), strict=True):
+    for ids, mask in zip(
+        ours.public_split, (theirs.train_mask, theirs.val_mask, theirs.test_mask), strict=True
+    ):
         assert np.array_equal(ids, mask.nonzero().flatten().numpy())
 
 
@@ -75,7 +86,9 @@ def test_a_missing_dataset_says_where_it_looked(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHKEEL_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     load_graph.cache_clear()
-    with pytest.raises(DataError, match=r"no route to host.*looked in .*Photo.*GRAPHKEEL_DATA=FOLDER"):
+    with pytest.raises(
+        DataError, match=r"no route to host.*looked in .*Photo.*GRAPHKEEL_DATA=FOLDER"
+    ):
         load_graph("photo")
 
 
@@ -114,7 +127,11 @@ def test_digits_are_embedded_and_split():
     task = load()
     assert (task.name, task.n_nodes, task.n_features, task.n_classes) == ("digits", 1797, 64, 10)
     assert float(task.x.max()) == 1.0
-    assert [int(m.sum()) for m in (task.train_mask, task.val_mask, task.test_mask)] == [200, 300, 1297]
+    assert [int(m.sum()) for m in (task.train_mask, task.val_mask, task.test_mask)] == [
+        200,
+        300,
+        1297,
+    ]
 
 
 def test_sbm_is_seeded_homophilous_and_as_large_as_asked():
@@ -139,7 +156,13 @@ def test_sbm_refuses_nonsense():
 def test_own_graph_from_npz(tmp_path, make_task):
     task = make_task()
     path = tmp_path / "mine.npz"
-    np.savez(path, **{key: getattr(task, key).numpy() for key in ("x", "edge_index", "y", "train_mask", "val_mask")})
+    np.savez(
+        path,
+        **{
+            key: getattr(task, key).numpy()
+            for key in ("x", "edge_index", "y", "train_mask", "val_mask")
+        },
+    )
     mine = load(str(path), split="public")
     assert mine.name == "mine"
     assert mine.train_mask.equal(task.train_mask)
@@ -154,8 +177,14 @@ def test_own_graph_from_npz(tmp_path, make_task):
             {"x": np.ones((3, 2)), "edge_index": np.zeros((2, 1)), "y": np.zeros(3, int)},
             "edge_index has the wrong type",
         ),
-        ({"x": np.ones((2, 2)), "edge_index": np.zeros((2, 1), int), "y": np.zeros(3, int)}, "one row per label"),
-        ({"x": np.ones((3, 2)), "edge_index": np.full((2, 1), 9), "y": np.zeros(3, int)}, "node ids in 0..2"),
+        (
+            {"x": np.ones((2, 2)), "edge_index": np.zeros((2, 1), int), "y": np.zeros(3, int)},
+            "one row per label",
+        ),
+        (
+            {"x": np.ones((3, 2)), "edge_index": np.full((2, 1), 9), "y": np.zeros(3, int)},
+            "node ids in 0..2",
+        ),
         (
             {
                 "x": np.ones((3, 2)),
@@ -165,7 +194,10 @@ def test_own_graph_from_npz(tmp_path, make_task):
             },
             "boolean array",
         ),
-        ({"x": np.array([object()]), "edge_index": np.zeros((2, 1), int), "y": np.zeros(3, int)}, "Pickled objects"),
+        (
+            {"x": np.array([object()]), "edge_index": np.zeros((2, 1), int), "y": np.zeros(3, int)},
+            "Pickled objects",
+        ),
     ],
 )
 def test_bad_npz_files(tmp_path, arrays, message):

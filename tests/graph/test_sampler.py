@@ -55,7 +55,9 @@ def test_sampler_takes_the_near_nodes_of_the_seeds_class():
     clique = [(i, j) for i in range(5) for j in range(5) if i != j]
     edges = np.array(clique + [(i + 5, j + 5) for i, j in clique] + [(4, 5), (5, 4)]).T
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0])
-    sampler = ExactBiasedSampler(PprDistance(normalised_adjacency(edges, 10), 0.1), y, np.arange(10), per_class=4)
+    sampler = ExactBiasedSampler(
+        PprDistance(normalised_adjacency(edges, 10), 0.1), y, np.arange(10), per_class=4
+    )
     assert sorted(sampler.around(1)) == [0, 1, 2, 3]
     assert sampler.around(1)[0] == 1
     with pytest.raises(DataError, match="too few nodes in the pool"):
@@ -95,7 +97,9 @@ def test_all_published_lists_are_rebuilt(data_folder):
 def _rebuilt(data_folder, name, runs):
     published = read_seed_lists(data_folder / "biased_seeds" / f"{name}.json")[:runs]
     sampler = exact_sampler(load_graph(name))
-    drawn = [np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published]
+    drawn = [
+        np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published
+    ]
     return agreement(drawn, published)
 
 
@@ -103,7 +107,9 @@ def test_forward_push_approximates_exact_ppr():
     graph = make_sbm(150, 600, seed=1)
     matrix = adjacency(graph.edge_index, 150)
     degree = np.asarray(matrix.sum(axis=1)).ravel()
-    walk = matrix.toarray().T / np.maximum(degree, 1)  # column-stochastic: mass is shared among the neighbours
+    walk = matrix.toarray().T / np.maximum(
+        degree, 1
+    )  # column-stochastic: mass is shared among the neighbours
     exact = 0.1 * np.linalg.inv(np.eye(150) - 0.9 * walk)[:, 7]
     nodes, values = forward_push(matrix.indptr, matrix.indices, 7, 0.1, 1e-7)
     estimate = np.zeros(150)
@@ -159,7 +165,9 @@ def test_biased_split_uses_the_published_list_and_the_public_test_nodes(data_fol
     assert len(split.val) == 500 - len(np.intersect1d(published, graph.public_split[1]))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "[[]]", "[[1.5]]", "[[1, 1]]", "[[-1]]", "[[true]]", "[" * 99999])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "[[]]", "[[1.5]]", "[[1, 1]]", "[[-1]]", "[[true]]", "[" * 99999]
+)
 def test_bad_seed_lists(tmp_path, text):
     path = tmp_path / "seeds.json"
     path.write_text(text)

@@ -1,4 +1,5 @@
-"""GraphTask accepts what is right and refuses each kind of bad input with what / got / how to fix."""
+"""GraphTask accepts what is right and refuses each kind of bad input with what / got / how to
+fix."""
 
 from __future__ import annotations
 
@@ -18,12 +19,21 @@ def mask(*nodes: int, n: int = 6) -> torch.Tensor:
 
 
 BAD_INPUT = {
-    "nan features": ({"x": torch.tensor([[float("nan"), 0.0]] + [[0.0, 0.0]] * 5)}, "finite.*row 0"),
-    "infinite features": ({"x": torch.tensor([[0.0, 0.0]] * 5 + [[float("inf"), 0.0]])}, "finite.*row 5"),
+    "nan features": (
+        {"x": torch.tensor([[float("nan"), 0.0]] + [[0.0, 0.0]] * 5)},
+        "finite.*row 0",
+    ),
+    "infinite features": (
+        {"x": torch.tensor([[0.0, 0.0]] * 5 + [[float("inf"), 0.0]])},
+        "finite.*row 5",
+    ),
     "no features": ({"x": torch.zeros(6, 0)}, "at least 1"),
     "edge id too large": ({"edge_index": torch.tensor([[0], [6]])}, r"0\.\.5.*from 0 to 6"),
     "edge id negative": ({"edge_index": torch.tensor([[-1], [0]])}, "from -1 to 0"),
-    "edges of the wrong shape": ({"edge_index": torch.zeros(3, 4, dtype=torch.long)}, r"\(2, edges\).*\(3, 4\)"),
+    "edges of the wrong shape": (
+        {"edge_index": torch.zeros(3, 4, dtype=torch.long)},
+        r"\(2, edges\).*\(3, 4\)",
+    ),
     "float edges": ({"edge_index": torch.zeros(2, 4)}, "integers.*float32"),
     "mask of the wrong length": ({"val_mask": mask(1, n=5)}, "val_mask.*one entry per node"),
     "mask of ids": ({"train_mask": torch.tensor([0, 5])}, "boolean mask"),
@@ -33,7 +43,10 @@ BAD_INPUT = {
     "class without a labelled node": ({"train_mask": mask(0)}, "every class.*class 1"),
     "label out of range": ({"y": torch.tensor([0, 0, 0, 1, 1, 2])}, r"0\.\.1"),
     "labels of the wrong length": ({"y": torch.zeros(5, dtype=torch.long)}, "one label per node"),
-    "split holds an unlabelled node": ({"y": torch.tensor([0, 0, UNLABELLED, 1, 1, 1])}, "without a label"),
+    "split holds an unlabelled node": (
+        {"y": torch.tensor([0, 0, UNLABELLED, 1, 1, 1])},
+        "without a label",
+    ),
     "one class": ({"y": torch.zeros(6, dtype=torch.long), "n_classes": 1}, "two classes"),
     "not a tensor": ({"x": [[1.0, 2.0]] * 6}, "torch tensor.*list"),
 }

@@ -15,7 +15,11 @@ def random_head(sizes: tuple[int, ...], seed: int = 0, scale: float = 10.0) -> H
     generator = torch.Generator().manual_seed(seed)
     layers = []
     for before, after in pairwise(sizes):
-        weight = torch.randn(after, before, generator=generator) * (1.0 if layers else scale) / before**0.5
+        weight = (
+            torch.randn(after, before, generator=generator)
+            * (1.0 if layers else scale)
+            / before**0.5
+        )
         layers.append((weight.double(), torch.randn(after, generator=generator).double()))
     return Head(tuple(layers), sizes[0], sizes[-1])
 

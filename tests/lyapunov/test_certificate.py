@@ -1,4 +1,5 @@
-"""From a head to a certificate that the independent check accepts, in every form and for deeper heads."""
+"""From a head to a certificate that the independent check accepts, in every form and for deeper
+heads."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from heads import logits_of, random_head
 
 from graphkeel.certificate import check_certificate, write_certificate
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov import LyapunovConfig, TrainResult, ask_engine, ask_portfolio, certificate_of, train
+from graphkeel.lyapunov import (
+    LyapunovConfig,
+    TrainResult,
+    ask_engine,
+    ask_portfolio,
+    certificate_of,
+    train,
+)
 from graphkeel.lyapunov.glance import glance
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.result import Verdict
@@ -32,7 +40,14 @@ def trained(sizes: tuple[int, ...], **options: object) -> tuple[object, TrainRes
         ((30, 10, 3), {}),
         ((30, 3), {"strength": 5.0, "shift": -0.5}),
     ],
-    ids=["affine", "nine-classes", "homogeneous", "general-gauge", "perceptron", "strong-and-shifted"],
+    ids=[
+        "affine",
+        "nine-classes",
+        "homogeneous",
+        "general-gauge",
+        "perceptron",
+        "strong-and-shifted",
+    ],
 )
 def test_every_class_is_proved_and_the_check_agrees(tmp_path, sizes, options) -> None:
     head, result = trained(sizes, **options)
@@ -54,20 +69,26 @@ def test_the_papers_form_is_certified_whatever_its_verdict(tmp_path) -> None:
 def test_a_proof_that_was_not_kept_is_not_certified() -> None:
     head, result = trained((30, 3))
     first = result.outcomes[0]
-    lost = replace(first.report, conditions=tuple(replace(c, proof=None) for c in first.report.conditions))
+    lost = replace(
+        first.report, conditions=tuple(replace(c, proof=None) for c in first.report.conditions)
+    )
     changed = replace(result, outcomes=(replace(first, report=lost), *result.outcomes[1:]))
     entries = certificate_of(head, changed)["classes"]
     assert [entry["verdict"] for entry in entries] == ["unknown", "proved", "proved"]
 
 
-@pytest.mark.parametrize(("engine", "verdict"), [("auto", "proved"), ("branch", "proved"), ("contraction", "unknown")])
+@pytest.mark.parametrize(
+    ("engine", "verdict"), [("auto", "proved"), ("branch", "proved"), ("contraction", "unknown")]
+)
 def test_one_engine_alone_may_be_asked(engine: str, verdict: str) -> None:
     head = random_head((30, 3), seed=4)
     config = LyapunovConfig(samples=240, rounds=1)
     result = train(head, logits_of(head), [0], config, ask=ask_engine(engine))
     (entry,) = certificate_of(head, result)["classes"]
     assert entry["verdict"] == verdict  # the closed form alone has nothing to say about invariance
-    assert {c.engine for c in result.outcomes[0].report.conditions if c.condition == "decrease"} <= {
+    assert {
+        c.engine for c in result.outcomes[0].report.conditions if c.condition == "decrease"
+    } <= {
         engine,
         "contraction",
     }

@@ -1,4 +1,5 @@
-"""The collapsed loop is C∘f: in exact rationals within its stated errors, and for any feature dimension."""
+"""The collapsed loop is C∘f: in exact rationals within its stated errors, and for any feature
+dimension."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ def batch_of(form: str, sizes: tuple[int, ...], **options: object) -> LoopBatch:
 
 def product(left: np.ndarray, right: np.ndarray) -> list[list[Fraction]]:
     return [
-        [sum((Fraction(a) * Fraction(b) for a, b in zip(r, c, strict=True)), Fraction(0)) for c in right.T]
+        [
+            sum((Fraction(a) * Fraction(b) for a, b in zip(r, c, strict=True)), Fraction(0))
+            for c in right.T
+        ]
         for r in left
     ]
 
@@ -55,9 +59,13 @@ def test_collapse_batch_and_shipped_model_agree(form: str, sizes: tuple[int, ...
     states = batch.states.pool[1][:50]
     direct = batch.plant(control(states))
     np.testing.assert_allclose(problem.closed_loop(states.numpy()), direct.numpy(), atol=1e-10)
-    np.testing.assert_allclose(problem.lyapunov(states.numpy())[:, 0], function(states).numpy(), atol=1e-10)
+    np.testing.assert_allclose(
+        problem.lyapunov(states.numpy())[:, 0], function(states).numpy(), atol=1e-10
+    )
     trained = run_layers(batch.context.loop.layers(torch.tensor([1])), states[None])[0]
-    torch.testing.assert_close(trained, direct, atol=1e-4, rtol=1e-4)  # training is float64, shipping float32
+    torch.testing.assert_close(
+        trained, direct, atol=1e-4, rtol=1e-4
+    )  # training is float64, shipping float32
 
 
 @pytest.mark.parametrize("sizes", [(40, 3), (40, 12, 3)])
@@ -65,13 +73,17 @@ def test_anchored_loop_rests_at_its_equilibrium(sizes: tuple[int, ...]) -> None:
     batch = batch_of("anchored", sizes)
     for k in range(2):
         control, function = batch.shipped(k)
-        assert float((batch.plant(control(control.equilibrium)) - control.equilibrium).abs().max()) < 1e-5
+        assert (
+            float((batch.plant(control(control.equilibrium)) - control.equilibrium).abs().max())
+            < 1e-5
+        )
         assert float(function(control.equilibrium)) == 0.0
 
 
 def test_problem_size_does_not_depend_on_the_feature_dimension() -> None:
     shapes = [
-        [layer.weight.shape for layer in batch_of("anchored", (d, 3)).problem(0).closed_loop.layers] for d in (5, 2000)
+        [layer.weight.shape for layer in batch_of("anchored", (d, 3)).problem(0).closed_loop.layers]
+        for d in (5, 2000)
     ]
     assert shapes[0] == shapes[1] == [(5, 3), (3, 5)]
 
@@ -91,10 +103,15 @@ def test_training_bounds_hold_on_samples() -> None:
     states = batch.states.pool
     following = run_layers(layers, states)
     low, high = interval_bounds(layers, batch.context.low, batch.context.high)
-    assert bool((following >= low.unsqueeze(1) - 1e-9).all() and (following <= high.unsqueeze(1) + 1e-9).all())
+    assert bool(
+        (following >= low.unsqueeze(1) - 1e-9).all()
+        and (following <= high.unsqueeze(1) + 1e-9).all()
+    )
     gain = gain_matrix(layers)
     moved = (following[:, :1] - following).abs()
-    assert bool((moved <= torch.einsum("knm,kbm->kbn", gain, (states[:, :1] - states).abs()) + 1e-9).all())
+    assert bool(
+        (moved <= torch.einsum("knm,kbm->kbn", gain, (states[:, :1] - states).abs()) + 1e-9).all()
+    )
     gains = batch.context.function.gains(active)
     kappa = axis_factors(gain, gains).amax(dim=1, keepdim=True)
     value = lambda t: torch.einsum("kbn,kn->kb", t.abs(), gains)  # noqa: E731

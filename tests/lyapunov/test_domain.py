@@ -21,13 +21,15 @@ def test_domain_holds_logits_and_equilibrium(n: int, nodes: int, scale: float, s
     assert (logits >= domains[0].lower).all() and (logits <= domains[0].upper).all()
     for domain, target in zip(domains, targets, strict=True):
         assert (domain.lower == domains[0].lower).all() and (domain.upper == domains[0].upper).all()
-        # a quarter of the box as it was before that margin itself widened it: never less than a sixth of the whole
+        # a quarter of the box as it was before that margin itself widened it: never less than a
+        # sixth of the whole
         assert (target - domain.lower >= width / 6 - 1e-9).all()
         assert (domain.upper - target >= width / 6 - 1e-9).all()
 
 
 def test_by_hand() -> None:
-    # axis 0: logits 0 … 10, Y = 5: ± a tenth of 10. Axis 1: logits 0 … 0, Y = 0: the least box ± 0.5, enlarged.
+    # axis 0: logits 0 … 10, Y = 5: ± a tenth of 10. Axis 1: logits 0 … 0, Y = 0: the least box ±
+    # 0.5, enlarged.
     (domain,) = shared_domains(np.array([[0.0, 0.0], [10.0, 0.0]]), np.array([[5.0, 0.0]]))
     np.testing.assert_array_equal(domain.lower, [-1.0, np.floor(-0.6 * 64) / 64])
     np.testing.assert_array_equal(domain.upper, [11.0, np.ceil(0.6 * 64) / 64])

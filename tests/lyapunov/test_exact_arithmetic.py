@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from graphkeel.lyapunov.exact import exact_dot, product_up, sum_up
 
-finite = st.floats(allow_nan=False, allow_infinity=False, width=64, min_value=-1e100, max_value=1e100)
+finite = st.floats(
+    allow_nan=False, allow_infinity=False, width=64, min_value=-1e100, max_value=1e100
+)
 pairs = st.lists(st.tuples(finite, finite), max_size=30)
 
 

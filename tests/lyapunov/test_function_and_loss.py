@@ -39,12 +39,16 @@ def test_l1_gauge_stays_above_its_floor_and_weighs_narrow_axes_more() -> None:
     assert gains[0] > gains[2] > gains[1]
     shipped = function.shipped(0)
     y = torch.tensor([[1.0, -1.0, 0.5]], dtype=torch.float64)
-    assert float(shipped(y)) == pytest.approx(float(gains @ torch.tensor([1.0, 2.0, 0.5]).double()), rel=1e-6)
+    assert float(shipped(y)) == pytest.approx(
+        float(gains @ torch.tensor([1.0, 2.0, 0.5]).double()), rel=1e-6
+    )
 
 
 def paper_batch(form: str = "paper", loss: str = "paper") -> LoopBatch:
     head = random_head((6, 3))
-    return LoopBatch(head, logits_of(head), [0, 1], LyapunovConfig(form=form, loss=loss, samples=60).resolved())
+    return LoopBatch(
+        head, logits_of(head), [0, 1], LyapunovConfig(form=form, loss=loss, samples=60).resolved()
+    )
 
 
 def test_paper_loss_is_equation_11() -> None:
@@ -83,7 +87,9 @@ def test_margin_loss_sees_an_expanding_loop_and_forgives_a_contracting_one() -> 
     with torch.no_grad():
         batch.controller.raw_outer.add_(5.0)
     terms = lyapunov_loss(batch.context, batch.states.pool, active)
-    assert all(float(terms[name].min()) > 0 for name in ("decrease", "invariance", "contraction", "hole"))
+    assert all(
+        float(terms[name].min()) > 0 for name in ("decrease", "invariance", "contraction", "hole")
+    )
 
 
 def test_configuration_refuses_nonsense() -> None:

@@ -16,7 +16,9 @@ HEAD = random_head((12, 3))
 LOGITS = logits_of(HEAD)
 
 
-def answer(verdict: Verdict, point: np.ndarray | None = None, condition: str = "decrease") -> VerifyReport:
+def answer(
+    verdict: Verdict, point: np.ndarray | None = None, condition: str = "decrease"
+) -> VerifyReport:
     return VerifyReport((ConditionReport(condition, verdict, "scripted", counterexample=point),))
 
 
@@ -28,7 +30,9 @@ class Scripted:
 
     def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
         count = self.asked[problem.name] = self.asked.get(problem.name, 0) + 1
-        if count >= self.patience + int(problem.name[6]):  # class 2 takes two rounds longer than class 0
+        if count >= self.patience + int(
+            problem.name[6]
+        ):  # class 2 takes two rounds longer than class 0
             return answer(Verdict.PROVED)
         if self.point is None:
             return answer(Verdict.UNKNOWN)
@@ -38,12 +42,16 @@ class Scripted:
 def run(ask: Scripted, **options: object) -> tuple[TrainResult, list[tuple[RoundLog, TrainState]]]:
     rounds: list[tuple[RoundLog, TrainState]] = []
     resume = options.pop("resume", None)
-    config = LyapunovConfig(**{"samples": 60, "steps": 5, "batch": 32, "falsify_rounds": 0, **options})  # type: ignore[arg-type]
+    config = LyapunovConfig(
+        **{"samples": 60, "steps": 5, "batch": 32, "falsify_rounds": 0, **options}
+    )  # type: ignore[arg-type]
 
     def keep(log: RoundLog, state: TrainState) -> None:
         rounds.append((log, state))
 
-    result = train(HEAD, LOGITS, config=config, ask=ask, ask_region=None, on_round=keep, resume=resume)
+    result = train(
+        HEAD, LOGITS, config=config, ask=ask, ask_region=None, on_round=keep, resume=resume
+    )
     return result, rounds
 
 
@@ -55,7 +63,10 @@ def test_proved_classes_leave_and_keep_their_weights() -> None:
     first = rounds[0][1].tensors["controller.raw_inner"]
     last = rounds[-1][1].tensors["controller.raw_inner"]
     assert torch.equal(first[0], last[0])
-    assert all(set(log.losses) >= {"positivity", "decrease", "equilibrium", "invariance"} for log, _ in rounds)
+    assert all(
+        set(log.losses) >= {"positivity", "decrease", "equilibrium", "invariance"}
+        for log, _ in rounds
+    )
 
 
 def test_the_question_is_about_the_shipped_weights() -> None:
@@ -68,7 +79,9 @@ def test_the_question_is_about_the_shipped_weights() -> None:
     result, _ = run(ask)  # type: ignore[arg-type]
     for outcome, problem in zip(result.outcomes, seen, strict=True):
         assert outcome.problem is problem
-        np.testing.assert_array_equal(problem.closed_loop.layers[0].weight, outcome.control.inner.double().numpy())
+        np.testing.assert_array_equal(
+            problem.closed_loop.layers[0].weight, outcome.control.inner.double().numpy()
+        )
 
 
 def test_true_counterexamples_are_learnt_and_false_ones_are_counted() -> None:
@@ -81,7 +94,8 @@ def test_true_counterexamples_are_learnt_and_false_ones_are_counted() -> None:
     for k in range(3):
         states = rounds[-1][1].tensors[f"states.{k}"]
         assert len(states) == 16 * sum(counts[k] for counts in learnt)
-    # an anchored loop that is nearly constant contracts everywhere: the same point is no counterexample of it
+    # an anchored loop that is nearly constant contracts everywhere: the same point is no
+    # counterexample of it
     _, rounds = run(Scripted(patience=9, point=far), rounds=1, steps=200)
     assert rounds[0][0].counterexamples == [0, 0, 0]
     assert rounds[0][0].not_reproduced == [1, 1, 1]

@@ -1,4 +1,5 @@
-"""SGC on graphs too large for one message per edge: the same answers, gradients and weights by sparse products."""
+"""SGC on graphs too large for one message per edge: the same answers, gradients and weights by
+sparse products."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def large(monkeypatch):
     monkeypatch.setattr(networks, "MOST_MESSAGES", 0)
 
 
-# loops, a repeated edge, a one-way edge and a node alone: all that PyG's normalisation treats in its own way
+# loops, a repeated edge, a one-way edge and a node alone: all that PyG's normalisation treats in
+# its own way
 MESSY = torch.tensor([[0, 1, 1, 2, 2, 0, 0], [1, 0, 0, 2, 1, 0, 2]])
 
 

@@ -21,7 +21,8 @@ from graphkeel.models import (
 
 
 def test_sgc_by_hand():
-    """Two nodes, one edge: Ã has all entries 1/2, so every node sees the mean of both, whatever K."""
+    """Two nodes, one edge: Ã has all entries 1/2, so every node sees the mean of both, whatever
+    K."""
     model = SGC(1, 2, k=3)
     with torch.no_grad():
         model.conv.lin.weight.copy_(torch.tensor([[2.0], [-1.0]]))
@@ -68,14 +69,19 @@ def test_hoisted_sgc_training_equals_the_plain_forward(make_task):
 
 
 def test_early_stopping_keeps_the_best_epoch(make_task):
-    """A learning rate that overshoots: the last epoch is worse on validation than the one that is kept."""
+    """A learning rate that overshoots: the last epoch is worse on validation than the one that is
+    kept."""
     task = make_task()
     torch.manual_seed(0)
     model = train(SGC(2, 2), task, TrainingConfig(epochs=200, lr=5.0, patience=200))
-    kept = torch.nn.functional.cross_entropy(model(task.x, task.edge_index)[task.val_mask], task.y[task.val_mask])
+    kept = torch.nn.functional.cross_entropy(
+        model(task.x, task.edge_index)[task.val_mask], task.y[task.val_mask]
+    )
     torch.manual_seed(0)
     last = train(SGC(2, 2), task, TrainingConfig(epochs=200, lr=5.0))
-    final = torch.nn.functional.cross_entropy(last(task.x, task.edge_index)[task.val_mask], task.y[task.val_mask])
+    final = torch.nn.functional.cross_entropy(
+        last(task.x, task.edge_index)[task.val_mask], task.y[task.val_mask]
+    )
     assert kept <= final
 
 

@@ -12,7 +12,13 @@ from graphkeel.paper.tables.spec import RunSpec
 
 @pytest.fixture
 def cell() -> Callable[..., Cell]:
-    def build(row: str = "sgc", seed: int = 0, dataset: str = "digits", code: str = "v1", method: str = "none") -> Cell:
+    def build(
+        row: str = "sgc",
+        seed: int = 0,
+        dataset: str = "digits",
+        code: str = "v1",
+        method: str = "none",
+    ) -> Cell:
         return Cell(row, RunSpec(dataset=dataset, method=method), seed, data="d" * 64, code=code)
 
     return build
@@ -21,7 +27,13 @@ def cell() -> Callable[..., Cell]:
 @pytest.fixture
 def measured() -> Callable[..., Measured]:
     def build(accuracy: float = 70.0, base: float = 65.0, **decision: object) -> Measured:
-        result = {"seed": 0, "base": base, "accuracy": accuracy, "kept": False, "decision": decision}
+        result = {
+            "seed": 0,
+            "base": base,
+            "accuracy": accuracy,
+            "kept": False,
+            "decision": decision,
+        }
         return Measured("done", 1.5, 100.0, result)
 
     return build

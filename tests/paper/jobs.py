@@ -1,4 +1,5 @@
-"""Jobs for grids under test, importable by worker processes; what they do is in the cell's method name."""
+"""Jobs for grids under test, importable by worker processes; what they do is in the cell's method
+name."""
 
 from __future__ import annotations
 
@@ -14,10 +15,13 @@ from graphkeel.paper.tables.spec import RunSpec
 
 
 def number(cell: Cell) -> Measured:
-    """Answers with the seed; the method `die` ends the process instead, as the kernel does when memory runs out."""
+    """Answers with the seed; the method `die` ends the process instead, as the kernel does when
+    memory runs out."""
     if cell.spec.method == "die":
         os._exit(9)
-    return Measured(DONE, 0.01, 1.0, {"accuracy": float(cell.seed), "base": 0.0, "pid": os.getpid()})
+    return Measured(
+        DONE, 0.01, 1.0, {"accuracy": float(cell.seed), "base": 0.0, "pid": os.getpid()}
+    )
 
 
 def logged(cell: Cell) -> Measured:
@@ -37,7 +41,8 @@ def with_pid(cell: Cell) -> Measured:
 
 
 def endless(cell: Cell) -> Measured:
-    """Writes down which process began it, and is never done; the method `die` ends a worker of a pool at once."""
+    """Writes down which process began it, and is never done; the method `die` ends a worker of a
+    pool at once."""
     if cell.spec.method == "die" and multiprocessing.current_process().name.startswith("Loky"):
         os._exit(9)
     with Path(cell.row).open("a") as log:

@@ -50,7 +50,16 @@ def test_the_store_is_a_plain_table_with_time_memory_and_versions(tmp_path, cell
     CellStore(tmp_path / "cells.sqlite", versions={"torch": "2"}).keep(cell(), measured())
     connection = sqlite3.connect(tmp_path / "cells.sqlite")
     query = "SELECT dataset, seed, status, accuracy, base, seconds, peak_mb, versions FROM cells"
-    assert connection.execute(query).fetchone() == ("digits", 0, "done", 70.0, 65.0, 1.5, 100.0, '{"torch": "2"}')
+    assert connection.execute(query).fetchone() == (
+        "digits",
+        0,
+        "done",
+        70.0,
+        65.0,
+        1.5,
+        100.0,
+        '{"torch": "2"}',
+    )
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
@@ -64,7 +73,9 @@ def test_a_file_that_is_no_store_is_refused(tmp_path):
 def test_the_version_of_a_method_is_its_code_not_its_comments(tmp_path, monkeypatch):
     package = tmp_path / "graphkeel_probe.py"
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("graphkeel.paper.tables.fingerprint._counts", lambda name: name == "graphkeel_probe")
+    monkeypatch.setattr(
+        "graphkeel.paper.tables.fingerprint._counts", lambda name: name == "graphkeel_probe"
+    )
 
     def fingerprint(source: str) -> str:
         package.write_text(source)

@@ -1,4 +1,5 @@
-"""Controllers as methods: they reach their target, touch one class's training nodes, and leave the rest alone."""
+"""Controllers as methods: they reach their target, touch one class's training nodes, and leave the
+rest alone."""
 
 from __future__ import annotations
 
@@ -18,12 +19,17 @@ def prepared():
 def _fit(prepared, **options):
     labelled, validation = label_budget(prepared.task, "train", 0)
     method = ControllerMethod(**options)
-    return method.fit_predict(prepared.frozen, prepared.task.without_test_labels(), labelled, validation, 0)
+    return method.fit_predict(
+        prepared.frozen, prepared.task.without_test_labels(), labelled, validation, 0
+    )
 
 
 @pytest.mark.parametrize("controller", ["deadbeat", "lqr", "pid", "mfac-probed"])
 def test_controllers_reach_the_target_and_agree(prepared, controller):
-    result, closed_form = _fit(prepared, controller=controller), _fit(prepared, controller="deadbeat")
+    result, closed_form = (
+        _fit(prepared, controller=controller),
+        _fit(prepared, controller="deadbeat"),
+    )
     assert result.decision["residual"] < 1e-3
     assert torch.equal(result.scores.argmax(-1), closed_form.scores.argmax(-1))
 

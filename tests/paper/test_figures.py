@@ -63,7 +63,9 @@ def _halving(factor: float) -> Loop:
     """F(y) = factor·y and V(y) = |y₁| + |y₂|, around the origin."""
     eye = np.eye(2)
     both = np.concatenate([eye, -eye])
-    loop = Network.of((both, np.zeros(4)), (factor * np.concatenate([eye, -eye], axis=1), np.zeros(2)))
+    loop = Network.of(
+        (both, np.zeros(4)), (factor * np.concatenate([eye, -eye], axis=1), np.zeros(2))
+    )
     norm = Network.of((both, np.zeros(4)), (np.ones((1, 4)), np.zeros(1)))
     problem = Problem(loop, norm, -np.ones(2), np.ones(2), np.zeros(2), hole_radius=0.01)
     return Loop("anchored", problem, "proved", 1, [])

@@ -35,7 +35,13 @@ def _workers_find_the_jobs(monkeypatch):
 def test_every_cell_is_stored_and_heard_of(tmp_path):
     store, heard = CellStore(tmp_path / "cells.sqlite"), []
     cells = jobs.cells("row", 6)
-    run_grid(cells, store, Workers(2), job=jobs.number, on_cell=lambda cell, measured: heard.append(cell.seed))
+    run_grid(
+        cells,
+        store,
+        Workers(2),
+        job=jobs.number,
+        on_cell=lambda cell, measured: heard.append(cell.seed),
+    )
     assert sorted(heard) == list(range(6))
     assert [store.find(cell).result["accuracy"] for cell in cells] == [0, 1, 2, 3, 4, 5]
 
@@ -96,7 +102,8 @@ def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
 
 @pytest.mark.parametrize(("method", "begun"), [("none", 2), ("die", 1)])
 def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
-    """Two workers of a pool; or, after one of these has died, the process that tries its cell once more."""
+    """Two workers of a pool; or, after one of these has died, the process that tries its cell once
+    more."""
     store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "endless", method]
     running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
@@ -106,7 +113,9 @@ def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
         assert alive(int(log.read_text().split()[-1]))
     finally:
         running.kill()
-    running.communicate(timeout=20)  # ends when the last process that holds the other end of stderr has ended
+    running.communicate(
+        timeout=20
+    )  # ends when the last process that holds the other end of stderr has ended
     workers = [int(pid) for pid in log.read_text().split()]
     wait_until(lambda: not any(alive(pid) for pid in workers), 20)
     assert len(CellStore(store_path)) == 0
@@ -134,7 +143,9 @@ def _finished(path: Path) -> int:
         return 0
 
 
-@pytest.mark.skipif(not available("distributed"), reason="dask.distributed is not installed (extra: dask)")
+@pytest.mark.skipif(
+    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+)
 def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
     store = CellStore(tmp_path / "cells.sqlite")
     cells = jobs.cells("row", 6)
@@ -166,18 +177,34 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
 @pytest.mark.parametrize(
     "backend",
     [
-        pytest.param("dask", marks=pytest.mark.skipif(not available("distributed"), reason="the extra dask")),
-        pytest.param("ray", marks=[pytest.mark.skipif(not available("ray"), reason="the extra ray"), pytest.mark.slow]),
+        pytest.param(
+            "dask", marks=pytest.mark.skipif(not available("distributed"), reason="the extra dask")
+        ),
+        pytest.param(
+            "ray",
+            marks=[
+                pytest.mark.skipif(not available("ray"), reason="the extra ray"),
+                pytest.mark.slow,
+            ],
+        ),
     ],
 )
 def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path, backend):
     store, log, killed, heard = CellStore(tmp_path / "cells.sqlite"), tmp_path / "log", [], []
     cells = jobs.cells(str(log), 10)
     killer = kill_the_first_worker_seen(log, killed)
-    run_grid(cells, store, Workers(2, backend=backend), job=jobs.with_pid, on_cell=lambda cell, _: heard.append(cell))
+    run_grid(
+        cells,
+        store,
+        Workers(2, backend=backend),
+        job=jobs.with_pid,
+        on_cell=lambda cell, _: heard.append(cell),
+    )
     killer.join()
     assert killed
-    assert len(log.read_text().split()) > 10  # at least the cell that was interrupted was begun again
+    assert (
+        len(log.read_text().split()) > 10
+    )  # at least the cell that was interrupted was begun again
     assert sorted(cell.seed for cell in heard) == list(range(10))
     assert [store.find(cell).result["accuracy"] for cell in cells] == list(range(10))
 
@@ -235,6 +262,8 @@ def test_the_estimate_knows_rows_from_each_other(cell):
 def test_peak_memory_is_that_of_the_work():
     reset_peak()
     low = peak_mb()
-    block = bytearray(512 * 2**20)  # large, as the system may take back pages of mapped libraries meanwhile
+    block = bytearray(
+        512 * 2**20
+    )  # large, as the system may take back pages of mapped libraries meanwhile
     assert peak_mb() >= low + 100
     del block

@@ -27,7 +27,9 @@ def test_spread_is_the_sample_standard_deviation():
 def test_the_paired_test_is_wilcoxons():
     base = [60.0, 61.0, 62.0, 63.0, 64.0, 65.0]
     better = [value + 1 + 0.1 * i for i, value in enumerate(base)]
-    assert paired_p(better, base) == pytest.approx(2 * 0.5**6)  # all six signs agree: the smallest p there is
+    assert paired_p(better, base) == pytest.approx(
+        2 * 0.5**6
+    )  # all six signs agree: the smallest p there is
     assert paired_p(base, base) == 1.0
     assert paired_p([1.0], [0.0]) is None
     assert paired_p([61, 60.0, 63, 62], [60.0, 61, 62, 63]) > 0.5
@@ -54,7 +56,9 @@ def test_a_place_holds_mean_spread_gain_and_the_published_number(cell, measured)
     assert (neural.paper, neural.paper_std) == (67.22, 2.27)
     assert neural.gain == pytest.approx(0.1)
     assert neural.difference == pytest.approx(65.1 - 67.22)
-    assert neural.note.startswith("not reproduced: gain +0.10, published +2.86: for SGC the test logits see h*")
+    assert neural.note.startswith(
+        "not reproduced: gain +0.10, published +2.86: for SGC the test logits see h*"
+    )
     assert (auto.paper, auto.note) == (None, "")
     assert auto.std == 2.0
     assert auto.gain == 7.0
@@ -79,7 +83,10 @@ def test_our_row_is_judged_aloud(cell, measured):
     ]
     _, places = _table(cell, measured, {"neural": [90.0, 90, 90], "auto": [66.0, 66.0, 66.0]})
     told = verdicts(places, ["cora"])[0]
-    assert "NOT above the best other row that leaves the model alone, neural controller, one class (90.00" in told
+    assert (
+        "NOT above the best other row that leaves the model alone, neural controller, one class (90.00"
+        in told
+    )
     assert "NOT above the best number the paper published (67.22, -1.22)" in told
 
 
@@ -112,14 +119,23 @@ def test_controllers_show_how_near_they_came(cell, measured):
 
 def test_notes_say_what_is_reproduced_and_what_is_not():
     assert base_note("pubmed", 5.1).startswith("not reproduced (+5.10): the configuration")
-    assert gain_note("frgnn-sgc", 0.1, 0.53, error=0.01) == "gain reproduced (+0.10, published +0.53)"
-    assert gain_note("neural", 0.0, 2.86, error=2.0).startswith("gain reproduced")  # too noisy to tell them apart
+    assert (
+        gain_note("frgnn-sgc", 0.1, 0.53, error=0.01) == "gain reproduced (+0.10, published +0.53)"
+    )
+    assert gain_note("neural", 0.0, 2.86, error=2.0).startswith(
+        "gain reproduced"
+    )  # too noisy to tell them apart
     assert gain_note("neural", 0.0, 2.86, error=0.1).startswith("not reproduced")
 
 
 def test_readings_are_weighed_against_the_published_gain(cell, measured):
-    assert reading_note("m10", 2.6, 2.86, error=0.1) == "this reading comes near the published gain (+2.60, +2.86)"
-    assert reading_note("neural-paper", -1.0, 2.86, error=0.1).endswith("the free form ends with C(h*) far from Y")
+    assert (
+        reading_note("m10", 2.6, 2.86, error=0.1)
+        == "this reading comes near the published gain (+2.60, +2.86)"
+    )
+    assert reading_note("neural-paper", -1.0, 2.86, error=0.1).endswith(
+        "the free form ends with C(h*) far from Y"
+    )
     _, places = _table(cell, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
     assert places[1].note == "this reading comes near the published gain (+2.90, +2.86)"
 
@@ -134,7 +150,9 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
 
 
 def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
-    monkeypatch.setattr("graphkeel.paper.tables.plan._data_hash", lambda dataset, seed, features: f"{dataset}{seed}")
+    monkeypatch.setattr(
+        "graphkeel.paper.tables.plan._data_hash", lambda dataset, seed, features: f"{dataset}{seed}"
+    )
     rows = select_rows(1, ["kdga", "auto"])
     cells = needed_cells(rows, ["cora", "pubmed"], range(3), heavy_seeds=1)
     counts = {
@@ -142,7 +160,12 @@ def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
         for name in ("kdga", "auto")
         for d in ("cora", "pubmed")
     }
-    assert counts == {("kdga", "cora"): 3, ("kdga", "pubmed"): 1, ("auto", "cora"): 3, ("auto", "pubmed"): 3}
+    assert counts == {
+        ("kdga", "cora"): 3,
+        ("kdga", "pubmed"): 1,
+        ("auto", "cora"): 3,
+        ("auto", "pubmed"): 3,
+    }
     assert {cell.row for cell in cells[-4:]} == {"kdga"}
     assert cells[0].row == BASE.name
     assert needed_cells(rows, ["pubmed"], range(3), heavy_seeds=0)[-1].row == "auto"
@@ -154,4 +177,6 @@ def test_other_labels_and_models_change_every_row_but_the_labels_of_the_base():
     base, *others = under(rows, labels="train+half-val", model="gcn", features="rownorm")
     assert (base.label, base.labels, base.paper) == ("GCN, untouched", "train", None)
     specs = [row.spec("cora") for row in others]
-    assert {(s.model, s.labels, s.features) for s in specs} == {("gcn", "train+half-val", "rownorm")}
+    assert {(s.model, s.labels, s.features) for s in specs} == {
+        ("gcn", "train+half-val", "rownorm")
+    }

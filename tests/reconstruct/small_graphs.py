@@ -37,7 +37,8 @@ def gcn(n_features: int = 20, n_classes: int = 3, seed: int = 0) -> GCN:
 
 
 def shifted_task(seed: int = 0) -> GraphTask:
-    """The embedded digits under the biased sampler: the labels come from one corner of each class."""
+    """The embedded digits under the biased sampler: the labels come from one corner of each
+    class."""
     return load("digits", seed=seed)
 
 
@@ -47,4 +48,6 @@ def trained(task: GraphTask, name: str = "sgc") -> FrozenModel:
 
 def scene_of(task: GraphTask, model: str = "sgc") -> tuple[Scene, Labels]:
     nodes = task.train_mask.nonzero().flatten()
-    return Scene(trained(task, model), task.x, task.edge_index), Labels(nodes, task.y[nodes], task.n_classes)
+    return Scene(trained(task, model), task.x, task.edge_index), Labels(
+        nodes, task.y[nodes], task.n_classes
+    )

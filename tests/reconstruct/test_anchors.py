@@ -1,4 +1,5 @@
-"""Anchors: exact for affine heads, and such that heads with a hidden layer are linear between them."""
+"""Anchors: exact for affine heads, and such that heads with a hidden layer are linear between
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def test_affine_anchors_by_hand():
 def test_every_affine_anchor_is_answered_with_its_class(controller):
     head = extract_head(sgc(), 6)
     found = solve_anchors(head, 2.0, controller)
-    torch.testing.assert_close(head(found.features), 2.0 * torch.eye(3, dtype=torch.float64), atol=1e-2, rtol=0)
+    torch.testing.assert_close(
+        head(found.features), 2.0 * torch.eye(3, dtype=torch.float64), atol=1e-2, rtol=0
+    )
     assert found.controller == controller
 
 
@@ -35,7 +38,9 @@ def test_a_gcn_is_linear_between_its_anchors():
     torch.manual_seed(1)
     mixture = torch.rand(50, 3).softmax(dim=1)
     blended = head((mixture @ anchors.features).double())
-    torch.testing.assert_close(blended, mixture.double() @ head(anchors.features.double()), atol=1e-4, rtol=0)
+    torch.testing.assert_close(
+        blended, mixture.double() @ head(anchors.features.double()), atol=1e-4, rtol=0
+    )
 
 
 def test_the_residual_is_what_the_head_says():
@@ -50,7 +55,9 @@ def test_of_two_kinds_of_anchors_the_more_faithful_are_taken():
     x, edges = torch.randn(30, 20), torch.randint(30, (2, 60))
     scene = Scene(FrozenModel(gcn()), x, edges)
     options = (blendable_anchors(scene.plant, 2.0), solve_anchors(scene.plant, 2.0))
-    assert scene.faithfulness(scene.anchors(2.0)) == max(scene.faithfulness(option) for option in options)
+    assert scene.faithfulness(scene.anchors(2.0)) == max(
+        scene.faithfulness(option) for option in options
+    )
 
 
 def test_a_callable_without_layers_still_has_anchors():

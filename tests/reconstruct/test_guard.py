@@ -28,11 +28,14 @@ ONE, TWO, THREE = Prototype("labels"), Prototype("model"), Prototype("cosine")
 
 
 class Scripted:
-    """A judge that has its answers ready: how many of n held-back labels are right, from the first on."""
+    """A judge that has its answers ready: how many of n held-back labels are right, from the first
+    on."""
 
     source = "scripted labels"
 
-    def __init__(self, n: int, base: int, right: dict[object, int], changed: dict[object, int] | None = None) -> None:
+    def __init__(
+        self, n: int, base: int, right: dict[object, int], changed: dict[object, int] | None = None
+    ) -> None:
         self.n, self.base, self.right, self.changed = n, base, right, changed or {}
         self.asked: list[tuple[object, ...]] = []
 
@@ -45,7 +48,9 @@ class Scripted:
 
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemar_is_the_exact_binomial_test(wins, losses):
-    expected = binomtest(wins, wins + losses, alternative="greater").pvalue if wins + losses else 1.0
+    expected = (
+        binomtest(wins, wins + losses, alternative="greater").pvalue if wins + losses else 1.0
+    )
     assert mcnemar(wins, losses) == pytest.approx(expected)
 
 
@@ -70,8 +75,12 @@ def test_candidates_within_one_standard_error_are_averaged():
 
 def test_only_prototypes_are_averaged():
     replaced, diffused = Replace(), Diffuse()
-    assert decide((replaced, ONE), Scripted(100, 50, {replaced: 70, ONE: 70}, {ONE: 2}))[0] == (replaced,)
-    assert decide((ONE, diffused), Scripted(100, 50, {ONE: 70, diffused: 70}, {diffused: 2}))[0] == (ONE,)
+    assert decide((replaced, ONE), Scripted(100, 50, {replaced: 70, ONE: 70}, {ONE: 2}))[0] == (
+        replaced,
+    )
+    assert decide((ONE, diffused), Scripted(100, 50, {ONE: 70, diffused: 70}, {diffused: 2}))[
+        0
+    ] == (ONE,)
 
 
 def test_ties_go_to_the_least_change():
@@ -139,14 +148,18 @@ def test_without_validation_the_training_labels_are_cross_fitted_and_it_says_so(
 def test_labels_the_model_has_not_seen_are_preferred_for_cross_fitting(situation):
     task, scene, _ = situation
     both = labels_of(task, task.train_mask | task.val_mask)
-    judge = choose_judge(Builder(scene, both), both.without(torch.arange(len(both))), task.train_mask, 0)
+    judge = choose_judge(
+        Builder(scene, both), both.without(torch.arange(len(both))), task.train_mask, 0
+    )
     assert judge.source == "fed-back labels, cross-fitted"
     assert len(judge.try_out(()).correct) == int(task.val_mask.sum())
 
 
 def test_a_cross_fitted_label_is_not_in_its_own_candidates(situation):
     _, scene, labels = situation
-    judge = CrossFitJudge(lambda part: Builder(scene, part), labels, torch.arange(len(labels)), "test", 0)
+    judge = CrossFitJudge(
+        lambda part: Builder(scene, part), labels, torch.arange(len(labels)), "test", 0
+    )
     for fold, builder in zip(judge.folds, judge.builders, strict=True):
         assert not torch.isin(labels.nodes[fold], builder.labels.nodes).any()
     assert sorted(torch.cat(judge.folds).tolist()) == list(range(len(labels)))

@@ -1,4 +1,5 @@
-"""Large graphs: a label changes its neighbourhood alone, and the state after it is that of a fresh start."""
+"""Large graphs: a label changes its neighbourhood alone, and the state after it is that of a fresh
+start."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def everything_is_large(monkeypatch):
 
 
 def labels_from(draw, n_nodes: int) -> Labels:
-    chosen = draw(st.dictionaries(st.integers(0, n_nodes - 1), st.integers(0, 2), min_size=1, max_size=40))
+    chosen = draw(
+        st.dictionaries(st.integers(0, n_nodes - 1), st.integers(0, 2), min_size=1, max_size=40)
+    )
     return Labels(torch.tensor(list(chosen)), torch.tensor(list(chosen.values())), 3)
 
 
@@ -58,15 +61,23 @@ def test_any_way_to_the_same_labels_leads_to_the_same_candidates(fixed, data):
     moved.become(last)
     fresh = LocalBuilder(fixed, last)
     for candidate in LOCAL:
-        torch.testing.assert_close(moved.carried((candidate,)), fresh.carried((candidate,)), rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(moved.features((candidate,)), fresh.features((candidate,)), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            moved.carried((candidate,)), fresh.carried((candidate,)), rtol=1e-4, atol=1e-4
+        )
+        torch.testing.assert_close(
+            moved.features((candidate,)), fresh.features((candidate,)), rtol=1e-4, atol=1e-4
+        )
 
 
 @given(st.data())
 @settings(deadline=None, max_examples=10)
 def test_feedback_equals_a_fit_on_all_labels(task, model, data):
     pool = task.test_mask.nonzero().flatten()
-    new = pool[torch.tensor(data.draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=60, unique=True)))]
+    new = pool[
+        torch.tensor(
+            data.draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=60, unique=True))
+        )
+    ]
     together = task.to_data()
     together.train_mask[new], together.test_mask[new] = True, False
     before, chooser_module.LARGE = chooser_module.LARGE, 10
@@ -110,13 +121,23 @@ def test_a_lens_sees_what_all_nodes_see(fixed, task, monkeypatch):
 
 def pushed(propagator: Propagator, node: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
     out, touched = np.zeros((propagator.n_nodes, 1), np.float32), np.zeros(propagator.n_nodes, bool)
-    push(*propagator.arrays(), np.array([node]), np.ones((1, 1), np.float32), 0.1, epsilon, out, touched)
+    push(
+        *propagator.arrays(),
+        np.array([node]),
+        np.ones((1, 1), np.float32),
+        0.1,
+        epsilon,
+        out,
+        touched,
+    )
     return out.ravel(), touched
 
 
 def test_push_is_personalised_pagerank_up_to_what_it_leaves_waiting(task):
     propagator = Propagator(task.edge_index, task.n_nodes)
-    exact = torch.linalg.solve(torch.eye(600) - 0.9 * propagator.matrix.to_dense(), 0.1 * torch.eye(600)[:, 7])
+    exact = torch.linalg.solve(
+        torch.eye(600) - 0.9 * propagator.matrix.to_dense(), 0.1 * torch.eye(600)[:, 7]
+    )
     found, _ = pushed(propagator, 7, 1e-7)
     assert np.abs(found - exact.numpy()).max() < 1e-4
 
@@ -129,7 +150,9 @@ def test_push_touches_only_the_neighbourhood():
     assert np.abs(np.flatnonzero(touched) - 2500).max() < 100
 
 
-def test_auto_goes_local_on_large_graphs_only_and_for_linear_models_only(task, model, everything_is_large):
+def test_auto_goes_local_on_large_graphs_only_and_for_linear_models_only(
+    task, model, everything_is_large
+):
     def candidates(network, method="auto"):
         scene = Scene(FrozenModel(network), task.x, task.edge_index)
         return Chooser(scene, method, 0.05, task.train_mask, 0).candidates
@@ -146,10 +169,14 @@ def test_without_validation_known_labels_judge_by_cross_fitting(task, model, eve
     assert "cross-fitted" in rec.guard_.source and len(rec.guard_.scores) == 1 + len(LOCAL)
 
 
-def test_a_fit_asks_the_model_once_and_makes_one_matrix(task, model, everything_is_large, monkeypatch):
+def test_a_fit_asks_the_model_once_and_makes_one_matrix(
+    task, model, everything_is_large, monkeypatch
+):
     made = []
     make = sparse_hops.normalise_as_given
-    monkeypatch.setattr(sparse_hops, "normalise_as_given", lambda edges, n: made.append(n) or make(edges, n))
+    monkeypatch.setattr(
+        sparse_hops, "normalise_as_given", lambda edges, n: made.append(n) or make(edges, n)
+    )
     monkeypatch.setattr(networks, "MOST_MESSAGES", 0)
     rec = Reconstructor(model).fit(task.to_data())
     assert made.count(task.n_nodes) == 1  # the others are those of the head's single nodes

@@ -55,7 +55,10 @@ def test_test_labels_change_nothing_to_the_last_bit(shifted):
     task, frozen = shifted
     scrambled = torch.where(task.test_mask, (task.y + 1) % task.n_classes, task.y)
     nodes = [mask.nonzero().flatten() for mask in (task.train_mask, task.val_mask)]
-    results = [get_method("auto").fit_predict(frozen, replace(task, y=y), *nodes, 0) for y in (task.y, scrambled)]
+    results = [
+        get_method("auto").fit_predict(frozen, replace(task, y=y), *nodes, 0)
+        for y in (task.y, scrambled)
+    ]
     assert torch.equal(results[0].features, results[1].features)
     assert results[0].decision == results[1].decision
 

@@ -7,7 +7,16 @@ import torch
 from small_graphs import PATH, scene_of, shifted_task
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.reconstruct import GRIDS, Builder, Diffuse, Labels, Posteriors, Prototype, Replace, replace
+from graphkeel.reconstruct import (
+    GRIDS,
+    Builder,
+    Diffuse,
+    Labels,
+    Posteriors,
+    Prototype,
+    Replace,
+    replace,
+)
 from graphkeel.reconstruct.evidence import (
     balanced,
     both,

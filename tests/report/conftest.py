@@ -1,4 +1,5 @@
-"""A small run, written as `keel run` writes it, and one certificate, built as `keel certify` builds it."""
+"""A small run, written as `keel run` writes it, and one certificate, built as `keel certify` builds
+it."""
 
 from __future__ import annotations
 
@@ -24,15 +25,34 @@ from graphkeel.paper.tables.store import MANIFEST, write_json
 DATA = "ab" * 32
 
 
-def _write_run(folder: Path, *, dataset: str = "cora", method: str = "auto", reason: str = "9 won, 2 lost") -> Path:
-    """Two seeds of ten test nodes; class 0: 2 of 5 right before and 4 after, class 1: 5 of 5, then 4."""
-    spec = {"dataset": dataset, "model": "sgc", "method": method, "labels": "train", "split": "biased"}
-    write_json(folder / MANIFEST, {"spec": {**spec, "features": "auto", "pca": 20}, "graphkeel": "0.1.0", "torch": "2"})
+def _write_run(
+    folder: Path, *, dataset: str = "cora", method: str = "auto", reason: str = "9 won, 2 lost"
+) -> Path:
+    """Two seeds of ten test nodes; class 0: 2 of 5 right before and 4 after, class 1: 5 of 5, then
+    4."""
+    spec = {
+        "dataset": dataset,
+        "model": "sgc",
+        "method": method,
+        "labels": "train",
+        "split": "biased",
+    }
+    write_json(
+        folder / MANIFEST,
+        {"spec": {**spec, "features": "auto", "pca": 20}, "graphkeel": "0.1.0", "torch": "2"},
+    )
     for seed in (0, 1):
         decision = {"reason": reason, "chosen": ["diffuse"]}
-        row = {"seed": seed, "base": 70.0 + seed, "accuracy": 80.0 + 2 * seed, "kept": False, "decision": decision}
+        row = {
+            "seed": seed,
+            "base": 70.0 + seed,
+            "accuracy": 80.0 + 2 * seed,
+            "kept": False,
+            "decision": decision,
+        }
         write_json(
-            folder / "rows" / f"seed-{seed:04d}.json", {**row, "seconds": 0.5, "data": DATA, "weights": "cd" * 32}
+            folder / "rows" / f"seed-{seed:04d}.json",
+            {**row, "seconds": 0.5, "data": DATA, "weights": "cd" * 32},
         )
         columns = {
             "y": np.array([0, 1] + [0] * 5 + [1] * 5),
@@ -58,7 +78,8 @@ def run_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """F(y) = Y + (y − Y)/4 through a ReLU controller, V the one-norm: proved by contraction, for two classes."""
+    """F(y) = Y + (y − Y)/4 through a ReLU controller, V the one-norm: proved by contraction, for
+    two classes."""
     from graphkeel.verify import verify
     from graphkeel.verify.problem import Affine, Network, Problem
     from graphkeel.verify.region import Region
@@ -75,14 +96,22 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lyapunov = anchored_lyapunov(both, np.ones(4), y)
 
         def network(layers: object) -> Network:
-            return Network(tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers))  # type: ignore[attr-defined]
+            return Network(
+                tuple(Affine(o.weight, o.bias, o.weight_error, o.bias_error) for o in layers)
+            )  # type: ignore[attr-defined]
 
         loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
-        problem = Problem(loop, v, -2 * np.ones(2), 3 * np.ones(2), y, hole_radius=1e-3, rho=0.9, positivity=0.1)
+        problem = Problem(
+            loop, v, -2 * np.ones(2), 3 * np.ones(2), y, hole_radius=1e-3, rho=0.9, positivity=0.1
+        )
         report = verify(problem, engine="auto", budget=Budget(seconds=20))
         region = decide_region(Region(problem, label), Budget(seconds=20))
         conditions = {c.condition: c for c in (*report.conditions, region)}
-        proofs.append(ClassProof(label, "anchored", controller, lyapunov, y, problem, conditions, delta=1e-6))
-    content = build_certificate(head, proofs, provenance={"dataset": "cora", "seed": 0}, data_sha256=DATA)
+        proofs.append(
+            ClassProof(label, "anchored", controller, lyapunov, y, problem, conditions, delta=1e-6)
+        )
+    content = build_certificate(
+        head, proofs, provenance={"dataset": "cora", "seed": 0}, data_sha256=DATA
+    )
     write_certificate(content, folder / "certificate.json")
     return folder

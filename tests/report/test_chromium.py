@@ -13,14 +13,24 @@ import pytest
 
 from graphkeel.report import find_sources, write_report
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium found (Debian: apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no Chromium found (Debian: apt-get install chromium)"
+)
 
 
 def browse(page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     profile = page.parent / "profile"
-    common = ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr")
+    common = (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--hide-scrollbars",
+        "--enable-logging=stderr",
+    )
     command = [str(BROWSER), *common, f"--user-data-dir={profile}", *flags, page.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
@@ -32,7 +42,9 @@ def console(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 @pytest.fixture
 def page(run_folder, certificate_folder, tmp_path):
-    return write_report(find_sources([run_folder, certificate_folder]), tmp_path / "page" / "report.html")
+    return write_report(
+        find_sources([run_folder, certificate_folder]), tmp_path / "page" / "report.html"
+    )
 
 
 def with_script(page: Path, script: str) -> Path:
@@ -44,7 +56,10 @@ def with_script(page: Path, script: str) -> Path:
 
 def rows(dom: str, table: str) -> list[list[str]]:
     body = re.search(rf'<table id="{table}">.*?<tbody>(.*?)</tbody>', dom, re.S).group(1)
-    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.S) for row in re.findall(r"<tr.*?</tr>", body, re.S)]
+    cells = [
+        re.findall(r"<td[^>]*>(.*?)</td>", row, re.S)
+        for row in re.findall(r"<tr.*?</tr>", body, re.S)
+    ]
     return [[re.sub(r"<[^>]+>", "", cell).strip() for cell in row] for row in cells]
 
 
@@ -56,7 +71,10 @@ def test_it_opens_without_a_console_error_and_shows_the_right_numbers(page):
         ["0", "5", "40.00", "80.00", "+40.00"],
         ["1", "5", "100.00", "80.00", "-20.00"],
     ]
-    assert [row[:2] for row in rows(done.stdout, "certificate-table")] == [["0", "proved"], ["1", "proved"]]
+    assert [row[:2] for row in rows(done.stdout, "certificate-table")] == [
+        ["0", "proved"],
+        ["1", "proved"],
+    ]
     assert '<b id="gain" class="up">+10.50</b>' in done.stdout
     nodes = rows(done.stdout, "node-table")  # the search begins with "test changed"
     assert [(row[0], row[-1]) for row in nodes] == [("4", "gained"), ("5", "gained"), ("7", "lost")]
@@ -68,9 +86,7 @@ def test_a_console_error_would_be_noticed(page):
 
 
 def test_the_search_narrows_and_the_loop_runs(page):
-    search = (
-        "const s = document.getElementById('node-search'); s.value = 'test lost'; s.dispatchEvent(new Event('input'));"
-    )
+    search = "const s = document.getElementById('node-search'); s.value = 'test lost'; s.dispatchEvent(new Event('input'));"
     click = "byId('loop-random').click();"
     done = browse(with_script(page, search + click), "--dump-dom")
     assert console(done) == []

@@ -26,7 +26,9 @@ def test_headline_and_seeds(run_folder):
 
 def test_classes_count_test_nodes_only(run_folder):
     view = run_view(find_sources([run_folder]).run)
-    assert [(row["label"], row["count"], row["before"], row["after"]) for row in view["classes"]] == [
+    assert [
+        (row["label"], row["count"], row["before"], row["after"]) for row in view["classes"]
+    ] == [
         (0, 5.0, 40.0, 80.0),
         (1, 5.0, 100.0, 80.0),
     ]
@@ -66,7 +68,9 @@ def test_a_certificate_that_was_tampered_with_is_shown_as_rejected(certificate_f
     assert "re-proved this certificate" not in page
 
 
-def test_the_page_knows_whether_run_and_certificate_share_their_data(run_folder, certificate_folder):
+def test_the_page_knows_whether_run_and_certificate_share_their_data(
+    run_folder, certificate_folder
+):
     sources = find_sources([run_folder, certificate_folder])
     assert "same data as this run" in render_page(sources)
     other = replace(sources, certificate={**sources.certificate, "hashes": {"data": "0" * 64}})
@@ -75,7 +79,9 @@ def test_the_page_knows_whether_run_and_certificate_share_their_data(run_folder,
 
 def test_hostile_strings_stay_strings(tmp_path, write_run):
     evil = '<script>alert(1)</script><img src=x onerror="alert(2)">'
-    page = render_page(find_sources([write_run(tmp_path / "a", dataset=evil, reason=evil, method="</script>")]))
+    page = render_page(
+        find_sources([write_run(tmp_path / "a", dataset=evil, reason=evil, method="</script>")])
+    )
     assert evil not in page
     assert "<img src=x" not in page
     assert page.count("<script") == 2
@@ -107,7 +113,11 @@ def test_figures_and_tables_are_taken_in(tmp_path):
         "seeds": 1,
         "asked": 3,
     }
-    table = {"table": 1, "rows": [{**place, "paper": None, "note": ""}], "verdicts": ["cora: <above>"]}
+    table = {
+        "table": 1,
+        "rows": [{**place, "paper": None, "note": ""}],
+        "verdicts": ["cora: <above>"],
+    }
     (tmp_path / "table-1.json").write_text(json.dumps(table))
     page = render_page(find_sources([tmp_path]))
     assert "data:image/svg+xml;base64," in page

@@ -1,4 +1,5 @@
-"""Every controller of ours keeps the contract; controllers that break it are caught, with a message that says how."""
+"""Every controller of ours keeps the contract; controllers that break it are caught, with a message
+that says how."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphkeel.control import LQR, MFAC, PID, ControllerBatch, Deadbeat, NeuralController, Plant, Regulation
+from graphkeel.control import (
+    LQR,
+    MFAC,
+    PID,
+    ControllerBatch,
+    Deadbeat,
+    NeuralController,
+    Plant,
+    Regulation,
+)
 from graphkeel.control.neural import FORMS
 from graphkeel.core.errors import KeelError
 from graphkeel.testing import ConformanceError, check_controller, yield_controller_checks
@@ -22,7 +32,9 @@ def neural(form: str):
             raise KeelError("the neural controller needs the head's layers")
         generator = torch.Generator().manual_seed(0)
         width = torch.ones(1, plant.n_out)
-        batch = ControllerBatch(plant, target[None], width, form=form, hidden=16, generator=generator)
+        batch = ControllerBatch(
+            plant, target[None], width, form=form, hidden=16, generator=generator
+        )
         return NeuralController(batch.shipped(0))
 
     build.__name__ = f"neural, {form}"
@@ -36,12 +48,17 @@ OURS = [
     (PID(decoupling="gradient", ki=1.0, steps=2000, name="pid, gradient"), BOTH),
     (LQR(), BOTH),
     (MFAC(), AFFINE),  # on a ReLU plant its estimate lags behind the cells it crosses
-    (MFAC(initial="blind", name="mfac, blind"), NOWHERE),  # the control that shows what the probe is for
+    (
+        MFAC(initial="blind", name="mfac, blind"),
+        NOWHERE,
+    ),  # the control that shows what the probe is for
     (neural("anchored"), BOTH),
     (neural("homogeneous"), BOTH),
     (neural("paper"), NOWHERE),  # before training its anchor is a random one
 ]
-CHECKS = [check for part, reaches in OURS for check in yield_controller_checks(part, reaches=reaches)]
+CHECKS = [
+    check for part, reaches in OURS for check in yield_controller_checks(part, reaches=reaches)
+]
 
 
 def test_every_form_of_the_neural_controller_is_among_them() -> None:
@@ -99,17 +116,35 @@ class Reseeder(Broken):
 class Careless(Broken):
     def regulate(self, plant, target, start=None):
         clean = torch.nan_to_num(target.flatten()[: plant.n_out], posinf=0.0)
-        return super().regulate(plant, clean, None if start is None or len(start) != plant.n_in else start)
+        return super().regulate(
+            plant, clean, None if start is None or len(start) != plant.n_in else start
+        )
 
 
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
-        (Boaster, "measures its residual at the shipped feature (affine, by hand)", "expected the residual"),
-        (Gambler, "ignores the global generators", "the same answer, to the bit, under any global seed"),
-        (Vague, "has the promised form", "expected a trajectory of steps + 1 states (got ((1, 2), 1))"),
+        (
+            Boaster,
+            "measures its residual at the shipped feature (affine, by hand)",
+            "expected the residual",
+        ),
+        (
+            Gambler,
+            "ignores the global generators",
+            "the same answer, to the bit, under any global seed",
+        ),
+        (
+            Vague,
+            "has the promised form",
+            "expected a trajectory of steps + 1 states (got ((1, 2), 1))",
+        ),
         (Meddler, "leaves its arguments alone", "expected the target to be left alone"),
-        (Reseeder, "leaves its surroundings alone", "expected torch's global random generator to be left alone"),
+        (
+            Reseeder,
+            "leaves its surroundings alone",
+            "expected torch's global random generator to be left alone",
+        ),
         (Careless, "refuses wrong targets", "expected a KeelError for a target with three entries"),
         (Careless, "refuses wrong starts", "expected a KeelError for a start with two entries"),
     ],

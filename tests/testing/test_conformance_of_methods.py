@@ -28,20 +28,29 @@ OURS = [
     *(get_baseline(name) for name in BASELINES),
     *(ControllerMethod(controller, "all") for controller in CLASSICAL),
 ]
-# Two train for so long that all checks at full length take minutes. The contract is not about length: all checks run
-# on the same code with fewer steps, in every test run, and those that ask most of it at full length as well.
+# Two train for so long that all checks at full length take minutes. The contract is not about
+# length: all checks run on the same code with fewer steps, in every test run, and those that ask
+# most of it at full length as well.
 SHORTENED = {
     "mh-aug": MHAug("mh-aug, shortened", MHAugConfig(proposals=200, accepted=60)),
-    "kdga": KDGA("kdga, shortened", KDGAConfig(edge_epochs=20, classifier_epochs=10, epochs=20, hidden=32)),
+    "kdga": KDGA(
+        "kdga, shortened", KDGAConfig(edge_epochs=20, classifier_epochs=10, epochs=20, hidden=32)
+    ),
 }
-AT_FULL_LENGTH = ("gives whole results (sgc)", "never looks at hidden labels", "does the same again")
+AT_FULL_LENGTH = (
+    "gives whole results (sgc)",
+    "never looks at hidden labels",
+    "does the same again",
+)
 
 
 def checks_of(method):
     """All checks of a method, those that take long as slow ones."""
     for check in yield_reconstruction_checks(method):
         if method.name not in SHORTENED or check.name in AT_FULL_LENGTH:
-            yield pytest.param(check, id=str(check), marks=[pytest.mark.slow] if is_long(method) else [])
+            yield pytest.param(
+                check, id=str(check), marks=[pytest.mark.slow] if is_long(method) else []
+            )
 
 
 CHECKS = [check for method in (*OURS, *SHORTENED.values()) for check in checks_of(method)]
@@ -143,20 +152,60 @@ class Picky(Broken):
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
-        (Peeker, "never looks at hidden labels", "expected the same result with wrong labels on nodes it may not"),
-        (Trainer, "leaves the model alone", "expected the model's wishes for gradients to be as before"),
-        (Tuner, "leaves the model alone", "expected the model's weights to be as before, bit for bit"),
+        (
+            Peeker,
+            "never looks at hidden labels",
+            "expected the same result with wrong labels on nodes it may not",
+        ),
+        (
+            Trainer,
+            "leaves the model alone",
+            "expected the model's wishes for gradients to be as before",
+        ),
+        (
+            Tuner,
+            "leaves the model alone",
+            "expected the model's weights to be as before, bit for bit",
+        ),
         (InPlace, "leaves the task alone", "expected x to be left alone"),
-        (Gambler, "does the same again", "expected the same result, to the bit, from the same seed"),
-        (Gambler, "ignores the global generators", "expected the same result, to the bit, under any global seed"),
-        (Gambler, "leaves its surroundings alone", "expected torch's global random generator to be left alone"),
-        (Boaster, "scores its features with the frozen model", "expected the frozen model's scores of the new"),
-        (Numberer, "does not care what nodes are called", "expected the same class for a node of another name"),
-        (Divider, "copes with an odd graph (isolated nodes)", "expected finite scores (got NaN or infinity)"),
+        (
+            Gambler,
+            "does the same again",
+            "expected the same result, to the bit, from the same seed",
+        ),
+        (
+            Gambler,
+            "ignores the global generators",
+            "expected the same result, to the bit, under any global seed",
+        ),
+        (
+            Gambler,
+            "leaves its surroundings alone",
+            "expected torch's global random generator to be left alone",
+        ),
+        (
+            Boaster,
+            "scores its features with the frozen model",
+            "expected the frozen model's scores of the new",
+        ),
+        (
+            Numberer,
+            "does not care what nodes are called",
+            "expected the same class for a node of another name",
+        ),
+        (
+            Divider,
+            "copes with an odd graph (isolated nodes)",
+            "expected finite scores (got NaN or infinity)",
+        ),
         (Wordy, "gives whole results (sgc)", "expected a decision of plain JSON values"),
         (Double, "gives whole results (gcn)", "expected features of shape and dtype"),
         (Picky, "manages without validation", "expected no exception (got IndexError"),
-        (Broken, "refuses wrong nodes", "expected a KeelError for a labelled node beyond the graph (got an answer"),
+        (
+            Broken,
+            "refuses wrong nodes",
+            "expected a KeelError for a labelled node beyond the graph (got an answer",
+        ),
     ],
 )
 def test_faults_are_found_and_named(broken, check, message) -> None:

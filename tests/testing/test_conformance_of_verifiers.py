@@ -1,4 +1,5 @@
-"""Every engine of ours keeps the contract; engines that break it are caught, with a message that says how."""
+"""Every engine of ours keeps the contract; engines that break it are caught, with a message that
+says how."""
 
 from __future__ import annotations
 
@@ -13,13 +14,20 @@ import pytest
 from graphkeel.testing import ConformanceError, check_verifier, yield_verifier_checks
 from graphkeel.testing.random_loops import random_loop, suspicious_states
 from graphkeel.testing.verifier import Limits
-from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Verdict, VerifyReport, engines
+from graphkeel.verify import (
+    CONDITIONS,
+    Budget,
+    ConditionReport,
+    Verdict,
+    VerifyReport,
+    available_engines,
+)
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.engines.dreal import DrealVerifier
 from graphkeel.verify.exact import violates
 
 COMPLETE = ("auto", "branch")
-ENGINES = engines()
+ENGINES = available_engines()
 QUICK = Limits(seconds=2.0)
 CHECKS = [
     check
@@ -50,7 +58,10 @@ def test_some_random_loops_hold_and_some_fail() -> None:
     """Else a grid could not contradict anybody."""
     for condition in CONDITIONS:
         failing = [
-            any(violates(problem, condition, state) for state in suspicious_states(problem, condition))
+            any(
+                violates(problem, condition, state)
+                for state in suspicious_states(problem, condition)
+            )
             for problem in map(random_loop, range(12))
         ]
         assert 0 < sum(failing) < 12, condition
@@ -148,25 +159,57 @@ class Chatty(Broken):
 @pytest.mark.parametrize(
     ("broken", "check", "message"),
     [
-        (Optimist, "is not wrong about: corner only", "expected decrease to be refuted or unknown (got proved"),
+        (
+            Optimist,
+            "is not wrong about: corner only",
+            "expected decrease to be refuted or unknown (got proved",
+        ),
         (Optimist, "proves nothing that a grid contradicts", "next to a violation"),
-        (Tolerant, "is not wrong about: rounding trap", "expected decrease to be refuted or unknown (got proved"),
-        (Pointless, "is not wrong about: unstable", "expected a state that refutes decrease (got none)"),
-        (NextDoor, "is not wrong about: unstable", "expected a state that violates decrease over the rationals"),
+        (
+            Tolerant,
+            "is not wrong about: rounding trap",
+            "expected decrease to be refuted or unknown (got proved",
+        ),
+        (
+            Pointless,
+            "is not wrong about: unstable",
+            "expected a state that refutes decrease (got none)",
+        ),
+        (
+            NextDoor,
+            "is not wrong about: unstable",
+            "expected a state that violates decrease over the rationals",
+        ),
         (Silent, "is not wrong about: stable", "expected a reason why positivity is unknown"),
         (Shrug, "decides something", "expected a verdict on the stable or an unstable loop"),
-        (Shrug, "is not wrong about: stable", "expected a complete engine to find positivity proved"),
+        (
+            Shrug,
+            "is not wrong about: stable",
+            "expected a complete engine to find positivity proved",
+        ),
         (Slow, "keeps to its time", "expected an answer within 0.3 s of a budget of 0.0 s"),
         (Greedy, "keeps to its memory", "expected at most 150 MB"),
-        (Endless, "keeps to its nodes", "expected at most 5500 nodes for a budget of 500 (got 10000000)"),
+        (
+            Endless,
+            "keeps to its nodes",
+            "expected at most 5500 nodes for a budget of 500 (got 10000000)",
+        ),
         (Moody, "answers the same again", "again"),
-        (Moody, "leaves its surroundings alone", "expected NumPy's global random generator to be left alone"),
+        (
+            Moody,
+            "leaves its surroundings alone",
+            "expected NumPy's global random generator to be left alone",
+        ),
         (Chatty, "answers what it is asked", "expected answers to ('decrease',), in that order"),
     ],
 )
 def test_faults_are_found_and_named(broken, check, message) -> None:
     limits = Limits(seconds=5.0, grace=0.3 if broken is Slow else 5.0, memory_mb=150)
-    (found,) = [one for one in yield_verifier_checks(broken(), complete=True, limits=limits) if one.name == check]
+    (found,) = [
+        one
+        for one in yield_verifier_checks(broken(), complete=True, limits=limits)
+        if one.name == check
+    ]
     with pytest.raises(ConformanceError) as caught:
         found()
     assert str(caught.value).startswith(f"broken does not pass the check {check!r}: ")
@@ -184,5 +227,7 @@ def test_an_engine_is_checked_without_torch() -> None:
         "from graphkeel.verify.engines.contraction import ContractionVerifier; "
         "print(len(check_verifier(ContractionVerifier).passed)); assert 'torch' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) >= 20

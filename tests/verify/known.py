@@ -1,4 +1,5 @@
-"""Closed loops small enough that the truth is known by hand; each with the expected verdict per condition."""
+"""Closed loops small enough that the truth is known by hand; each with the expected verdict per
+condition."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def corner() -> Problem:
     kicked = np.zeros((2, 5))
     kicked[:, :4], kicked[0, 4] = 0.5 * JOIN, 8.0
     weight = np.concatenate([first.weight, [[1.0, 1.0]]])
-    return replace(problem, closed_loop=Network.of((weight, [0, 0, 0, 0, -1.75]), (kicked, np.zeros(2))))
+    return replace(
+        problem, closed_loop=Network.of((weight, [0, 0, 0, 0, -1.75]), (kicked, np.zeros(2)))
+    )
 
 
 def with_errors(problem: Problem, size: float) -> Problem:
@@ -48,7 +51,9 @@ def with_errors(problem: Problem, size: float) -> Problem:
             )
         )
 
-    return replace(problem, closed_loop=widened(problem.closed_loop), lyapunov=widened(problem.lyapunov))
+    return replace(
+        problem, closed_loop=widened(problem.closed_loop), lyapunov=widened(problem.lyapunov)
+    )
 
 
 Truth = dict[str, str]

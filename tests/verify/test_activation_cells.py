@@ -27,11 +27,16 @@ def test_a_kink_that_touches_zero_needs_cells(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_kink_one_last_bit_too_high_is_refuted_or_unknown() -> None:
-    """At 1/3 F is above 1 by 2⁻⁵², but no float state may show it: `proved` would be wrong, `unknown` is not."""
-    report = verify(touching(float(np.nextafter(1.0, 2.0))), "branch", BUDGET, ("invariance",))["invariance"]
+    """At 1/3 F is above 1 by 2⁻⁵², but no float state may show it: `proved` would be wrong,
+    `unknown` is not."""
+    report = verify(touching(float(np.nextafter(1.0, 2.0))), "branch", BUDGET, ("invariance",))[
+        "invariance"
+    ]
     assert report.verdict is not Verdict.PROVED
     if report.counterexample is not None:
-        assert violates(touching(float(np.nextafter(1.0, 2.0))), "invariance", report.counterexample)
+        assert violates(
+            touching(float(np.nextafter(1.0, 2.0))), "invariance", report.counterexample
+        )
 
 
 def test_no_hole_is_needed_where_cells_close_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,7 +47,8 @@ def test_no_hole_is_needed_where_cells_close_it(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_tightest_rate_is_proved_and_the_next_float_below_is_not() -> None:
-    """Where F does not bend, its worst rate in the one-norm is 1/2 + 1/8 = 5/8, reached along whole cells."""
+    """Where F does not bend, its worst rate in the one-norm is 1/2 + 1/8 = 5/8, reached along whole
+    cells."""
     small = {"lower": -0.25 * np.ones(2), "upper": 0.25 * np.ones(2)}
     exactly = verify(replace(turning(0.625), **small), "branch", BUDGET, ("decrease",))["decrease"]
     assert exactly.verdict is Verdict.PROVED
@@ -58,7 +64,14 @@ def random_row(seed: int) -> Problem:
     loop = Network.of((draw(width, n), draw(width)), (0.25 * draw(n, width), 0.25 * draw(n)))
     gauge = Network.of((draw(units, n), draw(units)), (draw(1, units), draw(1)))
     return Problem(
-        loop, gauge, -np.ones(n), np.ones(n), np.zeros(n), 0.0, rho=0.5, positivity=float(rng.integers(0, 2))
+        loop,
+        gauge,
+        -np.ones(n),
+        np.ones(n),
+        np.zeros(n),
+        0.0,
+        rho=0.5,
+        positivity=float(rng.integers(0, 2)),
     )
 
 
@@ -82,7 +95,8 @@ def exact_value(problem: Problem, condition: str, name: str, point: np.ndarray) 
 
 @pytest.mark.parametrize("condition", ["decrease", "positivity", "invariance"])
 def test_cells_agree_with_exact_values_on_random_rows(condition: str) -> None:
-    """A box called proved has no exact value above zero on a fine grid; one that is not has the value it points to."""
+    """A box called proved has no exact value above zero on a fine grid; one that is not has the
+    value it points to."""
     proved = shown = 0
     for seed in range(60):
         problem = random_row(seed)
@@ -90,7 +104,11 @@ def test_cells_agree_with_exact_values_on_random_rows(condition: str) -> None:
             cells = cells_of(problem, condition, row, 0.0)
             assert cells is not None
             leaf = cells.decide(row.lower, row.upper)
-            grid = np.stack(np.meshgrid(*[np.linspace(a, b, 9) for a, b in zip(row.lower, row.upper, strict=True)]))
+            grid = np.stack(
+                np.meshgrid(
+                    *[np.linspace(a, b, 9) for a, b in zip(row.lower, row.upper, strict=True)]
+                )
+            )
             points = grid.reshape(problem.n, -1).T
             highest = max(exact_value(problem, condition, row.name, point) for point in points)
             if leaf.steps is not None:

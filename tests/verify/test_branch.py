@@ -9,8 +9,18 @@ import pytest
 
 from graphkeel.certificate.checker import _check_proof
 from graphkeel.certificate.schema import loop_of
-from graphkeel.testing.loops import ALL, Known, base, corner_only, no_hole, norm_one, rounding_trap, stable, tangent
-from graphkeel.verify import Budget, Network, Problem, Verdict, engines, verify
+from graphkeel.testing.loops import (
+    ALL,
+    Known,
+    base,
+    corner_only,
+    no_hole,
+    norm_one,
+    rounding_trap,
+    stable,
+    tangent,
+)
+from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.search import Search
 from graphkeel.verify.exact import violates
@@ -18,7 +28,7 @@ from graphkeel.verify.query import rows_of
 
 BUDGET = Budget(seconds=10.0, nodes=200_000)
 EXPECTED = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}
-ENGINES = [name for name in engines() if name not in ("smt", "dreal")]
+ENGINES = [name for name in available_engines() if name not in ("smt", "dreal")]
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
@@ -56,10 +66,22 @@ def test_a_violation_below_every_tolerance_is_not_proved_away() -> None:
 
 
 def test_a_violation_of_1e_12_is_not_proved_away_without_homogeneity() -> None:
-    """The same trap where the loop has real offsets, so that only the trees over the whole box are left."""
+    """The same trap where the loop has real offsets, so that only the trees over the whole box are
+    left."""
     eye = np.eye(1)
-    loop = Network.of((eye, np.array([2.0])), (0.5 * eye, np.array([-1.0 + 1e-12])))  # 0.5·y + 1e-12 for y ≥ −2
-    problem = Problem(loop, norm_one(np.zeros(1)), -np.ones(1), np.ones(1), np.zeros(1), 0.25, rho=0.5, positivity=0.5)
+    loop = Network.of(
+        (eye, np.array([2.0])), (0.5 * eye, np.array([-1.0 + 1e-12]))
+    )  # 0.5·y + 1e-12 for y ≥ −2
+    problem = Problem(
+        loop,
+        norm_one(np.zeros(1)),
+        -np.ones(1),
+        np.ones(1),
+        np.zeros(1),
+        0.25,
+        rho=0.5,
+        positivity=0.5,
+    )
     report = verify(problem, "branch", BUDGET)["decrease"]
     assert report.verdict is Verdict.REFUTED
     relaxed = replace(problem, rho=0.5 + 1e-11)
@@ -69,7 +91,10 @@ def test_a_violation_of_1e_12_is_not_proved_away_without_homogeneity() -> None:
 def test_unknown_names_the_budget_that_ran_out() -> None:
     rng = np.random.default_rng(0)
     n = 6
-    loop = Network.of((rng.normal(size=(16, n)), rng.normal(size=16)), (0.02 * rng.normal(size=(n, 16)), np.zeros(n)))
+    loop = Network.of(
+        (rng.normal(size=(16, n)), rng.normal(size=16)),
+        (0.02 * rng.normal(size=(n, 16)), np.zeros(n)),
+    )
     v = Network.of((rng.normal(size=(16, n)), np.zeros(16)), (np.ones((1, 16)), np.zeros(1)))
     problem = Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 1e-3, rho=1.0)
     report = BranchVerifier().solve(problem, Budget(seconds=10.0, nodes=50), ("decrease",))
@@ -109,10 +134,13 @@ def test_a_residual_needs_a_hole_that_outweighs_it() -> None:
 
 
 def nearly_linear(n: int, seed: int) -> Problem:
-    """A trained loop's shape: F close to 0.45·y, V a gauge whose directions are no axes, a hole, ρ = 0.8."""
+    """A trained loop's shape: F close to 0.45·y, V a gauge whose directions are no axes, a hole, ρ
+    = 0.8."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
-    rows = np.vstack([turn, -turn @ np.diag(0.5 + rng.random(n)), rng.normal(size=(2, n)) / np.sqrt(n)])
+    rows = np.vstack(
+        [turn, -turn @ np.diag(0.5 + rng.random(n)), rng.normal(size=(2, n)) / np.sqrt(n)]
+    )
     v = Network.of((rows, np.zeros(len(rows))), (0.5 + rng.random((1, len(rows))), np.zeros(1)))
     kinks = rng.normal(size=(6, n)) / np.sqrt(n)
     first = np.vstack([np.eye(n), kinks])
@@ -134,8 +162,11 @@ def test_lenses_shrink_the_tree_and_pass_the_checker(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
-def test_boxes_alone_decide_what_can_be_decided(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refutations mostly come from gradients; without these, the boxes must lead to the same verdicts."""
+def test_boxes_alone_decide_what_can_be_decided(
+    known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refutations mostly come from gradients; without these, the boxes must lead to the same
+    verdicts."""
     for name in ("first_look", "find_violation"):
         monkeypatch.setattr(f"graphkeel.verify.branch.{name}", lambda *_: None)
     test_branch_decides_what_can_be_decided(known)
@@ -159,7 +190,9 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
 
     problem = nearly_linear(4, seed=2)
     search = Search(problem, rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch())
-    monkeypatch.setattr(search.lenses, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail())
+    monkeypatch.setattr(
+        search.lenses, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail()
+    )
     with pytest.raises(MemoryError):
         search.run()
 

@@ -36,9 +36,14 @@ def factor(problem: object) -> Fraction:
 
 
 def test_the_factor_of_a_linear_loop_is_its_weighted_column_sum() -> None:
-    # A split loop moves a coordinate through one of its two units: column sums of |A| are 0.5 + 0.25 and 0.125 + 0.25
-    assert factor(base("x", [[0.5, 0.125], [-0.25, 0.25]])) == Fraction(3, 2)  # both units of a pair count
-    direct = Network.of((np.eye(2), np.ones(2)), (np.array([[0.5, 0.125], [-0.25, 0.25]]), -np.ones(2)))
+    # A split loop moves a coordinate through one of its two units: column sums of |A| are 0.5 +
+    # 0.25 and 0.125 + 0.25
+    assert factor(base("x", [[0.5, 0.125], [-0.25, 0.25]])) == Fraction(
+        3, 2
+    )  # both units of a pair count
+    direct = Network.of(
+        (np.eye(2), np.ones(2)), (np.array([[0.5, 0.125], [-0.25, 0.25]]), -np.ones(2))
+    )
     assert factor(base("x", np.eye(2), closed_loop=direct)) == Fraction(3, 4)
 
 
@@ -49,7 +54,9 @@ def one_sided(matrix: object) -> Network:
 
 
 def test_decrease_everywhere_from_the_factor() -> None:
-    problem = base("x", np.eye(2), closed_loop=one_sided(0.5 * np.eye(2)), hole_radius=0.0, rho=0.625)
+    problem = base(
+        "x", np.eye(2), closed_loop=one_sided(0.5 * np.eye(2)), hole_radius=0.0, rho=0.625
+    )
     report = ENGINE.solve(problem, None, ("positivity", "decrease"))
     assert report.verdict is Verdict.PROVED
     for condition in report.conditions:
@@ -74,7 +81,10 @@ def test_weight_errors_raise_the_factor() -> None:
 
 
 def test_it_says_why_it_does_not_apply() -> None:
-    mixed = Network.of((np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0]]), np.zeros(3)), (np.ones((1, 3)), np.zeros(1)))
+    mixed = Network.of(
+        (np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0]]), np.zeros(3)),
+        (np.ones((1, 3)), np.zeros(1)),
+    )
     assert "several coordinates" in str(ENGINE.supports(replace(stable().problem, lyapunov=mixed)))
     one_way = Network.of((np.eye(2), np.zeros(2)), (np.ones((1, 2)), np.zeros(1)))
     assert "every direction" in str(ENGINE.supports(replace(stable().problem, lyapunov=one_way)))
@@ -103,7 +113,8 @@ def deep(*layers: tuple[object, object]) -> Network:
 
 
 def test_the_factor_of_a_deep_loop_by_hand() -> None:
-    # y_0 moves the first unit by up to 1, the second by [−1/2, 0] of it; V of the last columns is 1/2 and 1/4
+    # y_0 moves the first unit by up to 1, the second by [−1/2, 0] of it; V of the last columns is
+    # 1/2 and 1/4
     first = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2))
     second = (np.array([[0.5, 0.0], [-0.5, 0.25]]), np.ones(2))
     last = (np.array([[0.5, 0.0], [0.0, 0.25]]), np.zeros(2))
@@ -118,7 +129,8 @@ def test_the_factor_of_a_deep_loop_by_hand() -> None:
 def test_no_pair_of_states_and_no_network_within_the_errors_beats_the_factor(
     seed: int, sizes: list[int], uncertain: bool
 ) -> None:
-    """κ bounds V(F(y) − F(y')) / V(y − y') for random pairs; engine and check agree on it to the last digit."""
+    """κ bounds V(F(y) − F(y')) / V(y − y') for random pairs; engine and check agree on it to the
+    last digit."""
     rng = np.random.default_rng(seed)
     layers, width = [], 2
     for size in [*sizes, 2]:
@@ -130,7 +142,11 @@ def test_no_pair_of_states_and_no_network_within_the_errors_beats_the_factor(
     assert kappa == checked_factor(loop, checked_gauge(loop))
     one, two = rng.normal(size=(2, 200, 2)) * rng.choice([0.01, 1.0, 30.0], (2, 200, 1))
     for k, layer in enumerate(layers):
-        shake = 0.0 if layer.weight_error is None else layer.weight_error * rng.choice([-1.0, 1.0], layer.weight.shape)
+        shake = (
+            0.0
+            if layer.weight_error is None
+            else layer.weight_error * rng.choice([-1.0, 1.0], layer.weight.shape)
+        )
         if k == 0:
             start = np.abs(one - two).sum(axis=1)  # V of `base` is the one-norm
         one, two = (points @ (layer.weight + shake).T + layer.bias for points in (one, two))
@@ -142,14 +158,22 @@ def test_no_pair_of_states_and_no_network_within_the_errors_beats_the_factor(
 def test_a_deep_proof_is_checked_against_the_weights_it_is_about() -> None:
     first = (np.eye(2), 2 * np.ones(2))
     last = (0.5 * np.eye(2), -np.ones(2))
-    problem = base("x", np.eye(2), closed_loop=deep(first, (np.eye(2), np.zeros(2)), last), hole_radius=0.0, rho=0.625)
+    problem = base(
+        "x",
+        np.eye(2),
+        closed_loop=deep(first, (np.eye(2), np.zeros(2)), last),
+        hole_radius=0.0,
+        rho=0.625,
+    )
     report = ENGINE.decide(problem, "decrease")
     assert report.verdict is Verdict.PROVED
     _check_proof(loop_of(problem), "decrease", report.proof)
     for spoilt in (
         replace(problem, rho=0.5),
         replace(problem, closed_loop=deep(first, (1.3 * np.eye(2), np.zeros(2)), last)),
-        replace(problem, closed_loop=deep(first, (np.eye(2), np.ones(2)), last)),  # F(Y) is no longer Y
+        replace(
+            problem, closed_loop=deep(first, (np.eye(2), np.ones(2)), last)
+        ),  # F(Y) is no longer Y
     ):
         assert ENGINE.decide(spoilt, "decrease").verdict is Verdict.UNKNOWN
         with pytest.raises(Refused):

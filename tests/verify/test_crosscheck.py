@@ -1,17 +1,35 @@
-"""Asking every engine: agreement is told with names, a contradiction is an error that names both."""
+"""Asking every engine: agreement is told with names, a contradiction is an error that names
+both."""
 
 from __future__ import annotations
 
 import pytest
 
 from graphkeel.core.errors import EngineDisagreementError
-from graphkeel.verify import Budget, ConditionReport, Network, Problem, Verdict, VerifyReport, engines
+from graphkeel.verify import (
+    Budget,
+    ConditionReport,
+    Network,
+    Problem,
+    Verdict,
+    VerifyReport,
+    available_engines,
+)
 from graphkeel.verify.crosscheck import cross_check
 
 
 def loop(factor: float) -> Problem:
     absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
-    return Problem(Network.of(([[factor]], [0.0])), absolute, [-1.0], [1.0], [0.0], 0.1, rho=0.75, positivity=0.5)
+    return Problem(
+        Network.of(([[factor]], [0.0])),
+        absolute,
+        [-1.0],
+        [1.0],
+        [0.0],
+        0.1,
+        rho=0.75,
+        positivity=0.5,
+    )
 
 
 class Liar:
@@ -22,8 +40,12 @@ class Liar:
     def supports(self, problem: Problem) -> str | None:
         return None
 
-    def solve(self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = ()) -> VerifyReport:
-        return VerifyReport(tuple(ConditionReport(c, Verdict.PROVED, self.name) for c in conditions))
+    def solve(
+        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = ()
+    ) -> VerifyReport:
+        return VerifyReport(
+            tuple(ConditionReport(c, Verdict.PROVED, self.name) for c in conditions)
+        )
 
 
 def test_engines_that_agree_are_all_named() -> None:
@@ -40,6 +62,8 @@ def test_a_refutation_carries_its_state() -> None:
 
 
 def test_a_contradiction_is_an_error_that_names_both() -> None:
-    among = {"branch": engines()["branch"], "liar": Liar()}
-    with pytest.raises(EngineDisagreementError, match="branch and liar contradict each other on 'decrease'"):
+    among = {"branch": available_engines()["branch"], "liar": Liar()}
+    with pytest.raises(
+        EngineDisagreementError, match="branch and liar contradict each other on 'decrease'"
+    ):
         cross_check(loop(0.9), Budget(seconds=10), among=among)

@@ -12,14 +12,18 @@ from graphkeel.verify.problem import Affine, Network
 
 
 def test_a_network_has_an_exact_value() -> None:
-    network = Network.of((np.array([[0.1, 1.0]]), np.array([0.25])), (np.array([[3.0]]), np.array([-1.0])))
+    network = Network.of(
+        (np.array([[0.1, 1.0]]), np.array([0.25])), (np.array([[3.0]]), np.array([-1.0]))
+    )
     value = evaluate(network, [(Fraction(1), Fraction(1)), (Fraction(1, 3), Fraction(1, 3))])[0]
     expected = 3 * (Fraction(0.1) + Fraction(1, 3) + Fraction(1, 4)) - 1
     assert value == (expected, expected)
 
 
 def test_weight_errors_give_an_interval() -> None:
-    network = Network((Affine(np.array([[1.0, -2.0]]), np.zeros(1), np.array([[0.5, 0.0]]), np.array([0.25])),))
+    network = Network(
+        (Affine(np.array([[1.0, -2.0]]), np.zeros(1), np.array([[0.5, 0.0]]), np.array([0.25])),)
+    )
     low, high = evaluate(network, [(Fraction(2), Fraction(2)), (Fraction(1), Fraction(1))])[0]
     assert (low, high) == (Fraction(-5, 4), Fraction(5, 4))  # 2 − 2 ± (0.5·2 + 0.25)
 

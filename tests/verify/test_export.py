@@ -1,4 +1,5 @@
-"""Exported files: onnxruntime computes the same numbers, Z3 reads the SMT-LIB files and agrees with the truth."""
+"""Exported files: onnxruntime computes the same numbers, Z3 reads the SMT-LIB files and agrees with
+the truth."""
 
 from __future__ import annotations
 
@@ -51,10 +52,13 @@ def test_z3_agrees_on_the_smtlib_file(name: str, condition: str) -> None:
 
 
 def sat(text: str, problem: Problem) -> bool:
-    """A VNN-LIB file, decided by Z3 together with the network it refers to (taken from the SMT-LIB export)."""
+    """A VNN-LIB file, decided by Z3 together with the network it refers to (taken from the SMT-LIB
+    export)."""
     z3 = pytest.importorskip("z3")
     network = [
-        line for line in smtlib(problem, "decrease").splitlines() if re.match(r"\(declare|\(assert \(=|.*_p", line)
+        line
+        for line in smtlib(problem, "decrease").splitlines()
+        if re.match(r"\(declare|\(assert \(=|.*_p", line)
     ]
     body = [line for line in text.splitlines() if not line.startswith(";")]
     here, after, image = "v1_0", "w1_0", ["f1_0", "f1_1"]
@@ -66,7 +70,10 @@ def sat(text: str, problem: Problem) -> bool:
                 f"(assert (= Y_{2 * i + 1} (+ {here} (* {problem.positivity} y{i}))))",
             ]
     else:
-        links += [f"(assert (= Y_0 {here}))", f"(assert (= Y_1 (- {after} (* {problem.rho} {here}))))"]
+        links += [
+            f"(assert (= Y_0 {here}))",
+            f"(assert (= Y_1 (- {after} (* {problem.rho} {here}))))",
+        ]
         links += [f"(assert (= Y_{i + 2} {image[i]}))" for i in range(problem.n)]
     solver = z3.Solver()
     solver.from_string("\n".join([*network, *body, *links]))
@@ -77,7 +84,9 @@ def sat(text: str, problem: Problem) -> bool:
 def test_vnnlib_files_decide_the_conditions(name: str) -> None:
     problem, truth = KNOWN[name]
     files = vnnlib_files(problem)
-    assert len(files) == 9  # four faces for positivity and decrease each, and the box for invariance
+    assert (
+        len(files) == 9
+    )  # four faces for positivity and decrease each, and the box for invariance
     for condition, verdict in truth.items():
         answers = [sat(text, problem) for file, text in files if file.startswith(condition)]
         assert any(answers) == (verdict == "refuted"), condition

@@ -47,14 +47,20 @@ def test_the_first_look_sees_a_plateau() -> None:
 @pytest.mark.parametrize("condition", ["positivity", "decrease", "invariance"])
 def test_the_gradient_is_that_of_the_margin(condition: str) -> None:
     rng = np.random.default_rng(3)
-    loop = Network.of((rng.normal(size=(5, 3)), rng.normal(size=5)), (rng.normal(size=(3, 5)), rng.normal(size=3)))
-    problem = Problem(loop, norm_one(np.zeros(3)), -np.ones(3), np.ones(3), np.zeros(3), 0.1, positivity=0.7)
+    loop = Network.of(
+        (rng.normal(size=(5, 3)), rng.normal(size=5)), (rng.normal(size=(3, 5)), rng.normal(size=3))
+    )
+    problem = Problem(
+        loop, norm_one(np.zeros(3)), -np.ones(3), np.ones(3), np.zeros(3), 0.1, positivity=0.7
+    )
     points = rng.uniform(-1, 1, (20, 3))
     found = gradient(problem, condition, points)
     for axis in range(3):
         step = np.zeros(3)
         step[axis] = 1e-7
-        slope = (margin(problem, condition, points + step) - margin(problem, condition, points - step)) / 2e-7
+        slope = (
+            margin(problem, condition, points + step) - margin(problem, condition, points - step)
+        ) / 2e-7
         assert np.allclose(slope, found[:, axis], atol=1e-5)
 
 

@@ -47,7 +47,11 @@ def same(a: Problem, b: Problem) -> bool:
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), errors=st.booleans(), kind=st.sampled_from(["bits", "readable", "npz"]))
+@given(
+    seed=st.integers(0, 10**6),
+    errors=st.booleans(),
+    kind=st.sampled_from(["bits", "readable", "npz"]),
+)
 def test_every_bit_survives(tmp_path_factory: Any, seed: int, errors: bool, kind: str) -> None:
     problem = random_problem(seed, errors=errors)
     path = tmp_path_factory.mktemp("io") / ("p.npz" if kind == "npz" else "p.json")
@@ -98,7 +102,17 @@ def test_a_malformed_object_says_what_is_wrong(message: str, change: dict[str, A
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[1]", '"x"', "\x00\xff", "[" * 100_000, '{"F": NaN}', '{"F": [], "F": []}', '{"rho": 1e999}'],
+    [
+        "",
+        "{",
+        "[1]",
+        '"x"',
+        "\x00\xff",
+        "[" * 100_000,
+        '{"F": NaN}',
+        '{"F": [], "F": []}',
+        '{"rho": 1e999}',
+    ],
 )
 def test_a_file_that_is_no_problem(tmp_path: Path, text: str) -> None:
     path = tmp_path / "p.json"

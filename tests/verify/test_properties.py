@@ -1,4 +1,5 @@
-"""Random small loops: what is proved has no violation, what is refuted has one, and every proof can be re-checked."""
+"""Random small loops: what is proved has no violation, what is refuted has one, and every proof can
+be re-checked."""
 
 from __future__ import annotations
 
@@ -42,12 +43,16 @@ def random_problem(seed: int) -> Problem:
     n, coarse = int(rng.integers(1, 4)), bool(rng.random() < 0.4)
     widths = [n, *rng.integers(1, 5, size=int(rng.integers(0, 3))), n]
     spread = float(rng.choice([0.3, 0.8, 1.5]))
-    loop = Network(tuple(layer(rng, int(b), int(a), coarse, spread) for a, b in itertools.pairwise(widths)))
+    loop = Network(
+        tuple(layer(rng, int(b), int(a), coarse, spread) for a, b in itertools.pairwise(widths))
+    )
     if rng.random() < 0.7:
         v = gauge(rng, n, coarse)
     else:
         sizes = [n, *rng.integers(1, 5, size=int(rng.integers(0, 3))), 1]
-        v = Network(tuple(layer(rng, int(b), int(a), coarse, 1.0) for a, b in itertools.pairwise(sizes)))
+        v = Network(
+            tuple(layer(rng, int(b), int(a), coarse, 1.0) for a, b in itertools.pairwise(sizes))
+        )
     return Problem(
         loop,
         v,
@@ -62,12 +67,18 @@ def random_problem(seed: int) -> Problem:
 
 
 def sampled_violation(problem: Problem, condition: str, seed: int) -> np.ndarray | None:
-    """The worst of many states (a grid, so that coarse kinks are hit, and random ones), if it really violates."""
+    """The worst of many states (a grid, so that coarse kinks are hit, and random ones), if it
+    really violates."""
     rng = np.random.default_rng(seed)
-    axes = [np.linspace(a, b, 33 if problem.n < 3 else 13) for a, b in zip(problem.lower, problem.upper, strict=True)]
+    axes = [
+        np.linspace(a, b, 33 if problem.n < 3 else 13)
+        for a, b in zip(problem.lower, problem.upper, strict=True)
+    ]
     grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, problem.n)
     points = admit(
-        problem, condition, np.concatenate([grid, rng.uniform(problem.lower, problem.upper, (1000, problem.n))])
+        problem,
+        condition,
+        np.concatenate([grid, rng.uniform(problem.lower, problem.upper, (1000, problem.n))]),
     )
     worst = np.argsort(-margin(problem, condition, points))[:3]
     return next((points[i] for i in worst if violates(problem, condition, points[i])), None)
@@ -80,7 +91,9 @@ def check(seed: int) -> list[Verdict]:
         name = report.condition
         verdicts.append(report.verdict)
         if report.verdict is Verdict.REFUTED:
-            assert report.counterexample is not None and violates(problem, name, report.counterexample)
+            assert report.counterexample is not None and violates(
+                problem, name, report.counterexample
+            )
         if report.verdict is Verdict.PROVED:
             assert sampled_violation(problem, name, seed) is None, name
             _check_proof(loop_of(problem), name, report.proof)
@@ -90,7 +103,9 @@ def check(seed: int) -> list[Verdict]:
 @pytest.mark.parametrize("block", range(6))
 def test_proved_and_refuted_are_true_on_random_loops(block: int) -> None:
     """6 × 60 loops, always the same ones, most of them decided."""
-    verdicts = [verdict for seed in range(1000 * block, 1000 * block + 60) for verdict in check(seed)]
+    verdicts = [
+        verdict for seed in range(1000 * block, 1000 * block + 60) for verdict in check(seed)
+    ]
     decided = sum(verdict is not Verdict.UNKNOWN for verdict in verdicts)
     assert decided > 0.8 * len(verdicts)
     assert verdicts.count(Verdict.PROVED) > 20 and verdicts.count(Verdict.REFUTED) > 20

@@ -20,8 +20,15 @@ def test_the_rows_of_each_condition() -> None:
     problem = stable().problem
     assert [row.name for row in rows_of(problem, "decrease")] == ["decrease"]
     assert [row.name for row in rows_of(problem, "positivity")] == ["+0", "-0", "+1", "-1"]
-    assert [row.name for row in rows_of(problem, "invariance")] == ["upper 0", "lower 0", "upper 1", "lower 1"]
-    assert [row.strict for row in rows_of(base("x", np.eye(2), rho=1.0, positivity=0.0), "decrease")] == [True]
+    assert [row.name for row in rows_of(problem, "invariance")] == [
+        "upper 0",
+        "lower 0",
+        "upper 1",
+        "lower 1",
+    ]
+    assert [
+        row.strict for row in rows_of(base("x", np.eye(2), rho=1.0, positivity=0.0), "decrease")
+    ] == [True]
     assert rows_of(base("x", np.eye(2), positivity=0.0), "positivity")[0].strict
     with pytest.raises(ProblemError, match="condition"):
         rows_of(problem, "stability")
@@ -41,7 +48,9 @@ def test_the_largest_row_is_the_margin(known: Known, condition: str) -> None:
     problem = known.problem
     rows = rows_of(problem, condition)
     points = np.random.default_rng(0).uniform(problem.lower, problem.upper, (50, problem.n))
-    values = np.array([[value(pack(row), workspace(*size_of(row)), point) for row in rows] for point in points])
+    values = np.array(
+        [[value(pack(row), workspace(*size_of(row)), point) for row in rows] for point in points]
+    )
     assert np.allclose(values.max(axis=1), margin(problem, condition, points), atol=1e-12)
 
 
@@ -51,13 +60,20 @@ def test_composition_covers_its_rounding() -> None:
     both = compose(outer, inner)
     for i in range(3):
         for j in range(3):
-            exact = sum(Fraction(float(outer.weight[i, k])) * Fraction(float(inner.weight[k, j])) for k in range(3))
+            exact = sum(
+                Fraction(float(outer.weight[i, k])) * Fraction(float(inner.weight[k, j]))
+                for k in range(3)
+            )
             assert both.weight_error is not None
-            assert abs(exact - Fraction(float(both.weight[i, j]))) <= Fraction(float(both.weight_error[i, j]))
+            assert abs(exact - Fraction(float(both.weight[i, j]))) <= Fraction(
+                float(both.weight_error[i, j])
+            )
             assert both.weight_error[i, j] < 1e-13
 
 
-def bounds(row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bounds(
+    row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     work = workspace(*size_of(row))
     lens = no_lens(row.lower.shape[0]) if theta is None else pack_lens(row, theta)
     hidden_bounds(pack(row), lens, work, lower, upper)
@@ -85,9 +101,12 @@ def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
 
 
 def test_a_lens_is_exact_on_what_it_explains() -> None:
-    """F halves the state through units that stay active, so V∘F's units are half of V's and nothing remains."""
+    """F halves the state through units that stay active, so V∘F's units are half of V's and nothing
+    remains."""
     eye = np.eye(2)
-    problem = base("x", eye, closed_loop=Network.of((eye, 2 * np.ones(2)), (0.5 * eye, -np.ones(2))))
+    problem = base(
+        "x", eye, closed_loop=Network.of((eye, 2 * np.ones(2)), (0.5 * eye, -np.ones(2)))
+    )
     row = rows_of(problem, "decrease")[0]
     after = slice(2, 6)  # the units of V∘F
     low, high = bounds(row, None, -np.ones(2), np.ones(2))

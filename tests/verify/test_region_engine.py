@@ -1,4 +1,5 @@
-"""Regions: verdicts against known truth, confirmed violations, and proofs that the independent check accepts."""
+"""Regions: verdicts against known truth, confirmed violations, and proofs that the independent
+check accepts."""
 
 from __future__ import annotations
 
@@ -23,9 +24,13 @@ def loop(matrix: object, offset: object, half: float = 1.0) -> Problem:
     weight = np.asarray(matrix, dtype=float)
     n = weight.shape[0]
     pairs = Affine(np.concatenate([np.eye(n), -np.eye(n)]), np.zeros(2 * n))
-    network = Network((pairs, Affine(np.concatenate([weight, -weight], axis=1), np.asarray(offset, dtype=float))))
+    network = Network(
+        (pairs, Affine(np.concatenate([weight, -weight], axis=1), np.asarray(offset, dtype=float)))
+    )
     value = Network((pairs, Affine(np.ones((1, 2 * n)), np.zeros(1))))
-    return Problem(network, value, -half * np.ones(n), half * np.ones(n), np.zeros(n), hole_radius=0.1, rho=0.9)
+    return Problem(
+        network, value, -half * np.ones(n), half * np.ones(n), np.zeros(n), hole_radius=0.1, rho=0.9
+    )
 
 
 def test_a_loop_that_keeps_its_region() -> None:
@@ -42,7 +47,9 @@ def test_a_loop_that_loses_a_state() -> None:
     report = decide_region(region, Budget(seconds=20))
     assert report.verdict is Verdict.REFUTED and report.counterexample is not None
     assert violates(region, report.counterexample)
-    assert not violates(Region(region.problem, 1), report.counterexample)  # it is no state of class 1
+    assert not violates(
+        Region(region.problem, 1), report.counterexample
+    )  # it is no state of class 1
 
 
 def test_a_tie_is_a_violation_without_a_margin_and_none_with_one() -> None:
@@ -73,7 +80,11 @@ def random_region(seed: int) -> Region:
     n = int(rng.integers(2, 4))
     layers, width = [], n
     for size in [*(int(k) for k in rng.integers(2, 7, int(rng.integers(1, 3)))), n]:
-        layers.append(Affine(rng.normal(size=(size, width)) * rng.uniform(0.1, 0.8), 0.5 * rng.normal(size=size)))
+        layers.append(
+            Affine(
+                rng.normal(size=(size, width)) * rng.uniform(0.1, 0.8), 0.5 * rng.normal(size=size)
+            )
+        )
         width = size
     value = Network.of((np.eye(n), np.zeros(n)), (np.ones((1, n)), np.zeros(1)))
     middle, half = 0.3 * rng.normal(size=n), rng.uniform(0.3, 1.5, n)
@@ -84,7 +95,8 @@ def random_region(seed: int) -> Region:
 @given(st.integers(0, 10**6))
 @settings(max_examples=120, deadline=None)
 def test_no_verdict_is_wrong(seed: int) -> None:
-    """Dense samples next to every verdict; every proof is checked, every counterexample confirmed exactly."""
+    """Dense samples next to every verdict; every proof is checked, every counterexample confirmed
+    exactly."""
     region = random_region(seed)
     report = decide_region(region, Budget(seconds=0.5))
     if report.verdict is Verdict.REFUTED:
@@ -104,7 +116,8 @@ def test_no_verdict_is_wrong(seed: int) -> None:
 
 
 def test_a_violation_by_a_hair_is_not_called_proved() -> None:
-    """At the tie (1, 1) the second logit gets ahead by 2⁻⁴⁰: no state of the region may be lost, however little."""
+    """At the tie (1, 1) the second logit gets ahead by 2⁻⁴⁰: no state of the region may be lost,
+    however little."""
     for sign, verdict in ((1.0, Verdict.REFUTED), (-1.0, Verdict.PROVED)):
         problem = loop(np.zeros((2, 2)), [0.5, 0.5 + sign * 2.0**-40])
         report = decide_region(Region(problem, 0), Budget(seconds=5))

@@ -1,4 +1,5 @@
-"""HiGHS and Z3 as verifiers: right or unknown on known loops, never next to a violation on random ones."""
+"""HiGHS and Z3 as verifiers: right or unknown on known loops, never next to a violation on random
+ones."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ from graphkeel.verify.result import Budget, Verdict, Verifier
 
 ENGINES: list[Verifier] = [MilpVerifier(), SmtVerifier()]
 DECIDES_ALL_BUT = {
-    "milp": {"tangent", "plateau", "no hole", "equilibrium on a face"},  # zero is within its tolerances
+    "milp": {
+        "tangent",
+        "plateau",
+        "no hole",
+        "equilibrium on a face",
+    },  # zero is within its tolerances
     "smt": set(),
 }
 
@@ -61,7 +67,11 @@ def test_milp_says_that_it_is_numerical() -> None:
 @given(seed=st.integers(0, 10**6))
 def test_no_proof_next_to_a_violation_and_no_disagreement(seed: int) -> None:
     problem = random_loop(seed)
-    reports = [engine.solve(problem, Budget(seconds=10)) for engine in ENGINES if engine.supports(problem) is None]
+    reports = [
+        engine.solve(problem, Budget(seconds=10))
+        for engine in ENGINES
+        if engine.supports(problem) is None
+    ]
     for condition in CONDITIONS:
         verdicts = {report[condition].verdict for report in reports} - {Verdict.UNKNOWN}
         assert len(verdicts) <= 1
@@ -74,8 +84,13 @@ def hard_problem() -> Problem:
     rng = np.random.default_rng(0)
     n, h = 8, 40
     return Problem(
-        Network.of((rng.normal(size=(h, n)), rng.normal(size=h)), (0.05 * rng.normal(size=(n, h)), np.zeros(n))),
-        Network.of((rng.normal(size=(h, n)), 0.1 * rng.normal(size=h)), (np.ones((1, h)), np.zeros(1))),
+        Network.of(
+            (rng.normal(size=(h, n)), rng.normal(size=h)),
+            (0.05 * rng.normal(size=(n, h)), np.zeros(n)),
+        ),
+        Network.of(
+            (rng.normal(size=(h, n)), 0.1 * rng.normal(size=h)), (np.ones((1, h)), np.zeros(1))
+        ),
         lower=-np.ones(n),
         upper=np.ones(n),
         equilibrium=np.zeros(n),

@@ -1,11 +1,12 @@
-"""The certificate: what was proved about a closed loop, in a file that anyone can re-check (docs/certificate.md).
+"""The certificate: what was proved about a closed loop, in a file that anyone can re-check
+(docs/certificate.md).
 
-    content = build_certificate(head, [ClassProof(...), ...], provenance={"seed": 0}, data_sha256="…")
-    write_certificate(content, "certificate.json")
+    content = build_certificate(head, [ClassProof(...), ...], provenance={"seed": 0},
+    data_sha256="…") write_certificate(content, "certificate.json")
     check_certificate("certificate.json")        # CheckResult(accepted=True, ...)
 
-Needs the standard library and numpy only; neither torch, nor a solver, nor the engine that found the proofs.
-"""
+Needs the standard library and numpy only; neither torch, nor a solver, nor the engine that found
+the proofs."""
 
 from __future__ import annotations
 

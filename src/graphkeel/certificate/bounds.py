@@ -1,13 +1,14 @@
 """Upper bounds of a row over many boxes at once, in float64, with rounding counted in.
 
-The relaxation is that of docs/proof-format.md section 2. Soundness does not rest on how the lines are chosen, only on
-these facts: the upper line s·z + t has s >= u/(u − l) and t >= −s·l for floats l, u that enclose the unit, the lower
-line has a slope in [0, 1], and a substitution step with float coefficients μ errs by less than γ·(|μ|·mag + Σ λ⁺t),
-where mag bounds |W|·|x| + |b| over the root box. γ = (N + 16)·2⁻⁵¹, with N the number of inputs and units, is more than
-the sum of the roundings of all steps (a dot product of k terms costs at most k + 2 of the unit 2⁻⁵³).
+The relaxation is that of docs/proof-format.md section 2. Soundness does not rest on how the lines
+are chosen, only on these facts: the upper line s·z + t has s >= u/(u − l) and t >= −s·l for floats
+l, u that enclose the unit, the lower line has a slope in [0, 1], and a substitution step with float
+coefficients μ errs by less than γ·(|μ|·mag + Σ λ⁺t), where mag bounds |W|·|x| + |b| over the root
+box. γ = (N + 16)·2⁻⁵¹, with N the number of inputs and units, is more than the sum of the roundings
+of all steps (a dot product of k terms costs at most k + 2 of the unit 2⁻⁵³).
 
-A *lens* θ >= 0 on unit k of V∘F replaces relu(z_k) by relu(z_k − θ·z_B) + θ·relu(z_B), which is never smaller.
-"""
+A *lens* θ >= 0 on unit k of V∘F replaces relu(z_k) by relu(z_k − θ·z_B) + θ·relu(z_B), which is
+never smaller."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ class Boxes:
 
 @dataclass(eq=False)
 class Form:
-    """Linear forms in y per box: linear·y + constant + error, with `scale` the magnitude the roundings refer to."""
+    """Linear forms in y per box: linear·y + constant + error, with `scale` the magnitude the
+    roundings refer to."""
 
     linear: Floats  # (boxes, rows, n)
     constant: Floats  # (boxes, rows)
@@ -106,24 +108,35 @@ class RowBound:
         self._gamma = (lower.shape[0] + sum(widths) + 16) * 2.0**-51
         self._reach = Boxes(lower, upper).reach
         self._chunk = max(1, _CHUNK // (2 * max([lower.shape[0], *widths]) ** 2))
-        with np.errstate(all="ignore"):  # an infinite magnitude refuses every leaf, which is the safe side
+        with np.errstate(
+            all="ignore"
+        ):  # an infinite magnitude refuses every leaf, which is the safe side
             self._magnitudes = [_magnitudes(branch, self._reach) for branch in row.branches]
 
     def upper(
-        self, lower: Floats, upper: Floats, slopes: Floats | None = None, lenses: Floats | None = None
+        self,
+        lower: Floats,
+        upper: Floats,
+        slopes: Floats | None = None,
+        lenses: Floats | None = None,
     ) -> tuple[Floats, Floats]:
-        """(bounds, slack): g <= bound on each box, and the part of the bound that is rounding slack."""
+        """(bounds, slack): g <= bound on each box, and the part of the bound that is rounding
+        slack."""
         parts = []
         for start in range(0, lower.shape[0], self._chunk):
             chosen = slice(start, start + self._chunk)
             extras = (None if array is None else array[chosen] for array in (slopes, lenses))
-            with np.errstate(all="ignore"):  # an overflow ends in a bound that is not <= 0, so the leaf is refused
+            with np.errstate(
+                all="ignore"
+            ):  # an overflow ends in a bound that is not <= 0, so the leaf is refused
                 parts.append(self._upper(Boxes(lower[chosen], upper[chosen]), *extras))
         if not parts:
             return np.zeros(0), np.zeros(0)
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
-    def _upper(self, boxes: Boxes, slopes: Floats | None, lenses: Floats | None) -> tuple[Floats, Floats]:
+    def _upper(
+        self, boxes: Boxes, slopes: Floats | None, lenses: Floats | None
+    ) -> tuple[Floats, Floats]:
         form = Form.of_row(self.row, self._reach, boxes.reach)
         column = 0
         for index, branch in enumerate(self.row.branches):
@@ -132,9 +145,13 @@ class RowBound:
             column += width
             form.add(self._branch(index, boxes, chosen, lenses))
         slack = self._gamma * form.scale[:, 0] + _TINY
-        return boxes.largest(form.linear)[:, 0] + form.constant[:, 0] + form.error[:, 0] + slack, slack
+        return boxes.largest(form.linear)[:, 0] + form.constant[:, 0] + form.error[
+            :, 0
+        ] + slack, slack
 
-    def _branch(self, index: int, boxes: Boxes, slopes: Floats | None, lenses: Floats | None) -> Form:
+    def _branch(
+        self, index: int, boxes: Boxes, slopes: Floats | None, lenses: Floats | None
+    ) -> Form:
         """A branch as a linear form in y that lies above it on each box."""
         branch, magnitudes = self.row.branches[index], self._magnitudes[index]
         tilt = self._tilt(boxes, lenses) if lenses is not None and index == 0 else None
@@ -169,11 +186,14 @@ class RowBound:
         )
 
     def _lensed(self, final: Floats, final_error: Floats, lenses: Floats) -> tuple[Floats, Floats]:
-        """The coefficients of relu(z_B) after what the lenses moved there; the moved part has errors, too."""
+        """The coefficients of relu(z_B) after what the lenses moved there; the moved part has
+        errors, too."""
         outer = self.row.branches[0]
         moved = outer.final @ lenses  # (boxes, K): Σ_k v_k θ_ki
         sizes = np.abs(outer.final) @ lenses
-        error = final_error + outer.final_error @ lenses + self._gamma * (np.abs(final[:, 0]) + sizes)
+        error = (
+            final_error + outer.final_error @ lenses + self._gamma * (np.abs(final[:, 0]) + sizes)
+        )
         return final + moved[:, None, :], error
 
     def _enclosure(
@@ -203,7 +223,12 @@ class RowBound:
             form.linear += np.concatenate([tilt.linear, -tilt.linear], axis=1)
             form.constant += np.concatenate([tilt.constant, -tilt.constant], axis=1)
             form.scale += 2 * np.concatenate([tilt.scale, tilt.scale], axis=1)
-        value = boxes.largest(form.linear) + form.constant + form.error + self._gamma * (form.scale + form.error)
+        value = (
+            boxes.largest(form.linear)
+            + form.constant
+            + form.error
+            + self._gamma * (form.scale + form.error)
+        )
         width = weight.shape[0]
         return bias - (value[:, width:] + own), bias + (value[:, :width] + own)
 
@@ -216,7 +241,8 @@ def _substituted(
     magnitudes: list[Floats],
     tilt: Tilt | None,
 ) -> Form:
-    """rows @ x of the last hidden layer (rows: one set for all boxes, or one per box), substituted down to y."""
+    """rows @ x of the last hidden layer (rows: one set for all boxes, or one per box), substituted
+    down to y."""
     coefficients, boxes = rows, lines[0].lower.shape[0]
     form = Form.zero(boxes, rows.shape[1], hidden[0].weight.shape[1])
     for k in range(len(hidden) - 1, -1, -1):
@@ -240,7 +266,10 @@ def _magnitudes(branch: Branch, reach: Floats) -> list[Floats]:
     """Per hidden layer a bound on |W|·|x| + |b| + errors over the root box."""
     magnitudes = []
     for layer in branch.hidden:
-        weight, bias = np.abs(layer.weight) + layer.weight_error, np.abs(layer.bias) + layer.bias_error
+        weight, bias = (
+            np.abs(layer.weight) + layer.weight_error,
+            np.abs(layer.bias) + layer.bias_error,
+        )
         reach = (weight @ reach + bias) * _UP + _TINY
         magnitudes.append(reach)
     return magnitudes

@@ -19,7 +19,8 @@ from graphkeel.certificate.trees import CELLS, HOLE, Leaves, Refused, Tree
 from graphkeel.core.errors import CertificateError
 
 _TREE_KEYS = {"row", "lower", "upper", "axis", "cut", "slopes", "lenses"}
-NEAR = 1e9  # rounding slacks: a miss by less (about a millionth of the row's magnitudes) is worth a second look
+# rounding slacks: a miss by less (about a millionth of the row's magnitudes) is worth a second look
+NEAR = 1e9
 PARTS = 8
 
 
@@ -43,7 +44,9 @@ def _check_row_tree(loop: Loop, condition: str, row: Row, content: Any, where: s
             raise Refused(f"{where}: its region is called empty and is not")
         return 0
     if set(content) - {"cells"} != _TREE_KEYS:
-        raise CertificateError(f"{where}: a tree has the keys {sorted(_TREE_KEYS)}", got=sorted(map(str, content)))
+        raise CertificateError(
+            f"{where}: a tree has the keys {sorted(_TREE_KEYS)}", got=sorted(map(str, content))
+        )
     tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
     _check_root(loop, row, tree, where)
     return _check_tree(loop, condition, row, tree, where, margin=0.0, holes=row.avoids_hole)
@@ -62,12 +65,15 @@ def _check_root(loop: Loop, row: Row, tree: Tree, where: str) -> None:
 
 
 def check_homogeneous(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
-    """Re-prove the faces of the box and that the inside follows; the number of leaves, or Refused."""
+    """Re-prove the faces of the box and that the inside follows; the number of leaves, or
+    Refused."""
     if condition not in ("decrease", "positivity"):
         raise Refused(f"a homogeneous proof cannot show {condition}")
     margin = number(proof.get("margin"), f"{condition}.margin")
     _check_carries(loop, condition, margin)
-    expected = [(row, axis, side) for row in rows_of(loop, condition) for axis, side in _faces(loop)]
+    expected = [
+        (row, axis, side) for row in rows_of(loop, condition) for axis, side in _faces(loop)
+    ]
     faces = _list(proof, "faces")
     if len(faces) != len(expected):
         raise Refused(f"{condition} needs {len(expected)} faces, the proof has {len(faces)}")
@@ -79,9 +85,20 @@ def check_homogeneous(loop: Loop, condition: str, proof: dict[str, Any]) -> int:
 
 
 def _check_face(
-    loop: Loop, condition: str, row: Row, axis: int, side: str, margin: float, content: Any, where: str
+    loop: Loop,
+    condition: str,
+    row: Row,
+    axis: int,
+    side: str,
+    margin: float,
+    content: Any,
+    where: str,
 ) -> int:
-    if not isinstance(content, dict) or content.get("row") != row.name or content.get("side") != side:
+    if (
+        not isinstance(content, dict)
+        or content.get("row") != row.name
+        or content.get("side") != side
+    ):
         raise Refused(f"{where}: missing or out of order")
     tree = Tree.from_json(content, loop.n, row.first_width, row.lens_width, where)
     lower, upper = loop.lower.copy(), loop.upper.copy()
@@ -119,7 +136,9 @@ def _check_carries(loop: Loop, condition: str, margin: float) -> None:
         )
 
 
-def _check_tree(loop: Loop, condition: str, row: Row, tree: Tree, where: str, *, margin: float, holes: bool) -> int:
+def _check_tree(
+    loop: Loop, condition: str, row: Row, tree: Tree, where: str, *, margin: float, holes: bool
+) -> int:
     bound, count = RowBound(row, tree.lower, tree.upper), 0
     for leaves in tree.leaves(where):
         count += leaves.lower.shape[0]
@@ -133,7 +152,9 @@ def _check_tree(loop: Loop, condition: str, row: Row, tree: Tree, where: str, *,
     return count
 
 
-def _check_cell_leaves(loop: Loop, condition: str, row: Row, leaves: Leaves, margin: float, where: str) -> None:
+def _check_cell_leaves(
+    loop: Loop, condition: str, row: Row, leaves: Leaves, margin: float, where: str
+) -> None:
     exact = exact_row(loop, condition, row.name)
     for low, high, steps in zip(leaves.lower, leaves.upper, leaves.cells or [], strict=True):
         check_cells(exact, low, high, steps, margin, where)
@@ -149,7 +170,9 @@ def _check_leaves(row: Row, bound: RowBound, leaves: Leaves, margin: float, wher
             continue
         if value[leaf] + margin <= NEAR * slack[leaf] and _holds_in_parts(row, bound, one, margin):
             continue
-        raise Refused(f"{where}: the bound of a leaf is {value[leaf] + margin:.3g}, so the leaf is not proved")
+        raise Refused(
+            f"{where}: the bound of a leaf is {value[leaf] + margin:.3g}, so the leaf is not proved"
+        )
 
 
 def _holds(row: Row, value: Floats, margin: float) -> Bools:
@@ -159,9 +182,12 @@ def _holds(row: Row, value: Floats, margin: float) -> Bools:
 
 
 def _holds_in_parts(row: Row, bound: RowBound, leaf: Leaves, margin: float) -> bool:
-    """A near miss, as when a stored slope was rounded the wrong way: halve the leaf a few times, which is as sound."""
+    """A near miss, as when a stored slope was rounded the wrong way: halve the leaf a few times,
+    which is as sound."""
     for _ in range(PARTS):
-        failing = ~_holds(row, bound.upper(leaf.lower, leaf.upper, leaf.slopes, leaf.lenses)[0], margin)
+        failing = ~_holds(
+            row, bound.upper(leaf.lower, leaf.upper, leaf.slopes, leaf.lenses)[0], margin
+        )
         if not failing.any():
             return True
         leaf = leaf.halved(failing)
@@ -169,7 +195,8 @@ def _holds_in_parts(row: Row, bound: RowBound, leaf: Leaves, margin: float) -> b
 
 
 def _check_lenses(row: Row, lenses: Floats, where: str) -> None:
-    """A lens replaces a unit by something larger, which is sound for units that count positively only."""
+    """A lens replaces a unit by something larger, which is sound for units that count positively
+    only."""
     sure = row.branches[0].final >= row.branches[0].final_error
     if (lenses.any(axis=2) & ~sure).any():
         raise Refused(f"{where}: a lens stands on a unit whose outer weight may be negative")

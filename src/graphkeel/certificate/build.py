@@ -52,16 +52,22 @@ class ClassProof:
 
 
 def chain(*pairs: Pair) -> tuple[Factor, ...]:
-    """One affine layer as the product of its factors, (weight, bias) each, applied from the first to the last."""
-    return tuple(Factor(*(None if part is None else _stored(part) for part in pair)) for pair in pairs)
+    """One affine layer as the product of its factors, (weight, bias) each, applied from the first
+    to the last."""
+    return tuple(
+        Factor(*(None if part is None else _stored(part) for part in pair)) for pair in pairs
+    )
 
 
 def mlp(layers: Iterable[Pair]) -> Source:
-    """A plain ReLU network: one factor a layer (heads, and controller and V of the paper's form)."""
+    """A plain ReLU network: one factor a layer (heads, and controller and V of the paper's
+    form)."""
     return tuple(chain(layer) for layer in layers)
 
 
-def anchored_controller(A: ArrayLike, a: ArrayLike, B: ArrayLike, h: ArrayLike, equilibrium: ArrayLike) -> Source:
+def anchored_controller(
+    A: ArrayLike, a: ArrayLike, B: ArrayLike, h: ArrayLike, equilibrium: ArrayLike
+) -> Source:
     """f(y) = h + B(relu(A(y − Y) + a) − relu(a))."""
     shift = np.maximum(np.asarray(a), 0)
     return (chain((None, -np.asarray(equilibrium)), (A, a)), chain((None, -shift), (B, h)))
@@ -69,7 +75,10 @@ def anchored_controller(A: ArrayLike, a: ArrayLike, B: ArrayLike, h: ArrayLike, 
 
 def anchored_lyapunov(R: ArrayLike, v: ArrayLike, equilibrium: ArrayLike) -> Source:
     """V(y) = vᵀrelu(R(y − Y))."""
-    return (chain((None, -np.asarray(equilibrium)), (R, None)), chain((np.atleast_2d(np.asarray(v)), None)))
+    return (
+        chain((None, -np.asarray(equilibrium)), (R, None)),
+        chain((np.atleast_2d(np.asarray(v)), None)),
+    )
 
 
 def collapsed_loop(controller: Source, head: Source) -> tuple[Layer, ...]:
@@ -115,14 +124,21 @@ def write_certificate(content: Mapping[str, Any], path: str | Path) -> None:
 def class_entry(head: Source, proof: ClassProof) -> dict[str, Any]:
     """One class of the certificate, hole and conclusion derived."""
     loop = loop_of(proof.problem)
-    weights = {"controller": source_to_json(proof.controller), "lyapunov": source_to_json(proof.lyapunov)}
+    weights = {
+        "controller": source_to_json(proof.controller),
+        "lyapunov": source_to_json(proof.lyapunov),
+    }
     problem = loop.to_json()
     conditions = {name: _answer(proof.conditions.get(name)) for name in SEARCHED}
-    conditions["representative"] = representative(head, proof.controller, proof.anchor, loop, float(proof.delta))
+    conditions["representative"] = representative(
+        head, proof.controller, proof.anchor, loop, float(proof.delta)
+    )
     forward = exact_layers(composed(proof.controller, head), "F")
     region = proof.conditions.get("region")
     conditions["region"] = {**_answer(region), "margin": float(proof.margin)}
-    conditions["hole"], conclusion = derived(loop, forward, exact_layers(proof.lyapunov, "V"), conditions)
+    conditions["hole"], conclusion = derived(
+        loop, forward, exact_layers(proof.lyapunov, "V"), conditions
+    )
     return {
         "class": int(proof.label),
         "form": str(proof.form),
@@ -145,20 +161,32 @@ def derived(
     loop: Loop, forward: ExactNetwork, gauge: ExactNetwork, conditions: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The hole's entry and the conclusion, from the exact weights and what is proved."""
-    proved = frozenset(name for name in (*SEARCHED, "region") if conditions[name]["verdict"] == "proved")
+    proved = frozenset(
+        name for name in (*SEARCHED, "region") if conditions[name]["verdict"] == "proved"
+    )
     hole = analyse_hole(loop, forward, gauge, proved)
-    return hole.to_json(), conclude(loop, gauge, hole, proved, conditions["region"]["margin"]).to_json()
+    return hole.to_json(), conclude(
+        loop, gauge, hole, proved, conditions["region"]["margin"]
+    ).to_json()
 
 
 def together(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the classes give as one controller that is chosen anew at every step."""
     first = domain(entries[0]["problem"])
-    one_box = all(domain(entry["problem"])[key] == first[key] for entry in entries for key in ("lower", "upper"))
-    whole = one_box and sorted(entry["class"] for entry in entries) == list(range(first["lower"]["shape"][0]))
+    one_box = all(
+        domain(entry["problem"])[key] == first[key]
+        for entry in entries
+        for key in ("lower", "upper")
+    )
+    whole = one_box and sorted(entry["class"] for entry in entries) == list(
+        range(first["lower"]["shape"][0])
+    )
     return conclude_together(entries, whole=whole)
 
 
-def representative(head: Source, controller: Source, anchor: Any, loop: Loop, delta: float) -> dict[str, Any]:
+def representative(
+    head: Source, controller: Source, anchor: Any, loop: Loop, delta: float
+) -> dict[str, Any]:
     """‖C(h*) − Y‖₂ <= δ, and how far h* is from f(Y); both evaluated exactly."""
     feature = np.asarray(anchor, dtype=np.float64)
     offset = exactly(exact_value(head, feature, "head")) - loop.centre
@@ -206,7 +234,9 @@ class _NotAsked:
 def _rounded(layer: ExactLayer) -> Layer:
     parts = []
     for exact in layer:
-        values = np.array([f.numerator / f.denominator for f in exact.fractions()]).reshape(exact.shape)
+        values = np.array([f.numerator / f.denominator for f in exact.fractions()]).reshape(
+            exact.shape
+        )
         errors = [up(f) for f in abs(Dyadic.of(values) - exact).fractions()]
         parts.append((values, np.array(errors).reshape(exact.shape)))
     (weight, weight_error), (bias, bias_error) = parts

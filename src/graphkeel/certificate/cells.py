@@ -1,10 +1,10 @@
 """Re-proving a leaf by its activation cells, exactly (docs/proof-format.md, "Cell leaves").
 
-Units are taken layer by layer. While the phases of all earlier layers are known, a pre-activation is an affine form of
-the state, so its sign over the box is plain arithmetic, and its sign on a part of the box is shown by multipliers: with
-λ >= 0 and constraints c_i >= 0 on that part, a form f is <= 0 there if f + Σ λ_i·c_i <= 0 on the whole box. Where every
-phase is known the row itself is affine and is shown to be <= 0 in the same way. Nothing is rounded.
-"""
+Units are taken layer by layer. While the phases of all earlier layers are known, a pre-activation
+is an affine form of the state, so its sign over the box is plain arithmetic, and its sign on a part
+of the box is shown by multipliers: with λ >= 0 and constraints c_i >= 0 on that part, a form f is
+<= 0 there if f + Σ λ_i·c_i <= 0 on the whole box. Where every phase is known the row itself is
+affine and is shown to be <= 0 in the same way. Nothing is rounded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _NUMBER = re.compile(r"[0-9]{1,4000}(/[1-9][0-9]{0,3999})?")
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One layer of one of the row's networks; `relu` is False at a network's end and where V is put onto F."""
+    """One layer of one of the row's networks; `relu` is False at a network's end and where V is put
+    onto F."""
 
     network: int
     layer: Layer
@@ -37,7 +38,8 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class ExactRow:
-    """g(y) = Σ factor·network(y) + linear·y + constant, with no product of layers formed (that would round)."""
+    """g(y) = Σ factor·network(y) + linear·y + constant, with no product of layers formed (that
+    would round)."""
 
     stages: tuple[Stage, ...]
     factors: tuple[Fraction, ...]
@@ -48,7 +50,8 @@ class ExactRow:
 
 @dataclass(frozen=True, eq=False)
 class Forms:
-    """Affine forms of the state, one per line: coefficients and, last, the constant; each off by at most `error`."""
+    """Affine forms of the state, one per line: coefficients and, last, the constant; each off by at
+    most `error`."""
 
     lines: Dyadic  # (forms, n + 1)
     error: Dyadic  # (forms,)
@@ -73,23 +76,33 @@ def exact_row(loop: Loop, condition: str, name: str) -> ExactRow:
             return ExactRow(stages, (Fraction(-1),), none, zero, True)
         axis, slope = int(name[1:]), Fraction(loop.positivity) * (1 if name[0] == "+" else -1)
         linear = tuple(slope if i == axis else Fraction(0) for i in range(loop.n))
-        return ExactRow(stages, (Fraction(-1),), linear, -slope * Fraction(loop.equilibrium[axis]), False)
+        return ExactRow(
+            stages, (Fraction(-1),), linear, -slope * Fraction(loop.equilibrium[axis]), False
+        )
     side, axis = name.split()[0], int(name.split()[1])
     sign, end = (1, loop.upper) if side == "upper" else (-1, loop.lower)
     *hidden, last = loop.closed_loop
     chosen = slice(axis, axis + 1)
-    output = Layer(last.weight[chosen], last.bias[chosen], last.weight_error[chosen], last.bias_error[chosen])
-    return ExactRow(_stages(0, (*hidden, output)), (Fraction(sign),), none, -sign * Fraction(end[axis]), False)
+    output = Layer(
+        last.weight[chosen], last.bias[chosen], last.weight_error[chosen], last.bias_error[chosen]
+    )
+    return ExactRow(
+        _stages(0, (*hidden, output)), (Fraction(sign),), none, -sign * Fraction(end[axis]), False
+    )
 
 
 def _stages(network: int, layers: tuple[Layer, ...]) -> tuple[Stage, ...]:
     return tuple(Stage(network, layer, i + 1 < len(layers)) for i, layer in enumerate(layers))
 
 
-def check_cells(row: ExactRow, lower: Floats, upper: Floats, steps: Any, margin: float, where: str) -> None:
+def check_cells(
+    row: ExactRow, lower: Floats, upper: Floats, steps: Any, margin: float, where: str
+) -> None:
     """Walk the stored steps over one leaf box; Refused if they do not show the row's sign there."""
     if not isinstance(steps, list) or len(steps) > MAX_STEPS:
-        raise CertificateError(f"{where}: a cell leaf is a list of at most {MAX_STEPS} steps", got=repr(steps)[:80])
+        raise CertificateError(
+            f"{where}: a cell leaf is a list of at most {MAX_STEPS} steps", got=repr(steps)[:80]
+        )
     walk = _Walk(row, lower, upper, iter(steps), Fraction(margin), where)
     walk.run()
     if next(walk.steps, None) is not None:
@@ -98,7 +111,8 @@ def check_cells(row: ExactRow, lower: Floats, upper: Floats, steps: Any, margin:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part of the box: where the walk stands in the row, the constraints passed, and the networks' values."""
+    """A part of the box: where the walk stands in the row, the constraints passed, and the
+    networks' values."""
 
     stage: int
     values: tuple[Forms, ...]
@@ -108,15 +122,24 @@ class _Part:
 
 
 class _Walk:
-    """The state of one check: the parts of the box that still wait are on a stack, so depth is no danger."""
+    """The state of one check: the parts of the box that still wait are on a stack, so depth is no
+    danger."""
 
     def __init__(
-        self, row: ExactRow, lower: Floats, upper: Floats, steps: Iterator[Any], margin: Fraction, where: str
+        self,
+        row: ExactRow,
+        lower: Floats,
+        upper: Floats,
+        steps: Iterator[Any],
+        margin: Fraction,
+        where: str,
     ) -> None:
         self.row, self.steps, self.margin, self.where = row, steps, margin, where
         self.low, self.high = Dyadic.of(lower), Dyadic.of(upper)
         self.reach = abs(self.low).maximum(abs(self.high))
-        self.ends = [(Fraction(a), Fraction(b)) for a, b in zip(lower.tolist(), upper.tolist(), strict=True)]
+        self.ends = [
+            (Fraction(a), Fraction(b)) for a, b in zip(lower.tolist(), upper.tolist(), strict=True)
+        ]
 
     def run(self) -> None:
         n = len(self.ends)
@@ -126,7 +149,8 @@ class _Walk:
             waiting += self._advance(waiting.pop())
 
     def _advance(self, part: _Part) -> list[_Part]:
-        """Take one part as far as the next step goes; what is left of it, the part to be walked first last."""
+        """Take one part as far as the next step goes; what is left of it, the part to be walked
+        first last."""
         while part.stage < len(self.row.stages):
             if part.layer is None:
                 part = self._entered(part)
@@ -146,7 +170,9 @@ class _Walk:
         least, most = self._range(forms)
         zero = Dyadic.of(np.zeros(least.shape))
         above, below = zero <= least, most <= zero
-        active = tuple(True if a else False if b else None for a, b in zip(above, below, strict=True))
+        active = tuple(
+            True if a else False if b else None for a, b in zip(above, below, strict=True)
+        )
         return replace(part, layer=forms, active=active)
 
     def _left(self, part: _Part, forms: Forms) -> _Part:
@@ -178,17 +204,28 @@ class _Walk:
         if kind == BOUND:
             raise Refused(f"{self.where}: a cell is called finished while a unit's sign is open")
         if kind == SPLIT:
-            return [self._with(part, unit, True, form, error), self._with(part, unit, False, form, error)]
+            return [
+                self._with(part, unit, True, form, error),
+                self._with(part, unit, False, form, error),
+            ]
         claim = form if kind == BELOW else [-c for c in form]  # what has to be <= 0 on this part
         if self._most(part, claim, error, multipliers) > 0:
-            raise Refused(f"{self.where}: the multipliers do not show a unit's sign on its part of the box")
+            raise Refused(
+                f"{self.where}: the multipliers do not show a unit's sign on its part of the box"
+            )
         return [replace(part, active=_set(part.active, unit, kind == ABOVE))]
 
-    def _with(self, part: _Part, unit: int, positive: bool, form: list[Fraction], error: Fraction) -> _Part:
+    def _with(
+        self, part: _Part, unit: int, positive: bool, form: list[Fraction], error: Fraction
+    ) -> _Part:
         known = form if positive else [-c for c in form]
-        return replace(part, path=(*part.path, (known, error)), active=_set(part.active, unit, positive))
+        return replace(
+            part, path=(*part.path, (known, error)), active=_set(part.active, unit, positive)
+        )
 
-    def _most(self, part: _Part, form: list[Fraction], error: Fraction, multipliers: list[Fraction]) -> Fraction:
+    def _most(
+        self, part: _Part, form: list[Fraction], error: Fraction, multipliers: list[Fraction]
+    ) -> Fraction:
         """An upper bound of a form on a part of the box."""
         total, off = list(form), error
         for weight, (constraint, slack) in zip(multipliers, part.path, strict=True):
@@ -208,14 +245,22 @@ class _Walk:
             error += abs(factor) * value.error[0].fraction()
         most = self._most(part, form, error, multipliers)
         if most > 0 or (most == 0 and self.row.strict and not self.margin):
-            raise Refused(f"{self.where}: the bound of a cell is {float(most):.3g}, so the leaf is not proved")
+            raise Refused(
+                f"{self.where}: the bound of a cell is {float(most):.3g}, so the leaf is not proved"
+            )
 
     def _step(self, constraints: int) -> tuple[str, list[Fraction]]:
         step = next(self.steps, None)
         if step == SPLIT:
             return SPLIT, []
-        if not isinstance(step, list) or len(step) != constraints + 1 or step[0] not in (BELOW, ABOVE, BOUND):
-            raise Refused(f"{self.where}: a step of a cell leaf is missing or has the wrong number of multipliers")
+        if (
+            not isinstance(step, list)
+            or len(step) != constraints + 1
+            or step[0] not in (BELOW, ABOVE, BOUND)
+        ):
+            raise Refused(
+                f"{self.where}: a step of a cell leaf is missing or has the wrong number of multipliers"
+            )
         return step[0], [_multiplier(text, self.where) for text in step[1:]]
 
 

@@ -39,7 +39,17 @@ from graphkeel.certificate.schema import (
 from graphkeel.certificate.trees import Refused
 from graphkeel.core.errors import CertificateError
 
-_TOP = {"format", "version", "provenance", "head", "classes", "together", "not_covered", "hashes", "sha256"}
+_TOP = {
+    "format",
+    "version",
+    "provenance",
+    "head",
+    "classes",
+    "together",
+    "not_covered",
+    "hashes",
+    "sha256",
+}
 _CLASS = {
     "class",
     "form",
@@ -67,7 +77,8 @@ class CheckResult:
 
 
 def check_certificate(path: str | Path) -> CheckResult:
-    """Check a certificate file. Unreadable files raise `CertificateError`; wrong ones are rejected with the reason."""
+    """Check a certificate file. Unreadable files raise `CertificateError`; wrong ones are rejected
+    with the reason."""
     start = time.perf_counter()
     content, file = read_text(path)
     try:
@@ -91,30 +102,47 @@ def check_content(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _check_format(content: dict[str, Any]) -> None:
     if content.get("format") != FORMAT:
-        raise CertificateError(f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80])
+        raise CertificateError(
+            f"the file's format must be {FORMAT!r}", got=repr(content.get("format"))[:80]
+        )
 
 
 def _check_seal(content: dict[str, Any], file: str | None) -> None:
-    """That the hash is that of the content, and the file, if there is one, the canonical text of both."""
+    """That the hash is that of the content, and the file, if there is one, the canonical text of
+    both."""
     sha256, canonical = seal(content, file)
     if content.get("sha256") != sha256:
         raise Refused("the SHA-256 over the certificate does not match its content")
     if file is not None and not canonical:
-        raise Refused("the file is not in its canonical form, so it was changed after it was written")
+        raise Refused(
+            "the file is not in its canonical form, so it was changed after it was written"
+        )
 
 
 def _check_statements(content: dict[str, Any]) -> list[dict[str, Any]]:
     try:
         return _check_all(content)
-    except (TypeError, ValueError, LookupError, ArithmeticError, MemoryError, RecursionError) as error:
-        # The readers name what is wrong; this is for what they did not foresee in a file from a stranger.
-        raise CertificateError("the certificate is malformed", got=f"{type(error).__name__}: {error}"[:200]) from error
+    except (
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        # The readers name what is wrong; this is for what they did not foresee in a file from a
+        # stranger.
+        raise CertificateError(
+            "the certificate is malformed", got=f"{type(error).__name__}: {error}"[:200]
+        ) from error
 
 
 def _check_all(content: dict[str, Any]) -> list[dict[str, Any]]:
     mapping(content, "the certificate", need=_TOP)
     if content["version"] != VERSION:
-        raise CertificateError(f"this program checks version {VERSION} certificates", got=repr(content["version"])[:80])
+        raise CertificateError(
+            f"this program checks version {VERSION} certificates", got=repr(content["version"])[:80]
+        )
     mapping(content["hashes"], "hashes", need={"head", "data"})
     if content["hashes"]["head"] != digest(content["head"]):
         raise Refused("the SHA-256 of the head does not match the head")
@@ -173,14 +201,20 @@ def _check_hashes(entry: dict[str, Any], where: str) -> None:
     hashes = mapping(entry["hashes"], f"{where}.hashes", need={"weights", "domain"})
     if hashes["weights"] != digest({key: entry[key] for key in ("controller", "lyapunov")}):
         raise Refused("the SHA-256 of the weights does not match the weights")
-    if not isinstance(entry["problem"], dict) or hashes["domain"] != digest(domain(entry["problem"])):
+    if not isinstance(entry["problem"], dict) or hashes["domain"] != digest(
+        domain(entry["problem"])
+    ):
         raise Refused("the SHA-256 of the domain does not match the domain")
 
 
-def _check_representative(head: Source, controller: Source, anchor: Floats, loop: Loop, entry: Any, where: str) -> None:
+def _check_representative(
+    head: Source, controller: Source, anchor: Floats, loop: Loop, entry: Any, where: str
+) -> None:
     mapping(entry, f"{where}.representative", need={"verdict", "delta", "distance", "anchor_gap"})
     delta = number(entry["delta"], f"{where}.representative.delta")
-    _same(entry, representative(head, controller, anchor, loop, delta), "the representative's entry")
+    _same(
+        entry, representative(head, controller, anchor, loop, delta), "the representative's entry"
+    )
 
 
 def _same(stored: Any, truth: Any, what: str) -> None:
@@ -189,7 +223,11 @@ def _same(stored: Any, truth: Any, what: str) -> None:
 
 
 def _check_answer(
-    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, entry: Any
+    loop: Loop,
+    forward: tuple[ExactLayer, ...],
+    gauge: tuple[ExactLayer, ...],
+    condition: str,
+    entry: Any,
 ) -> int:
     """Re-prove or replay one condition; the number of leaves it took."""
     mapping(entry, condition, need=_ANSWER)
@@ -206,10 +244,12 @@ def _verdict(entry: dict[str, Any], condition: str) -> str:
     """An answer's verdict, once it comes with what a verdict of its kind needs."""
     verdict = entry["verdict"]
     if verdict not in VERDICTS:
-        raise CertificateError(f"{condition}: a verdict must be one of {VERDICTS}", got=repr(verdict)[:80])
-    if (entry["proof"] is not None) != (verdict == "proved") or (entry["counterexample"] is not None) != (
-        verdict == "refuted"
-    ):
+        raise CertificateError(
+            f"{condition}: a verdict must be one of {VERDICTS}", got=repr(verdict)[:80]
+        )
+    if (entry["proof"] is not None) != (verdict == "proved") or (
+        entry["counterexample"] is not None
+    ) != (verdict == "refuted"):
         raise Refused(f"{condition} is called {verdict} without what shows it")
     for key in ("seconds", "nodes"):
         number(entry[key], f"{condition}.{key}")
@@ -256,7 +296,11 @@ def _check_proof(loop: Loop, condition: str, proof: Any) -> int:
 
 
 def _check_counterexample(
-    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, point: Floats
+    loop: Loop,
+    forward: tuple[ExactLayer, ...],
+    gauge: tuple[ExactLayer, ...],
+    condition: str,
+    point: Floats,
 ) -> None:
     """Replay a counterexample with the exact weights."""
     if point.shape != (loop.n,) or (point < loop.lower).any() or (point > loop.upper).any():
@@ -269,11 +313,17 @@ def _check_counterexample(
 
 
 def _violates(
-    loop: Loop, forward: tuple[ExactLayer, ...], gauge: tuple[ExactLayer, ...], condition: str, state: Dyadic
+    loop: Loop,
+    forward: tuple[ExactLayer, ...],
+    gauge: tuple[ExactLayer, ...],
+    condition: str,
+    state: Dyadic,
 ) -> bool:
     if condition == "invariance":
         image = value_at(forward, state)
-        return not ((Dyadic.of(loop.lower) <= image).all() and (image <= Dyadic.of(loop.upper)).all())
+        return not (
+            (Dyadic.of(loop.lower) <= image).all() and (image <= Dyadic.of(loop.upper)).all()
+        )
     here = value_at(gauge, state).fraction()
     if condition == "positivity":
         offset = max(abs(state - loop.centre).fractions())

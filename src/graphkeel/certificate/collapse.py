@@ -1,8 +1,8 @@
 """The collapse, recomputed exactly: are the stored layers of F and V those of the shipped weights?
 
-A layer of the loop is a chain of affine factors. The last layer of the controller and the first of the head make one
-chain; multiplied from its end to its front, the feature dimension is summed away first and everything after is small.
-"""
+A layer of the loop is a chain of affine factors. The last layer of the controller and the first of
+the head make one chain; multiplied from its end to its front, the feature dimension is summed away
+first and everything after is small."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def exact_layers(source: Source, where: str) -> tuple[ExactLayer, ...]:
 def exact_layer(chain: Chain, where: str) -> ExactLayer:
     """The affine map of a chain, exactly."""
     _check_widths(chain, where)
-    weight: Cut | Dyadic | None = None  # of the factors already taken; a cut of floats while still unmultiplied
+    weight: Cut | Dyadic | None = (
+        None  # of the factors already taken; a cut of floats while still unmultiplied
+    )
     bias: Dyadic | None = None
     for factor in reversed(chain):
         if factor.bias is not None:
@@ -61,11 +63,15 @@ def _check_widths(chain: Chain, where: str) -> None:
     for factor in chain:
         if factor.weight is not None:
             if width is not None and factor.weight.shape[1] != width:
-                raise CertificateError(f"{where}: the factors do not fit together", got=factor.weight.shape)
+                raise CertificateError(
+                    f"{where}: the factors do not fit together", got=factor.weight.shape
+                )
             width = factor.weight.shape[0]
         if factor.bias is not None:
             if width is not None and factor.bias.shape[0] != width:
-                raise CertificateError(f"{where}: a factor's bias does not fit", got=factor.bias.shape)
+                raise CertificateError(
+                    f"{where}: a factor's bias does not fit", got=factor.bias.shape
+                )
             width = factor.bias.shape[0]
 
 
@@ -75,7 +81,10 @@ def mismatch(stored: tuple[Layer, ...], exact: tuple[ExactLayer, ...], name: str
         return f"{name} has {len(stored)} layers, its weights give {len(exact)}"
     for i, (layer, (weight, bias)) in enumerate(zip(stored, exact, strict=True)):
         near_weight, near_bias, weight_error, bias_error = layer.exactly
-        parts = (("weight", near_weight, weight_error, weight), ("bias", near_bias, bias_error, bias))
+        parts = (
+            ("weight", near_weight, weight_error, weight),
+            ("bias", near_bias, bias_error, bias),
+        )
         for part, value, error, truth in parts:
             if value.shape != truth.shape:
                 return f"{name}[{i}].{part} has the shape {value.shape}, its weights give {truth.shape}"
@@ -94,7 +103,8 @@ def value_at(layers: tuple[ExactLayer, ...], point: Dyadic) -> Dyadic:
 
 
 def exact_value(source: Source, point: Floats, where: str) -> Dyadic | Floats:
-    """The value of a source network at one point, factor by factor; floats where it is a stored bias as it stands."""
+    """The value of a source network at one point, factor by factor; floats where it is a stored
+    bias as it stands."""
     value: Dyadic | Floats = point
     for i, chain in enumerate(source):
         _check_widths(chain, f"{where}[{i}]")
@@ -110,7 +120,9 @@ def exactly(value: Dyadic | Floats) -> Dyadic:
 
 
 def _applied(factor: Factor, point: Dyadic | Floats) -> Dyadic | Floats:
-    if not isinstance(point, Dyadic):  # floats as they were stored: the long product takes the fast way
+    if not isinstance(
+        point, Dyadic
+    ):  # floats as they were stored: the long product takes the fast way
         point = Dyadic.of(point) if factor.cut is None else product(factor.cut, point)
     elif factor.weight is not None:
         used = np.asarray(point.mantissa != 0, dtype=bool)

@@ -25,7 +25,8 @@ _LONGEST = 10**9  # steps; a longer bound is not worth stating
 
 @dataclass(frozen=True)
 class Conclusion:
-    """kind: asymptotic | practical | recurrent | nothing; region: everywhere | D | sublevel | none."""
+    """kind: asymptotic | practical | recurrent | nothing; region: everywhere | D | sublevel |
+    none."""
 
     kind: str
     region: str
@@ -33,13 +34,16 @@ class Conclusion:
     steps: int | None  # at most so many steps from any state of D into the hole
     level: float | None  # of the sublevel set {V < level}, where that is the region
     sentence: str
-    switched: bool = False  # the same holds from the class's own states if the controller is chosen anew at every step
+    # the same holds from the class's own states if the controller is chosen anew at every step
+    switched: bool = False
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 
-def conclude(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str], margin: float = 0.0) -> Conclusion:
+def conclude(
+    loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str], margin: float = 0.0
+) -> Conclusion:
     """The strongest sentence that follows."""
     alone = _alone(loop, lyapunov, hole, proved)
     flows = alone.kind in ("asymptotic", "practical") and alone.region in ("everywhere", "D")
@@ -58,7 +62,9 @@ def conclude_together(entries: Sequence[Mapping[str, Any]], *, whole: bool) -> d
     """One sentence about all classes; `whole`: they are all the classes there are, on one box."""
     verdicts = {entry["class"]: entry["verdict"] for entry in entries}
     missing = [
-        entry["class"] for entry in entries if entry["verdict"] != "proved" or not entry["conclusion"]["switched"]
+        entry["class"]
+        for entry in entries
+        if entry["verdict"] != "proved" or not entry["conclusion"]["switched"]
     ]
     if missing:
         verdict = "refuted" if "refuted" in verdicts.values() else "unknown"
@@ -69,7 +75,11 @@ def conclude_together(entries: Sequence[Mapping[str, Any]], *, whole: bool) -> d
     margin = max(float(entry["conditions"]["region"]["margin"]) for entry in entries)
     everywhere = whole and margin == 0
     named = ", ".join(str(entry["class"]) for entry in entries)
-    states = "Every state of D" if everywhere else f"Every state of D that belongs to one of the classes {named}"
+    states = (
+        "Every state of D"
+        if everywhere
+        else f"Every state of D that belongs to one of the classes {named}"
+    )
     owned = "" if margin == 0 else f" by a lead of {_shown(margin)}"
     text = (
         f"{states}{owned} flows to the equilibrium of its own class, that of its largest logit, to within"
@@ -80,7 +90,11 @@ def conclude_together(entries: Sequence[Mapping[str, Any]], *, whole: bool) -> d
 
 def _alone(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str]) -> Conclusion:
     """With the class's controller chosen once."""
-    steps = steps_into_hole(loop, lyapunov) if {"positivity", "decrease", "invariance"} <= proved else None
+    steps = (
+        steps_into_hole(loop, lyapunov)
+        if {"positivity", "decrease", "invariance"} <= proved
+        else None
+    )
     if hole.kind == "contraction":
         return _attracted(hole, "everywhere", steps, None)
     if not {"positivity", "decrease"} <= proved:
@@ -90,7 +104,9 @@ def _alone(loop: Loop, lyapunov: ExactNetwork, hole: Hole, proved: frozenset[str
         return _on_domain(loop, hole, steps)
     level = _sublevel(loop, hole)
     if level is None:
-        return _nothing("invariance is not proved, so a trajectory may leave the domain that was checked")
+        return _nothing(
+            "invariance is not proved, so a trajectory may leave the domain that was checked"
+        )
     return _attracted(hole, "sublevel", None, level)
 
 
@@ -116,11 +132,19 @@ def _on_domain(loop: Loop, hole: Hole, steps: int | None) -> Conclusion:
 
 
 def _attracted(hole: Hole, region: str, steps: int | None, level: float | None) -> Conclusion:
-    where = {"everywhere": "anywhere in Rⁿ", "D": "in D", "sublevel": f"in the set V < {_shown_down(level)}"}[region]
+    where = {
+        "everywhere": "anywhere in Rⁿ",
+        "D": "in D",
+        "sublevel": f"in the set V < {_shown_down(level)}",
+    }[region]
     radius = hole.radius or 0.0
     entry = "" if steps is None else f" From any state of D the hole is reached {_within(steps)}."
     if hole.fixed_point:
-        target = "Y" if radius == 0 else f"one fixed point, which lies within {_shown(radius)} of Y in the sup norm"
+        target = (
+            "Y"
+            if radius == 0
+            else f"one fixed point, which lies within {_shown(radius)} of Y in the sup norm"
+        )
         text = f"Every trajectory that starts {where} converges to {target}: asymptotic stability.{entry}"
         return Conclusion("asymptotic", region, radius, steps, level, text)
     text = (
@@ -131,7 +155,9 @@ def _attracted(hole: Hole, region: str, steps: int | None, level: float | None) 
 
 
 def _nothing(reason: str) -> Conclusion:
-    return Conclusion("nothing", "none", None, None, None, f"Nothing follows about trajectories: {reason}.")
+    return Conclusion(
+        "nothing", "none", None, None, None, f"Nothing follows about trajectories: {reason}."
+    )
 
 
 def _within(steps: int | None) -> str:
@@ -141,7 +167,8 @@ def _within(steps: int | None) -> str:
 
 
 def _sublevel(loop: Loop, hole: Hole) -> float | None:
-    """A level λ with {V < λ} inside D: V is homogeneous where the hole is closed, so V >= c‖y − Y‖∞ everywhere."""
+    """A level λ with {V < λ} inside D: V is homogeneous where the hole is closed, so V >= c‖y − Y‖∞
+    everywhere."""
     if hole.kind not in ("exact", "residual") or loop.positivity == 0:
         return None
     ends = zip(loop.lower, loop.upper, loop.equilibrium, strict=True)
@@ -154,14 +181,17 @@ def _sublevel(loop: Loop, hole: Hole) -> float | None:
 
 
 def steps_into_hole(loop: Loop, lyapunov: ExactNetwork) -> int | None:
-    """T with ρ^T·max V < c·r∞: a trajectory outside the hole for T steps would contradict positivity."""
+    """T with ρ^T·max V < c·r∞: a trajectory outside the hole for T steps would contradict
+    positivity."""
     floor = Fraction(loop.positivity) * hole_reach(loop)
     if loop.rho == 1 or floor <= 0:
         return None
     top = largest_on_box(lyapunov, Dyadic.of(loop.lower), Dyadic.of(loop.upper))
     if top < floor:
         return 1
-    enough = up(floor / top)  # a float is below floor / top exactly if it is below the next float from there
+    enough = up(
+        floor / top
+    )  # a float is below floor / top exactly if it is below the next float from there
     steps = 1
     while _power_up(loop.rho, steps) >= enough:
         steps *= 2

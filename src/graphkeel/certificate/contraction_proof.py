@@ -54,7 +54,9 @@ def gauge_of(loop: Loop) -> Gauge:
         raise Refused("a contraction proof needs a V with one hidden layer and exact weights")
     first, last = loop.lyapunov
     if (last.weight < 0).any() or (np.count_nonzero(first.weight, axis=1) != 1).any():
-        raise Refused("a contraction proof needs V's outer weights >= 0 and one entry in each inner row")
+        raise Refused(
+            "a contraction proof needs V's outer weights >= 0 and one entry in each inner row"
+        )
     inner, bias, _, bias_error = first.exactly
     outer = last.exactly[0][0]
     up, down = outer @ inner.relu(), outer @ (-inner).relu()
@@ -68,7 +70,8 @@ def gauge_of(loop: Loop) -> Gauge:
 
 @lru_cache(maxsize=2)
 def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
-    """κ with V_h(F(y) − F(y')) <= κ·V_h(y − y') for all y, y' in Rⁿ and every network within the error bounds."""
+    """κ with V_h(F(y) − F(y')) <= κ·V_h(y − y') for all y, y' in Rⁿ and every network within the
+    error bounds."""
     columns, _, weight_error, _ = loop.closed_loop[-1].exactly
     error = weight_error.T @ gauge.up.maximum(gauge.down)
     # What a hidden unit does to V_h when it grows by one, and when it shrinks by one.
@@ -83,7 +86,8 @@ def contraction_factor(loop: Loop, gauge: Gauge) -> Fraction:
 
 
 def _largest_ratio(totals: Dyadic, shares: Dyadic) -> Fraction:
-    """The largest totals_i / shares_i, all shares > 0; compared in integers, as each fraction would be shortened."""
+    """The largest totals_i / shares_i, all shares > 0; compared in integers, as each fraction would
+    be shortened."""
     best, by = 0, 1
     for total, share in zip(totals.mantissa.tolist(), shares.mantissa.tolist(), strict=True):
         if total * by > best * share:
@@ -92,11 +96,11 @@ def _largest_ratio(totals: Dyadic, shares: Dyadic) -> Fraction:
 
 
 def _travel(hidden: tuple[Layer, ...], n: int) -> tuple[Dyadic, Dyadic]:
-    """How far up and down the units of the last hidden layer go, per unit (rows) that a coordinate (columns) grows.
+    """How far up and down the units of the last hidden layer go, per unit (rows) that a coordinate
+    (columns) grows.
 
-    A ReLU passes on between nothing and all of what its input does, so both ways are open to every unit from the
-    second layer on; in the first one a unit goes the way of its weight.
-    """
+    A ReLU passes on between nothing and all of what its input does, so both ways are open to every
+    unit from the second layer on; in the first one a unit goes the way of its weight."""
     rise, fall = Dyadic.of(np.eye(n)), Dyadic.of(np.zeros((n, n)))
     for k, layer in enumerate(hidden):
         weight, _, error, _ = layer.exactly
@@ -142,7 +146,9 @@ def _check_positivity(loop: Loop, gauge: Gauge, reach: Fraction) -> None:
     else:
         holds = gauge.floor >= c and (gauge.floor - c) * reach >= gauge.error
     if not holds:
-        raise Refused(f"positivity: V grows by {float(gauge.floor):g} per unit only, less than the claim")
+        raise Refused(
+            f"positivity: V grows by {float(gauge.floor):g} per unit only, less than the claim"
+        )
 
 
 def _check_decrease(loop: Loop, gauge: Gauge, reach: Fraction) -> None:
@@ -151,4 +157,6 @@ def _check_decrease(loop: Loop, gauge: Gauge, reach: Fraction) -> None:
     gain = (rho - factor) * (gauge.floor * reach - gauge.error)
     strict = loop.rho == 1 and not (loop.hole_radius == 0 and loss == 0 and gain == 0)
     if factor >= rho or not (gain > loss if strict else gain >= loss):
-        raise Refused(f"decrease: the contraction factor {float(factor):.4g} does not give ρ = {loop.rho:g} here")
+        raise Refused(
+            f"decrease: the contraction factor {float(factor):.4g} does not give ρ = {loop.rho:g} here"
+        )

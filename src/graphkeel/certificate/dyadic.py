@@ -1,9 +1,10 @@
-"""Exact arithmetic on arrays of dyadic rationals m·2^e: what floats are, and what their sums and products stay.
+"""Exact arithmetic on arrays of dyadic rationals m·2^e: what floats are, and what their sums and
+products stay.
 
-Python integers carry the mantissas, one exponent is shared by the whole array. Products of two float matrices with a
-long inner dimension (the feature dimension) take a faster way that is just as exact: the mantissas are cut into limbs
-so short that a float64 matrix product of two limbs cannot round.
-"""
+Python integers carry the mantissas, one exponent is shared by the whole array. Products of two
+float matrices with a long inner dimension (the feature dimension) take a faster way that is just as
+exact: the mantissas are cut into limbs so short that a float64 matrix product of two limbs cannot
+round."""
 
 from __future__ import annotations
 
@@ -21,10 +22,14 @@ Integers = NDArray[np.int64]
 Objects = NDArray[np.object_]
 
 _FEW = 24  # numbers
-_MAX_LIMBS = 16  # beyond, an exponent range of hundreds of bits: plain integers are then the better way
+_MAX_LIMBS = (
+    16  # beyond, an exponent range of hundreds of bits: plain integers are then the better way
+)
 
 
-@dataclass(eq=False, slots=True)  # not frozen, which takes longer to make than many a sum; but never changed
+@dataclass(
+    eq=False, slots=True
+)  # not frozen, which takes longer to make than many a sum; but never changed
 class Dyadic:
     """An array of exact numbers mantissa·2^exponent."""
 
@@ -130,7 +135,11 @@ class Dyadic:
 
 
 def _scaled(mantissa: int, exponent: int) -> Fraction:
-    return Fraction(int(mantissa) << exponent) if exponent >= 0 else Fraction(int(mantissa), 1 << -exponent)
+    return (
+        Fraction(int(mantissa) << exponent)
+        if exponent >= 0
+        else Fraction(int(mantissa), 1 << -exponent)
+    )
 
 
 def _of_few(array: Floats) -> Dyadic:
@@ -144,10 +153,11 @@ def _of_few(array: Floats) -> Dyadic:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A float matrix Σ L_i·2^(exponent − i·(bits + 1)) of integer limbs |L_i| <= 2^bits, ready for exact products.
+    """A float matrix Σ L_i·2^(exponent − i·(bits + 1)) of integer limbs |L_i| <= 2^bits, ready for
+    exact products.
 
-    The limbs are so short that no sum over the matrix's columns, of products with limbs of that length, can round.
-    """
+    The limbs are so short that no sum over the matrix's columns, of products with limbs of that
+    length, can round."""
 
     whole: Floats
     limbs: Floats | None  # one matrix below the other; None where there is no such sum
@@ -156,10 +166,15 @@ class Cut:
 
     @staticmethod
     def of(matrix: Floats) -> Cut:
-        bits = (53 - (max(1, matrix.shape[1]) - 1).bit_length()) // 2  # columns · 2^(2·bits) <= 2^53
+        bits = (
+            53 - (max(1, matrix.shape[1]) - 1).bit_length()
+        ) // 2  # columns · 2^(2·bits) <= 2^53
         exponent = _exponent(matrix, bits)
         try:
-            limbs = [limb * 2.0 ** (i * (bits + 1) - exponent) for i, limb in enumerate(_limbs(matrix, exponent, bits))]
+            limbs = [
+                limb * 2.0 ** (i * (bits + 1) - exponent)
+                for i, limb in enumerate(_limbs(matrix, exponent, bits))
+            ]
         except _TooWide:
             return Cut(matrix, None, exponent, bits)
         return Cut(matrix, np.concatenate(limbs), exponent, bits)
@@ -175,18 +190,22 @@ class _TooWide(ArithmeticError):
 
 
 def _limbs(matrix: Floats, exponent: int, bits: int) -> Iterator[Floats]:
-    """The limbs, each with its power of two, and each in the same place: to be used before the next is asked for."""
+    """The limbs, each with its power of two, and each in the same place: to be used before the next
+    is asked for."""
     rest, limb, count = matrix.copy(), np.empty_like(matrix), 0
     while not count or rest.any():
         position = exponent - count * (bits + 1)
-        # Between these powers of two neither a limb nor a product of two can overflow or lose bits at the low end.
+        # Between these powers of two neither a limb nor a product of two can overflow or lose bits
+        # at the low end.
         if count == _MAX_LIMBS or exponent > 400 or position < -500:
             raise _TooWide
-        # The nearest multiples of 2^position: that is how far apart floats are at 1.5·2^(52 + position).
+        # The nearest multiples of 2^position: that is how far apart floats are at 1.5·2^(52 +
+        # position).
         shift = 1.5 * 2.0 ** (52 + position)
         np.add(rest, shift, out=limb)
         limb -= shift
-        rest -= limb  # exact: what is left are the number's own low bits, at most 2^(position − 1) in size
+        # exact: what is left are the number's own low bits, at most 2^(position − 1) in size
+        rest -= limb
         yield limb
         count += 1
 
@@ -230,7 +249,11 @@ def _aligned(left: Dyadic, right: Dyadic) -> tuple[Objects, Objects, int]:
     above = left.exponent - right.exponent
     if above > 0:
         return _objects(left.mantissa << above), right.mantissa, right.exponent
-    return left.mantissa, _objects(right.mantissa << -above) if above else right.mantissa, left.exponent
+    return (
+        left.mantissa,
+        _objects(right.mantissa << -above) if above else right.mantissa,
+        left.exponent,
+    )
 
 
 def _objects(values: Any) -> Objects:

@@ -1,4 +1,5 @@
-"""The certificate's bytes: exact arrays, one canonical text, one hash, and a reader that trusts nothing."""
+"""The certificate's bytes: exact arrays, one canonical text, one hash, and a reader that trusts
+nothing."""
 
 from __future__ import annotations
 
@@ -36,20 +37,34 @@ def encode_array(values: Any) -> dict[str, Any]:
     with np.errstate(over="ignore"):
         dtype = "<f4" if (array.astype(np.float32) == array).all() else "<f8"
     raw = np.ascontiguousarray(array, dtype=dtype).tobytes()
-    return {"dtype": dtype, "shape": list(array.shape), "base64": base64.b64encode(raw).decode("ascii")}
+    return {
+        "dtype": dtype,
+        "shape": list(array.shape),
+        "base64": base64.b64encode(raw).decode("ascii"),
+    }
 
 
 def decode_array(value: Any, where: str, ndim: int) -> NDArray[np.float64]:
     """The float64 array of an encoded one."""
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "base64"} or value["dtype"] not in _DTYPES:
+    if (
+        not isinstance(value, dict)
+        or set(value) != {"dtype", "shape", "base64"}
+        or value["dtype"] not in _DTYPES
+    ):
         raise CertificateError(f"{where} is not an encoded array", got=repr(value)[:80])
     shape = value["shape"]
-    if not isinstance(shape, list) or len(shape) != ndim or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
+    if (
+        not isinstance(shape, list)
+        or len(shape) != ndim
+        or not all(type(k) is int and 0 <= k < 2**31 for k in shape)
+    ):
         raise CertificateError(f"{where} must have {ndim} dimension(s)", got=repr(shape)[:80])
     dtype = np.dtype(value["dtype"])
     raw = decode_bytes(value["base64"], where)
     if len(raw) != dtype.itemsize * math.prod(shape):
-        raise CertificateError(f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes")
+        raise CertificateError(
+            f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes"
+        )
     array = np.frombuffer(raw, dtype=dtype).reshape(shape)
     if not np.isfinite(array).all():
         raise CertificateError(f"{where} must be finite", got="NaN or infinity")
@@ -64,8 +79,9 @@ def decode_bytes(text: Any, where: str) -> bytes:
         raw = _decoded(text)
     except (binascii.Error, ValueError) as error:
         raise CertificateError(f"{where} is not base64", got=str(error)) from error
-    # In strict mode every four characters before the last four are of the alphabet and stand for three bytes of their
-    # own; only the last four can hold stray bits, so only they are written again.
+    # In strict mode every four characters before the last four are of the alphabet and stand for
+    # three bytes of their own; only the last four can hold stray bits, so only they are written
+    # again.
     tail = (len(raw) - 1) // 3 if text.endswith("=") else len(raw) // 3
     if binascii.b2a_base64(raw[3 * tail :], newline=False).decode("ascii") != text[4 * tail :]:
         raise CertificateError(f"{where} is not canonical base64", got="stray bits at its end")
@@ -73,7 +89,8 @@ def decode_bytes(text: Any, where: str) -> bytes:
 
 
 def _decoded(text: str) -> bytes:
-    """binascii's strict decoding; the most of a long text by whole arrays, sixteen characters to twelve bytes."""
+    """binascii's strict decoding; the most of a long text by whole arrays, sixteen characters to
+    twelve bytes."""
     whole = (len(text) - 4) // 16 * 16
     if whole < _LONG:
         return binascii.a2b_base64(text, strict_mode=True)
@@ -82,15 +99,20 @@ def _decoded(text: str) -> bytes:
     if (codes & 0xC0C0C0C0).any():  # something is not of the alphabet; binascii says what
         return binascii.a2b_base64(text, strict_mode=True)
     pairs = (codes & 0x3F003F) << 6 | (codes >> 8) & 0x3F003F
-    triples = ((pairs & 0xFFF) << 12 | pairs >> 16).byteswap() >> 8  # three bytes each, the first one lowest
+    triples = (
+        (pairs & 0xFFF) << 12 | pairs >> 16
+    ).byteswap() >> 8  # three bytes each, the first one lowest
     a, b, c, d = triples.reshape(-1, 4).T
     words = np.stack([a | b << 24, b >> 8 | c << 16, c >> 16 | d << 8], axis=1)
-    return words.astype("<u4", copy=False).tobytes() + binascii.a2b_base64(raw[whole:], strict_mode=True)
+    return words.astype("<u4", copy=False).tobytes() + binascii.a2b_base64(
+        raw[whole:], strict_mode=True
+    )
 
 
 @dataclass(frozen=True)
 class _Style:
-    """How JSON text is set: what starts a line, what a level adds to it, and what parts a name from its value."""
+    """How JSON text is set: what starts a line, what a level adds to it, and what parts a name from
+    its value."""
 
     line: str
     step: str
@@ -123,30 +145,36 @@ def sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def seal(content: dict[str, Any], text: str | None) -> tuple[str, bool]:
-    """The hash that a sealed content should have, and whether a text is the canonical one of that content.
+    """The hash that a sealed content should have, and whether a text is the canonical one of that
+    content.
 
-    The hash is over the canonical text without the line of the outermost hash, the only one that is indented by one and
-    begins so. All of it is looked at part by part, as copies of the whole cost more than what is done with them.
-    """
+    The hash is over the canonical text without the line of the outermost hash, the only one that is
+    indented by one and begins so. All of it is looked at part by part, as copies of the whole cost
+    more than what is done with them."""
     line = f'\n "sha256": {encode_string(str(content.get("sha256")))},'
     sha256, position, same = hashlib.sha256(), 0, True
     for run in _runs(content, _INDENTED):
         same = same and text is not None and text.startswith(run, position)
         position += len(run)
-        rest = run.replace(line, "", 1) if "\n" in run else run  # a string, and most are long, holds no line break
+        rest = (
+            run.replace(line, "", 1) if "\n" in run else run
+        )  # a string, and most are long, holds no line break
         sha256.update(rest.encode("ascii"))
     sha256.update(b"\n")
     return sha256.hexdigest(), same and text is not None and text[position:] == "\n"
 
 
 def _runs(content: Any, style: _Style) -> Iterator[str]:
-    """What json.dumps writes, in parts and several times as fast: its own way is pure Python where text is indented,
-    and a long string, which is base64, is taken as it is instead of character by character."""
+    """What json.dumps writes, in parts and several times as fast: its own way is pure Python where
+    text is indented, and a long string, which is base64, is taken as it is instead of character by
+    character."""
     pieces: list[str] = []
     try:
         _write(content, style.line, style, pieces)
     except RecursionError as error:
-        raise CertificateError("a certificate is not nested that deeply", got="too many levels") from error
+        raise CertificateError(
+            "a certificate is not nested that deeply", got="too many levels"
+        ) from error
     start = 0
     for i in [i for i, length in enumerate(map(len, pieces)) if length >= _LONG]:
         yield "".join(pieces[start:i])
@@ -168,7 +196,9 @@ def _write(value: Any, line: str, style: _Style, out: list[str]) -> None:
     elif kind is list and value:
         _write_items(value, line, style, out)
     else:
-        out.append(style.dumps(value).replace("\n", line))  # a line break in JSON text is never part of a string
+        out.append(
+            style.dumps(value).replace("\n", line)
+        )  # a line break in JSON text is never part of a string
 
 
 def _write_members(members: dict[str, Any], line: str, style: _Style, out: list[str]) -> None:
@@ -199,27 +229,37 @@ def _write_items(items: list[Any], line: str, style: _Style, out: list[str]) -> 
 
 
 def _needs_no_escape(text: str) -> bool:
-    """Whether a long text, as base64 is, stands in JSON as it is; short ones are not worth the question."""
+    """Whether a long text, as base64 is, stands in JSON as it is; short ones are not worth the
+    question."""
     if len(text) < _LONG or not text.isascii() or '"' in text or "\\" in text:
         return False
     codes = np.frombuffer(text.encode("ascii"), dtype=np.uint8)
-    return bool((codes - np.uint8(32) < 95).all())  # from the space to the tilde; what is below wraps around
+    return bool(
+        (codes - np.uint8(32) < 95).all()
+    )  # from the space to the tilde; what is below wraps around
 
 
 def read_text(path: str | Path) -> tuple[dict[str, Any], str]:
-    """One JSON object and the text it came from; whatever cannot be read is a `CertificateError`."""
+    """One JSON object and the text it came from; whatever cannot be read is a
+    `CertificateError`."""
     path = Path(path)
     try:
         size = path.stat().st_size
         if size > MAX_BYTES:
-            raise CertificateError(f"a certificate may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB")
+            raise CertificateError(
+                f"a certificate may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB"
+            )
         text = path.read_bytes().decode("ascii")
         content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
     except OSError as error:
-        raise CertificateError("the certificate cannot be read", got=f"{path}: {error.strerror}") from error
+        raise CertificateError(
+            "the certificate cannot be read", got=f"{path}: {error.strerror}"
+        ) from error
     except (UnicodeDecodeError, ValueError, RecursionError, MemoryError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        raise CertificateError("the certificate is not a JSON file, or not a whole one", got=reason) from error
+        raise CertificateError(
+            "the certificate is not a JSON file, or not a whole one", got=reason
+        ) from error
     if not isinstance(content, dict):
         raise CertificateError("a certificate is one JSON object", got=type(content).__name__)
     return content, text

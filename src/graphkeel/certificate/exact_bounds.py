@@ -1,8 +1,8 @@
-"""The same upper bound for one box in exact arithmetic: for leaves whose margin is within float rounding.
+"""The same upper bound for one box in exact arithmetic: for leaves whose margin is within float
+rounding.
 
-Slopes are chosen in floats, which are rational numbers like any other; everything that is claimed of them is then
-decided in exact integers.
-"""
+Slopes are chosen in floats, which are rational numbers like any other; everything that is claimed
+of them is then decided in exact integers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ def exact_upper(
     low, high = Dyadic.of(lower), Dyadic.of(upper)
     reach = abs(low).maximum(abs(high))
     linear = Dyadic.of(row.linear)
-    constant = Dyadic.of(row.constant) + Dyadic.of(row.constant_error) + Dyadic.of(row.linear_error) @ reach
+    constant = (
+        Dyadic.of(row.constant)
+        + Dyadic.of(row.constant_error)
+        + Dyadic.of(row.linear_error) @ reach
+    )
     theta = None if lens is None else Dyadic.of(lens)
     column = 0
     for index, branch in enumerate(row.branches):
@@ -117,7 +121,11 @@ def _enclosure(
 
 
 def _substituted(
-    hidden: tuple[Layer, ...], rows: Dyadic, lines: list[Lines], errors: list[Dyadic], tilt: Tilt | None
+    hidden: tuple[Layer, ...],
+    rows: Dyadic,
+    lines: list[Lines],
+    errors: list[Dyadic],
+    tilt: Tilt | None,
 ) -> tuple[Dyadic, Dyadic]:
     constant = Dyadic.of(np.zeros(rows.shape[0]))
     linear = None
@@ -125,7 +133,12 @@ def _substituted(
         lower_slope, upper_slope, intercept = lines[k]
         positive, negative = rows.relu(), -((-rows).relu())
         slanted = positive * upper_slope + negative * lower_slope
-        constant = constant + positive @ intercept + slanted @ Dyadic.of(hidden[k].bias) + abs(slanted) @ errors[k]
+        constant = (
+            constant
+            + positive @ intercept
+            + slanted @ Dyadic.of(hidden[k].bias)
+            + abs(slanted) @ errors[k]
+        )
         if tilt is not None and k + 1 == len(hidden):
             linear, constant = slanted @ tilt.linear, constant + slanted @ tilt.constant
         rows = slanted @ Dyadic.of(hidden[k].weight)

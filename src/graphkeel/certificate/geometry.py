@@ -27,12 +27,19 @@ def inside_hole(loop: Loop, lower: Floats, upper: Floats) -> Bools:
     if loop.hole_norm == "inf":
         return np.asarray((reach < radius).all(axis=1))
     squares = reach * reach
-    return Dyadic(np.asarray(squares.mantissa.sum(axis=1), dtype=object), squares.exponent) < radius * radius
+    return (
+        Dyadic(np.asarray(squares.mantissa.sum(axis=1), dtype=object), squares.exponent)
+        < radius * radius
+    )
 
 
 def outside_hole(loop: Loop, point: Floats) -> bool:
-    """Whether a state has to satisfy the conditions; with radius 0 all but the equilibrium have to."""
-    offset = [abs(Fraction(p) - Fraction(y)) for p, y in zip(point.tolist(), loop.equilibrium.tolist(), strict=True)]
+    """Whether a state has to satisfy the conditions; with radius 0 all but the equilibrium have
+    to."""
+    offset = [
+        abs(Fraction(p) - Fraction(y))
+        for p, y in zip(point.tolist(), loop.equilibrium.tolist(), strict=True)
+    ]
     if loop.hole_radius == 0:
         return any(offset)
     if loop.hole_norm == "inf":
@@ -48,7 +55,8 @@ def side_is_empty(loop: Loop, axis: int, sign: int) -> bool:
 
 
 def covers_side(loop: Loop, axis: int, sign: int, end: float) -> bool:
-    """Whether the root box cut at `end` still holds every state with sign·(y_axis − Y_axis) >= r∞."""
+    """Whether the root box cut at `end` still holds every state with sign·(y_axis − Y_axis) >=
+    r∞."""
     own = loop.lower[axis] if sign > 0 else loop.upper[axis]
     if sign * (end - own) <= 0:
         return True

@@ -1,12 +1,13 @@
 """The hole around the equilibrium: closed, trapping, or open.
 
-Outside the hole V is proved to decrease. What happens inside is decided here, from the exact weights:
+Outside the hole V is proved to decrease. What happens inside is decided here, from the exact
+weights:
 
 * `contraction`: F shrinks V-distances everywhere, so one fixed point attracts all of Rⁿ (Banach);
-* `exact`: on the hole's box F(y) − Y and V(y) are positively homogeneous in y − Y, so what holds on the hole's shell
-  holds on every smaller copy of it;
-* `residual`: the same but for F(Y) − Y, a few last bits; then V(F(y)) <= ρV(y) + V(residual) inside, and the trajectory
-  ends within V(residual)/((1 − ρ)c) of Y;
+* `exact`: on the hole's box F(y) − Y and V(y) are positively homogeneous in y − Y, so what holds on
+  the hole's shell holds on every smaller copy of it;
+* `residual`: the same but for F(Y) − Y, a few last bits; then V(F(y)) <= ρV(y) + V(residual)
+  inside, and the trajectory ends within V(residual)/((1 − ρ)c) of Y;
 * `trapping`: F maps the hole into itself;
 * `open`: none of these could be shown.
 """
@@ -31,7 +32,8 @@ ExactNetwork = tuple[ExactLayer, ...]
 
 @dataclass(frozen=True)
 class Hole:
-    """`radius` bounds how far from Y trajectories may end (sup norm); `fixed_point`: they end in one point."""
+    """`radius` bounds how far from Y trajectories may end (sup norm); `fixed_point`: they end in
+    one point."""
 
     kind: str  # contraction | exact | residual | trapping | open
     radius: float | None
@@ -52,7 +54,9 @@ class Hole:
         }
 
 
-def analyse_hole(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, proved: frozenset[str]) -> Hole:
+def analyse_hole(
+    loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, proved: frozenset[str]
+) -> Hole:
     """What can be said of the hole, given the conditions proved outside of it."""
     centre = loop.centre
     residual = value_at(forward, centre) - centre
@@ -88,7 +92,9 @@ def _inside_domain(loop: Loop) -> bool:
     return bool(low and (centre + radius <= Dyadic.of(loop.upper)).all())
 
 
-def _closed(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual: Dyadic) -> Hole | None:
+def _closed(
+    loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual: Dyadic
+) -> Hole | None:
     centre = loop.centre
     shape = local_shape(forward, centre, Dyadic.of(np.full(loop.n, loop.hole_radius)))
     if shape is None or not is_homogeneous(lyapunov, centre):
@@ -99,7 +105,8 @@ def _closed(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual:
         return None
     push = value_at(lyapunov, centre + residual).fraction()
     radius = push / ((1 - Fraction(loop.rho)) * Fraction(loop.positivity))
-    # The final set has to lie within the piece on which F was shown to be affine or conic, with room to spare.
+    # The final set has to lie within the piece on which F was shown to be affine or conic, with
+    # room to spare.
     if 2 * radius >= Fraction(loop.hole_radius):
         return None
     fixed = shape == "affine" and _linear_part_contracts(loop, lyapunov, residual)
@@ -107,14 +114,20 @@ def _closed(loop: Loop, forward: ExactNetwork, lyapunov: ExactNetwork, residual:
 
 
 def _linear_part_contracts(loop: Loop, lyapunov: ExactNetwork, residual: Dyadic) -> bool:
-    """On an affine piece V(Jz) <= (ρ + V(−residual)/min V on the shell)·V(z): a contraction, so one fixed point."""
+    """On an affine piece V(Jz) <= (ρ + V(−residual)/min V on the shell)·V(z): a contraction, so one
+    fixed point."""
     back = value_at(lyapunov, loop.centre - residual).fraction()
-    reach = Fraction(loop.hole_radius) if loop.hole_norm == "inf" else Fraction(loop.hole_radius) / loop.n
+    reach = (
+        Fraction(loop.hole_radius)
+        if loop.hole_norm == "inf"
+        else Fraction(loop.hole_radius) / loop.n
+    )
     return Fraction(loop.rho) + back / (Fraction(loop.positivity) * reach) < 1
 
 
 def local_shape(network: ExactNetwork, centre: Dyadic, radius: Dyadic) -> str | None:
-    """Affine or conic: N(centre + t·z) − N(centre) = t·(N(centre + z) − N(centre)) for 0 <= t <= 1, |z| <= radius."""
+    """Affine or conic: N(centre + t·z) − N(centre) = t·(N(centre + z) − N(centre)) for 0 <= t <= 1,
+    |z| <= radius."""
     value, spread, shape = centre, radius, "affine"
     for k, (weight, bias) in enumerate(network):
         value, spread = weight @ value + bias, abs(weight) @ spread
@@ -132,7 +145,8 @@ def local_shape(network: ExactNetwork, centre: Dyadic, radius: Dyadic) -> str | 
 
 
 def is_homogeneous(network: ExactNetwork, centre: Dyadic) -> bool:
-    """Whether every unit and the output vanish at the centre: then N(centre + t·z) = t·N(centre + z) for t >= 0."""
+    """Whether every unit and the output vanish at the centre: then N(centre + t·z) = t·N(centre +
+    z) for t >= 0."""
     value = centre
     for weight, bias in network:
         value = weight @ value + bias

@@ -1,9 +1,10 @@
-"""The decision region of a class: do its states stay its own, whenever the controller is chosen anew?
+"""The decision region of a class: do its states stay its own, whenever the controller is chosen
+anew?
 
-R_c = {y in D: y_c − y_k ≥ γ for every k ≠ c}; to be shown: F(y)_c − F(y)_k ≥ γ on it, strictly where γ = 0. On R_c
-every term λ_j·(y_c − y_j − γ) with λ ≥ 0 is at least 0, so it may be added to what has to be bounded, and the bound
-taken over all of D: the polytope is left to the multipliers λ, and boxes are all that is ever cut.
-"""
+R_c = {y in D: y_c − y_k ≥ γ for every k ≠ c}; to be shown: F(y)_c − F(y)_k ≥ γ on it, strictly
+where γ = 0. On R_c every term λ_j·(y_c − y_j − γ) with λ ≥ 0 is at least 0, so it may be added to
+what has to be bounded, and the bound taken over all of D: the polytope is left to the multipliers
+λ, and boxes are all that is ever cut."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ def check_region(loop: Loop, axis: int, margin: float, proof: dict[str, Any]) ->
 def _check_trees(loop: Loop, rows: list[Row], trees: Any) -> int:
     if not isinstance(trees, list) or len(trees) != len(rows):
         raise Refused(f"region needs a list of {len(rows)} trees")
-    return sum(_check_tree(loop, row, tree, f"region, {row.name}") for row, tree in zip(rows, trees, strict=True))
+    return sum(
+        _check_tree(loop, row, tree, f"region, {row.name}")
+        for row, tree in zip(rows, trees, strict=True)
+    )
 
 
 def _check_tree(loop: Loop, row: Row, content: Any, where: str) -> int:
@@ -52,13 +56,16 @@ def _check_tree(loop: Loop, row: Row, content: Any, where: str) -> int:
             raise Refused(f"{where}: a leaf is of a kind that a region's tree has not")
         value, _ = bound.upper(leaves.lower, leaves.upper, leaves.slopes)
         if not (value < 0 if row.strict else value <= 0).all():
-            raise Refused(f"{where}: the bound of a leaf is {value.max():.3g}, so the leaf is not proved")
+            raise Refused(
+                f"{where}: the bound of a leaf is {value.max():.3g}, so the leaf is not proved"
+            )
         count += leaves.lower.shape[0]
     return count
 
 
 def _multipliers(loop: Loop, axis: int, value: Any) -> Floats:
-    """λ, a row for every k ≠ c in ascending order, a column for every j; what stands at j = c would be no lead."""
+    """λ, a row for every k ≠ c in ascending order, a column for every j; what stands at j = c would
+    be no lead."""
     array = _array(value, "<f8", 2, "region.multipliers").astype(np.float64)
     if array.shape != (loop.n - 1, loop.n):
         raise Refused(f"region: multipliers must be {loop.n - 1} × {loop.n}, got {array.shape}")
@@ -70,7 +77,8 @@ def _multipliers(loop: Loop, axis: int, value: Any) -> Floats:
 def check_region_counterexample(
     loop: Loop, forward: tuple[ExactLayer, ...], axis: int, margin: float, point: Floats
 ) -> None:
-    """Replay with the exact weights: a state of the class that the class's own controller leads to another one."""
+    """Replay with the exact weights: a state of the class that the class's own controller leads to
+    another one."""
     if point.shape != (loop.n,) or (point < loop.lower).any() or (point > loop.upper).any():
         raise Refused("region: the counterexample lies outside the domain")
     if leads(Dyadic.of(point).fractions(), axis) < Fraction(margin):

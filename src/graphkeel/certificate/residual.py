@@ -1,4 +1,5 @@
-"""How far F and V are from being positively homogeneous around the equilibrium, exactly (proof kind "homogeneous")."""
+"""How far F and V are from being positively homogeneous around the equilibrium, exactly (proof kind
+"homogeneous")."""
 
 from __future__ import annotations
 
@@ -17,20 +18,29 @@ def homogeneity_defect(loop: Loop, condition: str) -> Fraction:
     if condition == "positivity":
         return of_lyapunov.fraction()
     moved = _propagated(loop.closed_loop, at_rest, loop, target=loop.centre)
-    return _propagated(loop.lyapunov, moved, loop, target=None).fraction() + Fraction(loop.rho) * of_lyapunov.fraction()
+    return (
+        _propagated(loop.lyapunov, moved, loop, target=None).fraction()
+        + Fraction(loop.rho) * of_lyapunov.fraction()
+    )
 
 
-def _propagated(layers: tuple[Layer, ...], distance: Dyadic, loop: Loop, target: Dyadic | None) -> Dyadic:
-    """The distance between the network and its homogeneous part, given that between their inputs."""
+def _propagated(
+    layers: tuple[Layer, ...], distance: Dyadic, loop: Loop, target: Dyadic | None
+) -> Dyadic:
+    """The distance between the network and its homogeneous part, given that between their
+    inputs."""
     for k, layer in enumerate(layers):
         weight, error = abs(Dyadic.of(layer.weight)), Dyadic.of(layer.weight_error)
-        own = _own_residual(layer, loop, first=k == 0, target=target if k + 1 == len(layers) else None)
+        own = _own_residual(
+            layer, loop, first=k == 0, target=target if k + 1 == len(layers) else None
+        )
         distance = (weight + error) @ distance + own
     return distance
 
 
 def _own_residual(layer: Layer, loop: Loop, *, first: bool, target: Dyadic | None) -> Dyadic:
-    """What the layer itself adds: its value at the equilibrium, which the homogeneous part lacks."""
+    """What the layer itself adds: its value at the equilibrium, which the homogeneous part
+    lacks."""
     value, error = Dyadic.of(layer.bias), Dyadic.of(layer.bias_error)
     if first:
         centre = loop.centre

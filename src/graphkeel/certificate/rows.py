@@ -1,8 +1,8 @@
-"""The rows of a condition: scalar functions g(y) that have to be <= 0, as docs/proof-format.md section 1 lists them.
+"""The rows of a condition: scalar functions g(y) that have to be <= 0, as docs/proof-format.md
+section 1 lists them.
 
-Every composed layer is formed exactly and rounded once; what the rounding loses is added to the layer's error bounds,
-so a row in floats still covers the exact one.
-"""
+Every composed layer is formed exactly and rounded once; what the rounding loses is added to the
+layer's error bounds, so a row in floats still covers the exact one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from graphkeel.certificate.schema import Layer, Loop
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """Hidden layers over y, ReLU after each of them, and the row vector that reads the last of them."""
+    """Hidden layers over y, ReLU after each of them, and the row vector that reads the last of
+    them."""
 
     hidden: tuple[Layer, ...]
     final: Floats
@@ -26,7 +27,8 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """g(y) = linear·y + constant + Σ final·x over the branches; to be shown: g <= 0, or g < 0 where strict."""
+    """g(y) = linear·y + constant + Σ final·x over the branches; to be shown: g <= 0, or g < 0 where
+    strict."""
 
     name: str
     linear: Floats
@@ -46,7 +48,9 @@ class Row:
 
 def rows_of(loop: Loop, condition: str) -> list[Row]:
     """All rows of a condition, in the order of the format."""
-    return {"decrease": _decrease, "positivity": _positivity, "invariance": _invariance}[condition](loop)
+    return {"decrease": _decrease, "positivity": _positivity, "invariance": _invariance}[condition](
+        loop
+    )
 
 
 def _decrease(loop: Loop) -> list[Row]:
@@ -68,7 +72,16 @@ def _positivity(loop: Loop) -> list[Row]:
             linear[axis] = sign * loop.positivity
             offset = -Fraction(linear[axis]) * Fraction(loop.equilibrium[axis])
             name = f"{'+' if sign > 0 else '-'}{axis}"
-            rows.append(_row(name, loop.n, [network], linear=Dyadic.of(linear), offset=offset, side=(axis, sign)))
+            rows.append(
+                _row(
+                    name,
+                    loop.n,
+                    [network],
+                    linear=Dyadic.of(linear),
+                    offset=offset,
+                    side=(axis, sign),
+                )
+            )
     return rows
 
 
@@ -84,12 +97,15 @@ def _invariance(loop: Loop) -> list[Row]:
                 last.bias_error[axis : axis + 1],
             )
             offset = -Fraction(sign) * Fraction(bound[axis])
-            rows.append(_row(f"{name} {axis}", loop.n, [(*loop.closed_loop[:-1], final)], offset=offset))
+            rows.append(
+                _row(f"{name} {axis}", loop.n, [(*loop.closed_loop[:-1], final)], offset=offset)
+            )
     return rows
 
 
 def region_rows(loop: Loop, axis: int, margin: float, multipliers: Floats) -> list[Row]:
-    """F_k − F_c + γ + Σ_j λ_j·(y_c − y_j − γ) for every k ≠ c = axis: at least F_k − F_c + γ where class c leads."""
+    """F_k − F_c + γ + Σ_j λ_j·(y_c − y_j − γ) for every k ≠ c = axis: at least F_k − F_c + γ where
+    class c leads."""
     last, rows = loop.closed_loop[-1], []
     rivals = [k for k in range(loop.n) if k != axis]
     for k, weights in zip(rivals, multipliers, strict=True):
@@ -101,7 +117,12 @@ def region_rows(loop: Loop, axis: int, margin: float, multipliers: Floats) -> li
         final = _difference(last, k, axis)
         rows.append(
             _row(
-                f"class {k}", loop.n, [(*loop.closed_loop[:-1], final)], linear=linear, offset=offset, strict=not margin
+                f"class {k}",
+                loop.n,
+                [(*loop.closed_loop[:-1], final)],
+                linear=linear,
+                offset=offset,
+                strict=not margin,
             )
         )
     return rows
@@ -113,7 +134,12 @@ def _difference(layer: Layer, k: int, axis: int) -> Layer:
     bias, bias_rounding = _nearest(Dyadic.of(layer.bias[[k]]) - Dyadic.of(layer.bias[[axis]]))
     weight_error = _sum_up(layer.weight_error[k], layer.weight_error[axis])
     bias_error = _sum_up(layer.bias_error[[k]], layer.bias_error[[axis]])
-    return Layer(weight[None], bias, _sum_up(weight_error, weight_rounding)[None], _sum_up(bias_error, bias_rounding))
+    return Layer(
+        weight[None],
+        bias,
+        _sum_up(weight_error, weight_rounding)[None],
+        _sum_up(bias_error, bias_rounding),
+    )
 
 
 def _row(
@@ -127,7 +153,8 @@ def _row(
     avoids_hole: bool = False,
     side: tuple[int, int] | None = None,
 ) -> Row:
-    """The sum of scalar networks and a linear form; a network without hidden layers joins the linear form."""
+    """The sum of scalar networks and a linear form; a network without hidden layers joins the
+    linear form."""
     total = Dyadic.of(np.zeros(n)) if linear is None else linear
     total_error, offset_error, branches = np.zeros(n), Fraction(0), []
     for *hidden, last in networks:
@@ -185,7 +212,8 @@ def _nearest(exact: Dyadic) -> tuple[Floats, Floats]:
 
 
 def _inflated(values: Floats) -> Floats:
-    """At least the exact value of a sum or product of non-negative numbers that was computed in floats."""
+    """At least the exact value of a sum or product of non-negative numbers that was computed in
+    floats."""
     return np.where(values > 0, values * (1 + 2.0**-30) + 1e-300, 0.0)
 
 

@@ -1,7 +1,8 @@
-"""What a certificate holds, as plain dataclasses, and their way to and from JSON (docs/certificate.md).
+"""What a certificate holds, as plain dataclasses, and their way to and from JSON
+(docs/certificate.md).
 
-These classes are the checker's own: they resemble the engines' `Problem`, but share no code with it.
-"""
+These classes are the checker's own: they resemble the engines' `Problem`, but share no code with
+it."""
 
 from __future__ import annotations
 
@@ -59,25 +60,35 @@ class Layer:
         bias = decode_array(content["bias"], f"{where}.bias", 1)
         errors = {}
         for key, like in (("weight_error", weight), ("bias_error", bias)):
-            error = decode_array(content[key], f"{where}.{key}", like.ndim) if key in content else np.zeros(like.shape)
+            error = (
+                decode_array(content[key], f"{where}.{key}", like.ndim)
+                if key in content
+                else np.zeros(like.shape)
+            )
             if error.shape != like.shape or (error < 0).any():
-                raise CertificateError(f"{where}.{key} must be non-negative, shape {like.shape}", got=error.shape)
+                raise CertificateError(
+                    f"{where}.{key} must be non-negative, shape {like.shape}", got=error.shape
+                )
             errors[key] = error
         if bias.shape[0] != weight.shape[0]:
-            raise CertificateError(f"{where}: weight and bias do not fit", got=(weight.shape, bias.shape))
+            raise CertificateError(
+                f"{where}: weight and bias do not fit", got=(weight.shape, bias.shape)
+            )
         return Layer(weight, bias, **errors)
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """One exact affine step of a layer: x -> weight @ x + bias, where None is the identity or zero."""
+    """One exact affine step of a layer: x -> weight @ x + bias, where None is the identity or
+    zero."""
 
     weight: Floats | None
     bias: Floats | None
 
     @cached_property
     def cut(self) -> Cut | None:
-        """The weight, ready for exact products over its columns; the head's is used by every class."""
+        """The weight, ready for exact products over its columns; the head's is used by every
+        class."""
         return None if self.weight is None else Cut.of(self.weight)
 
     def to_json(self) -> dict[str, Any]:
@@ -128,12 +139,24 @@ class Loop:
             "F": [layer.to_json() for layer in self.closed_loop],
             "V": [layer.to_json() for layer in self.lyapunov],
             **{key: encode_array(getattr(self, key)) for key in ("lower", "upper", "equilibrium")},
-            **{key: getattr(self, key) for key in ("hole_radius", "hole_norm", "rho", "positivity")},
+            **{
+                key: getattr(self, key) for key in ("hole_radius", "hole_norm", "rho", "positivity")
+            },
         }
 
     @staticmethod
     def from_json(value: Any, where: str) -> Loop:
-        keys = {"F", "V", "lower", "upper", "equilibrium", "hole_radius", "hole_norm", "rho", "positivity"}
+        keys = {
+            "F",
+            "V",
+            "lower",
+            "upper",
+            "equilibrium",
+            "hole_radius",
+            "hole_norm",
+            "rho",
+            "positivity",
+        }
         content = mapping(value, where, need=keys)
         loop = Loop(
             _layers(content["F"], f"{where}.F"),
@@ -152,19 +175,26 @@ class Loop:
     def _check(self, where: str) -> None:
         n = self.n
         if not 0 < n <= MAX_DIMENSION or self.upper.shape != (n,) or self.equilibrium.shape != (n,):
-            raise CertificateError(f"{where}: the box and the equilibrium must have one length", got=n)
+            raise CertificateError(
+                f"{where}: the box and the equilibrium must have one length", got=n
+            )
         if (self.lower >= self.upper).any():
             raise CertificateError(f"{where}: the box must not be empty", got="lower >= upper")
         for name, layers, out in (("F", self.closed_loop, n), ("V", self.lyapunov, 1)):
             widths = [n, *(layer.weight.shape[0] for layer in layers)]
             if [layer.weight.shape[1] for layer in layers] != widths[:-1] or widths[-1] != out:
-                raise CertificateError(f"{where}.{name}: the layers do not fit together", got=widths)
+                raise CertificateError(
+                    f"{where}.{name}: the layers do not fit together", got=widths
+                )
         if self.hole_norm not in NORMS or self.hole_radius < 0:
             raise CertificateError(
-                f"{where}: the hole must have a norm of {NORMS} and a radius >= 0", got=self.hole_norm
+                f"{where}: the hole must have a norm of {NORMS} and a radius >= 0",
+                got=self.hole_norm,
             )
         if not 0 < self.rho <= 1 or self.positivity < 0:
-            raise CertificateError(f"{where}: rho must lie in (0, 1], positivity must be >= 0", got=self.rho)
+            raise CertificateError(
+                f"{where}: rho must lie in (0, 1], positivity must be >= 0", got=self.rho
+            )
 
 
 def layers_of(network: Any) -> tuple[Layer, ...]:
@@ -206,25 +236,35 @@ def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
 def source_from_json(value: Any, where: str) -> Source:
     chains = items(value, where)
     return tuple(
-        tuple(Factor.from_json(f, f"{where}[{i}][{j}]") for j, f in enumerate(items(chain, f"{where}[{i}]")))
+        tuple(
+            Factor.from_json(f, f"{where}[{i}][{j}]")
+            for j, f in enumerate(items(chain, f"{where}[{i}]"))
+        )
         for i, chain in enumerate(chains)
     )
 
 
 def _layers(value: Any, where: str) -> tuple[Layer, ...]:
-    return tuple(Layer.from_json(layer, f"{where}[{i}]") for i, layer in enumerate(items(value, where)))
+    return tuple(
+        Layer.from_json(layer, f"{where}[{i}]") for i, layer in enumerate(items(value, where))
+    )
 
 
-# ---- small readers, each with its place in the file in the message ----------------------------------------
+# ---- small readers, each with its place in the file in the message
+# ----------------------------------------
 
 
 def items(value: Any, where: str, limit: int = MAX_LAYERS) -> Sequence[Any]:
     if not isinstance(value, list) or not 0 < len(value) <= limit:
-        raise CertificateError(f"{where} must be a list of 1 to {limit} entries", got=repr(value)[:80])
+        raise CertificateError(
+            f"{where} must be a list of 1 to {limit} entries", got=repr(value)[:80]
+        )
     return value
 
 
-def mapping(value: Any, where: str, need: set[str], may: set[str] | frozenset[str] = frozenset()) -> dict[str, Any]:
+def mapping(
+    value: Any, where: str, need: set[str], may: set[str] | frozenset[str] = frozenset()
+) -> dict[str, Any]:
     if not isinstance(value, dict) or not need <= set(value) <= need | may:
         got = sorted(value) if isinstance(value, dict) else type(value).__name__
         raise CertificateError(f"{where} must have the keys {sorted(need)}", got=got)
@@ -232,7 +272,12 @@ def mapping(value: Any, where: str, need: set[str], may: set[str] | frozenset[st
 
 
 def number(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e300 or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or abs(value) > 1e300
+        or not math.isfinite(value)
+    ):
         raise CertificateError(f"{where} must be a finite number", got=repr(value)[:80])
     return float(value)
 

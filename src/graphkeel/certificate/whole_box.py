@@ -1,9 +1,9 @@
 """Upper bounds of many rows over one box, in float64, with rounding counted in (proof kind "box").
 
-The relaxation is that of docs/proof-format.md section 2 with default slopes, for rows that share the hidden layers of
-F, so that all of them are one matrix product a layer. γ = (N + 16)·2⁻⁵⁰, with N the number of inputs and units, times
-the magnitudes |coefficient|·(|W|·|x| + |b|) is more than the roundings of all steps together.
-"""
+The relaxation is that of docs/proof-format.md section 2 with default slopes, for rows that share
+the hidden layers of F, so that all of them are one matrix product a layer. γ = (N + 16)·2⁻⁵⁰, with
+N the number of inputs and units, times the magnitudes |coefficient|·(|W|·|x| + |b|) is more than
+the roundings of all steps together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _UP = 1 + 2.0**-38  # covers the roundings of a sum of up to 8000 non-negative p
 
 @dataclass(frozen=True, eq=False)
 class Fan:
-    """Rows g(y) = linear·y + constant + final·x over the same hidden layers, x the last of them (or y itself)."""
+    """Rows g(y) = linear·y + constant + final·x over the same hidden layers, x the last of them (or
+    y itself)."""
 
     hidden: tuple[Layer, ...]
     final: Floats  # (rows, units)
@@ -33,7 +34,8 @@ class Fan:
 
 @dataclass(frozen=True, eq=False)
 class _Unit:
-    """A hidden layer on the box: the lines around each ReLU, the error of its input, and its magnitude."""
+    """A hidden layer on the box: the lines around each ReLU, the error of its input, and its
+    magnitude."""
 
     layer: Layer
     lower: Floats  # slope of the lower line, which has no intercept
@@ -52,7 +54,8 @@ class _Box:
 
 
 def upper_bounds(fan: Fan, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-    """(bounds, slack): each row lies below its bound on the box; slack is the part of it that is rounding."""
+    """(bounds, slack): each row lies below its bound on the box; slack is the part of it that is
+    rounding."""
     with np.errstate(all="ignore"):  # an overflow ends in a bound that is not <= 0
         middle = (lower + upper) / 2
         radius = np.maximum(upper - middle, middle - lower) * _UP + _TINY
@@ -68,7 +71,11 @@ def _units(hidden: tuple[Layer, ...], box: _Box) -> tuple[list[_Unit], Floats]:
     units: list[_Unit] = []
     reach, largest = box.reach, box.reach
     for layer in hidden:
-        largest = ((np.abs(layer.weight) + layer.weight_error) @ largest + np.abs(layer.bias) + layer.bias_error) * _UP
+        largest = (
+            (np.abs(layer.weight) + layer.weight_error) @ largest
+            + np.abs(layer.bias)
+            + layer.bias_error
+        ) * _UP
         largest = largest + _TINY
         error = (layer.weight_error @ reach + layer.bias_error) * _UP
         low, high = _enclosure(layer, units, box, error)
@@ -98,9 +105,15 @@ def _unit(layer: Layer, low: Floats, high: Floats, error: Floats, magnitude: Flo
 
 
 def _largest(
-    rows: Floats, units: list[_Unit], box: _Box, linear: Floats | None, constant: Floats, error: Floats
+    rows: Floats,
+    units: list[_Unit],
+    box: _Box,
+    linear: Floats | None,
+    constant: Floats,
+    error: Floats,
 ) -> tuple[Floats, Floats]:
-    """rows @ x of the last of the units, substituted down to y, plus linear·y + constant, at most, over the box."""
+    """rows @ x of the last of the units, substituted down to y, plus linear·y + constant, at most,
+    over the box."""
     scale = np.abs(constant)
     for unit in reversed(units):
         rising, falling = np.maximum(rows, 0.0), np.minimum(rows, 0.0)

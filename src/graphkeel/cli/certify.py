@@ -1,14 +1,17 @@
-"""Train a controller and a Lyapunov function for each class of a frozen model, prove them, write a certificate.
+"""Train a controller and a Lyapunov function for each class of a frozen model, prove them, write a
+certificate.
 
   keel certify                                              digits, every class, the default form
-  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20 principal components
-  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the same
-  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own loss
-  keel certify --dataset cora --model gcn --model-hidden 16
+  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20
+  principal components
+  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the
+  same
+  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own
+  loss keel certify --dataset cora --model gcn --model-hidden 16
 
-Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and training.json.
-An interrupted run continues from its last finished round. Exit 0: proved, 1: refuted, 3: unknown.
-"""
+Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
+training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
+refuted, 3: unknown."""
 
 from __future__ import annotations
 
@@ -48,21 +51,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
-        "--model-hidden", type=positive_int, default=None, metavar="N", help="the model's hidden size, where it has one"
+        "--model-hidden",
+        type=positive_int,
+        default=None,
+        metavar="N",
+        help="the model's hidden size, where it has one",
     )
-    parser.add_argument("--split", default="biased", help="biased, random or public (default biased)")
     parser.add_argument(
-        "--features", default="auto", help="auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)"
+        "--split", default="biased", help="biased, random or public (default biased)"
     )
-    parser.add_argument("--classes", default="all", help="all, or labels separated by commas (default all)")
-    parser.add_argument("--form", default="anchored", help="anchored, homogeneous or paper (default anchored)")
+    parser.add_argument(
+        "--features",
+        default="auto",
+        help="auto, raw, rownorm, pca, or pcaN, e.g. pca20 (default auto)",
+    )
+    parser.add_argument(
+        "--classes", default="all", help="all, or labels separated by commas (default all)"
+    )
+    parser.add_argument(
+        "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
+    )
     parser.add_argument("--loss", default=None, help="margin or paper (default: the form's own)")
-    parser.add_argument("--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)")
-    parser.add_argument("--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)")
-    parser.add_argument("--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)")
-    parser.add_argument("--shift", type=float, default=0.0, metavar="S", help="add S to every logit of Y (default 0)")
-    parser.add_argument("--epsilon", type=float, default=None, help="L2 radius left out around Y (default: the form's)")
-    parser.add_argument("--rho", type=float, default=None, help="decrease factor per step, 1 is the paper's strict one")
+    parser.add_argument(
+        "--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)"
+    )
+    parser.add_argument(
+        "--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)"
+    )
+    parser.add_argument(
+        "--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)"
+    )
+    parser.add_argument(
+        "--shift",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="add S to every logit of Y (default 0)",
+    )
+    parser.add_argument(
+        "--epsilon",
+        type=float,
+        default=None,
+        help="L2 radius left out around Y (default: the form's)",
+    )
+    parser.add_argument(
+        "--rho",
+        type=float,
+        default=None,
+        help="decrease factor per step, 1 is the paper's strict one",
+    )
     parser.add_argument(
         "--margin",
         type=float,
@@ -70,8 +107,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="G",
         help="a state is a class's if its logit leads by G (default 0)",
     )
-    parser.add_argument("--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs")
-    add_common(parser, out_help="write the certificate and the controllers here (default: certify-DATASET)")
+    parser.add_argument(
+        "--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs"
+    )
+    add_common(
+        parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,27 +122,43 @@ def run(args: argparse.Namespace) -> int:
     base_seconds = time.monotonic() - started
     outcome = _certify(args, task, model, out)
     outcome["base_seconds"] = base_seconds
-    payload = {"command": "certify", "dataset": args.dataset, "model": args.model, "form": args.form, **outcome}
+    payload = {
+        "command": "certify",
+        "dataset": args.dataset,
+        "model": args.model,
+        "form": args.form,
+        **outcome,
+    }
     if args.json:
         emit_json(payload)
     else:
         _show(payload)
     verdicts = {row["verdict"] for row in payload["classes"]}
-    return EXIT_REFUTED if "refuted" in verdicts else EXIT_UNKNOWN if "unknown" in verdicts else EXIT_DONE
+    return (
+        EXIT_REFUTED
+        if "refuted" in verdicts
+        else EXIT_UNKNOWN
+        if "unknown" in verdicts
+        else EXIT_DONE
+    )
 
 
 # ---- the model and its head
 
 
 def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.Module]:
-    """The task, and its model: trained now, or the one an earlier run of the same task left in the folder."""
+    """The task, and its model: trained now, or the one an earlier run of the same task left in the
+    folder."""
     from graphkeel.graph import load
     from graphkeel.models import load_model, save_model, train_model
 
     features, pca = _features(args.features)
     task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
-    path = out / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
+    path = (
+        out
+        / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
+    )
     if path.exists():
         try:
             return task, load_model(path)
@@ -117,7 +174,9 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
 def _features(name: str) -> tuple[str, int]:
     if name.startswith("pca") and name != "pca":
         if not name[3:].isdigit() or int(name[3:]) < 1:
-            raise ConfigError("--features pcaN needs a number", got=repr(name), fix="For instance pca20.")
+            raise ConfigError(
+                "--features pcaN needs a number", got=repr(name), fix="For instance pca20."
+            )
         return "pca", int(name[3:])
     return name, 20
 
@@ -129,8 +188,14 @@ def _labels(text: str, n_classes: int) -> list[int]:
         labels = [int(part) for part in text.split(",")]
     except ValueError:
         labels = []
-    if not labels or not all(0 <= label < n_classes for label in labels) or len(set(labels)) < len(labels):
-        raise ConfigError(f"--classes must be 'all' or distinct labels from 0 to {n_classes - 1}", got=repr(text))
+    if (
+        not labels
+        or not all(0 <= label < n_classes for label in labels)
+        or len(set(labels)) < len(labels)
+    ):
+        raise ConfigError(
+            f"--classes must be 'all' or distinct labels from 0 to {n_classes - 1}", got=repr(text)
+        )
     return labels
 
 
@@ -155,7 +220,9 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
 # ---- training, proof, certificate
 
 
-def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path) -> dict[str, Any]:
+def _certify(
+    args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path
+) -> dict[str, Any]:
     from graphkeel.cli.certify_store import write_results
     from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import extract_head
@@ -185,7 +252,9 @@ def _certify(args: argparse.Namespace, task: GraphTask, model: nn.Module, out: P
 def _unsupported(head: Head, labels: list[int], seconds: float) -> dict[str, Any]:
     """Anchors can still be computed for such a head, but nothing about it can be proved."""
     reason = f"unknown: {head.unsupported}"
-    rows = [{"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason} for label in labels]
+    rows = [
+        {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason} for label in labels
+    ]
     return {"classes": rows, "seconds": seconds, "certificate": None}
 
 
@@ -209,7 +278,8 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
 def _train(
     head: Head, logits: Tensor, labels: list[int], config: LyapunovConfig, out: Path, subject: str
 ) -> TrainResult:
-    """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an interruption."""
+    """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an
+    interruption."""
     from graphkeel.cli import certify_store as store
     from graphkeel.lyapunov import ask_portfolio, train
 
@@ -244,10 +314,17 @@ def _show(payload: dict[str, Any]) -> None:
         table.add_column(column, justify="right" if column == "s" else "left")
     for row in payload["classes"]:
         conditions = row.get("conditions", {})
-        marks = [_coloured(_MARKS[conditions[name]], conditions[name]) if conditions else "" for name in _SEARCHED]
-        gap = _coloured(f"{row['distance']:.1e}", conditions["representative"]) if conditions else ""
+        marks = [
+            _coloured(_MARKS[conditions[name]], conditions[name]) if conditions else ""
+            for name in _SEARCHED
+        ]
+        gap = (
+            _coloured(f"{row['distance']:.1e}", conditions["representative"]) if conditions else ""
+        )
         verdict = _coloured(row["verdict"], row["verdict"])
-        table.add_row(str(row["class"]), verdict, gap, *marks, row.get("engine", ""), f"{row['seconds']:.2f}")
+        table.add_row(
+            str(row["class"]), verdict, gap, *marks, row.get("engine", ""), f"{row['seconds']:.2f}"
+        )
     screen = console()
     screen.print(table)
     for sentence in _sentences(payload["classes"]):
@@ -255,14 +332,24 @@ def _show(payload: dict[str, Any]) -> None:
     if payload.get("together"):
         screen.print(f"Together: {payload['together']['sentence']}", style="dim")
     if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
-        screen.print("The head does not reach every target Y; try another --shift (say -0.5) or --strength.")
+        screen.print(
+            "The head does not reach every target Y; try another --shift (say -0.5) or --strength."
+        )
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
-    screen.print(f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}")
+    screen.print(
+        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}"
+    )
 
 
 _COLOURS = {"proved": "green", "refuted": "red", "unknown": "yellow"}
 _MARKS = {"proved": "yes", "refuted": "no", "unknown": "?"}
-_SEARCHED = {"positivity": "V>0", "decrease": "ΔV<0", "invariance": "F(D)⊆D", "hole": "hole", "region": "F(R)⊆R"}
+_SEARCHED = {
+    "positivity": "V>0",
+    "decrease": "ΔV<0",
+    "invariance": "F(D)⊆D",
+    "hole": "hole",
+    "region": "F(R)⊆R",
+}
 
 
 def _coloured(text: str, verdict: str) -> str:
@@ -274,7 +361,8 @@ def _missed(row: dict[str, Any]) -> bool:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What follows, once for each kind of conclusion, in the words of the class for which it is weakest."""
+    """What follows, once for each kind of conclusion, in the words of the class for which it is
+    weakest."""
     kinds: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
@@ -282,5 +370,7 @@ def _sentences(rows: list[dict[str, Any]]) -> list[str]:
     for group in kinds.values():
         weakest = max(group, key=lambda row: row.get("radius") or 0.0)
         labels = ", ".join(str(row["class"]) for row in group)
-        told.append(f"Classes {labels} (the weakest of them): {weakest.get('conclusion', weakest.get('reason'))}")
+        told.append(
+            f"Classes {labels} (the weakest of them): {weakest.get('conclusion', weakest.get('reason'))}"
+        )
     return told

@@ -1,4 +1,5 @@
-"""What `keel certify` keeps on disk: the certificate, the controllers, and the state of an unfinished run."""
+"""What `keel certify` keeps on disk: the certificate, the controllers, and the state of an
+unfinished run."""
 
 from __future__ import annotations
 
@@ -62,18 +63,33 @@ def _digest(tensors: dict[str, Tensor], log: str) -> str:
 
 
 def write_results(
-    head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
+    head: Head,
+    result: TrainResult,
+    task: GraphTask,
+    weights: str,
+    args: argparse.Namespace,
+    out: Path,
 ) -> dict[str, Any]:
-    """controllers.safetensors and training.json, then certificate.json, which names the controllers' checksum."""
+    """controllers.safetensors and training.json, then certificate.json, which names the
+    controllers' checksum."""
     with locked(out):
         return _write_results(head, result, task, weights, args, out)
 
 
 def _write_results(
-    head: Head, result: TrainResult, task: GraphTask, weights: str, args: argparse.Namespace, out: Path
+    head: Head,
+    result: TrainResult,
+    task: GraphTask,
+    weights: str,
+    args: argparse.Namespace,
+    out: Path,
 ) -> dict[str, Any]:
     save_tensors(out / CONTROLLERS, _controllers(result), {"form": args.form})
-    log = {"config": result.config.as_dict(), "stopped": result.stopped, "rounds": [e.as_dict() for e in result.log]}
+    log = {
+        "config": result.config.as_dict(),
+        "stopped": result.stopped,
+        "rounds": [e.as_dict() for e in result.log],
+    }
     write_text(out / "training.json", json.dumps(log, indent=1) + "\n")
     provenance = {
         "dataset": args.dataset,
@@ -98,5 +114,7 @@ def _controllers(result: TrainResult) -> dict[str, Tensor]:
     for outcome in result.outcomes:
         tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
         for part, weights_of in (("f", outcome.control), ("V", outcome.function)):
-            tensors |= {f"{outcome.label}.{part}.{name}": t for name, t in weights_of.tensors().items()}
+            tensors |= {
+                f"{outcome.label}.{part}.{name}": t for name, t in weights_of.tensors().items()
+            }
     return tensors

@@ -1,4 +1,5 @@
-"""Re-prove a certificate independently of the engine that found it: exact arithmetic, no torch, no solver.
+"""Re-prove a certificate independently of the engine that found it: exact arithmetic, no torch, no
+solver.
 
   keel check run/certificate.json
 
@@ -23,7 +24,9 @@ HELP = "re-prove a certificate, independently of how it was made"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("certificate", type=Path, metavar="CERTIFICATE", help="certificate.json of keel certify")
+    parser.add_argument(
+        "certificate", type=Path, metavar="CERTIFICATE", help="certificate.json of keel certify"
+    )
     add_json(parser)
 
 
@@ -46,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE if result.accepted else EXIT_REFUTED
 
 
-def _payload(args: argparse.Namespace, accepted: bool, reason: str, seconds: float) -> dict[str, object]:
+def _payload(
+    args: argparse.Namespace, accepted: bool, reason: str, seconds: float
+) -> dict[str, object]:
     return {
         "command": "check",
         "certificate": str(args.certificate),
@@ -62,7 +67,10 @@ def report(result: CheckResult) -> str:
     lines = [f"{word}: {result.reason} in {result.seconds:.2f} s"]
     for entry in result.classes:
         verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
-        lines += [f"class {entry['class']}: {entry['verdict']} ({verdicts})", f"  {entry['sentence']}"]
+        lines += [
+            f"class {entry['class']}: {entry['verdict']} ({verdicts})",
+            f"  {entry['sentence']}",
+        ]
     if result.together:
         lines.append(f"all classes together: {result.together}")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,5 @@
-"""What the subcommands share: flags, output on stdout, progress on stderr. Standard library only at import."""
+"""What the subcommands share: flags, output on stdout, progress on stderr. Standard library only at
+import."""
 
 from __future__ import annotations
 
@@ -23,14 +24,18 @@ EXIT_TERMINATED = 143
 DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 
 
-def add_common(parser: argparse.ArgumentParser, *, out_help: str = "write the results into this folder") -> None:
+def add_common(
+    parser: argparse.ArgumentParser, *, out_help: str = "write the results into this folder"
+) -> None:
     parser.add_argument("--seed", type=int, default=0, help="first random seed (default 0)")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help=out_help)
     add_json(parser)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout instead of tables")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on stdout instead of tables"
+    )
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +56,8 @@ def positive_int(text: str) -> int:
 
 
 def emit_json(payload: dict[str, Any]) -> None:
-    """One JSON object on stdout; NaN would not be JSON, so it is refused here rather than at the reader."""
+    """One JSON object on stdout; NaN would not be JSON, so it is refused here rather than at the
+    reader."""
     json.dump(payload, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
@@ -64,7 +70,8 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def verbatim(text: str) -> str:
-    """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no markup."""
+    """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no
+    markup."""
     from rich.markup import escape
 
     return escape(text)
@@ -76,6 +83,8 @@ def make_out_dir(path: Path) -> Path:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(
-            "the output folder cannot be made", got=f"{path}: {error.strerror}", fix="Choose another --out."
+            "the output folder cannot be made",
+            got=f"{path}: {error.strerror}",
+            fix="Choose another --out.",
         ) from error
     return path

@@ -1,9 +1,10 @@
-"""A first result in a minute, on data that is already here: 1,797 handwritten digits, nothing downloaded.
+"""A first result in a minute, on data that is already here: 1,797 handwritten digits, nothing
+downloaded.
 
-A graph network is trained on a biased handful of labels and frozen. graphkeel then rewrites the node features at test
-time, first with the training labels alone, then with labels that arrive later, and the same frozen weights are asked
-again. With --out the picture is written as a PNG as well.
-"""
+A graph network is trained on a biased handful of labels and frozen. graphkeel then rewrites the
+node features at test time, first with the training labels alone, then with labels that arrive
+later, and the same frozen weights are asked again. With --out the picture is written as a PNG as
+well."""
 
 from __future__ import annotations
 
@@ -11,19 +12,35 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    add_common,
+    console,
+    emit_json,
+    make_out_dir,
+    positive_int,
+)
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.run import RunResult
 
 HELP = "a first result in a minute, nothing downloaded"
 
-_STEPS = (("training labels only", "train"), ("half of the validation labels fed back", "train+half-val"))
+_STEPS = (
+    ("training labels only", "train"),
+    ("half of the validation labels fed back", "train+half-val"),
+)
 _BAR = 50  # characters of a full bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", type=positive_int, default=10, metavar="N", help="biased splits to run (default 10)")
+    parser.add_argument(
+        "--seeds",
+        type=positive_int,
+        default=10,
+        metavar="N",
+        help="biased splits to run (default 10)",
+    )
     add_common(parser, out_help="write demo.png and the rows of every seed here")
 
 
@@ -35,20 +52,31 @@ def run(args: argparse.Namespace) -> int:
         make_out_dir(args.out)
     seeds = range(args.seed, args.seed + args.seeds)
     results = {
-        title: run_with_progress(RunSpec(method="auto", labels=labels), seeds, out=args.out and args.out / labels)
+        title: run_with_progress(
+            RunSpec(method="auto", labels=labels), seeds, out=args.out and args.out / labels
+        )
         for title, labels in _STEPS
     }
     if args.out is not None:
         draw(results, args.out / "demo.png")
     if args.json:
-        emit_json({"command": "demo", "dataset": "digits", "steps": {k: _numbers(v) for k, v in results.items()}})
+        emit_json(
+            {
+                "command": "demo",
+                "dataset": "digits",
+                "steps": {k: _numbers(v) for k, v in results.items()},
+            }
+        )
     else:
         _show(results)
     return EXIT_DONE
 
 
 def _numbers(result: RunResult) -> dict[str, Any]:
-    return {"rows": [{k: r[k] for k in ("seed", "base", "accuracy", "kept")} for r in result.rows], **result.summary()}
+    return {
+        "rows": [{k: r[k] for k in ("seed", "base", "accuracy", "kept")} for r in result.rows],
+        **result.summary(),
+    }
 
 
 def _show(results: dict[str, RunResult]) -> None:
@@ -56,15 +84,28 @@ def _show(results: dict[str, RunResult]) -> None:
 
     out = console()
     first = next(iter(results.values()))
-    out.print("[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, frozen.\n")
+    out.print(
+        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, frozen.\n"
+    )
     _show_bars(out, first)
-    table = Table("", "test accuracy", "gain", "worst seed", title="mean ± std over the splits", title_justify="left")
+    table = Table(
+        "",
+        "test accuracy",
+        "gain",
+        "worst seed",
+        title="mean ± std over the splits",
+        title_justify="left",
+    )
     summary = first.summary()
-    table.add_row("untouched frozen model", f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}", "", "")
+    table.add_row(
+        "untouched frozen model", f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}", "", ""
+    )
     for title, result in results.items():
         s = result.summary()
         accuracy = f"{s['accuracy_mean']:.2f} ± {s['accuracy_std']:.2f}"
-        table.add_row(f"reconstructed, {title}", accuracy, f"{s['gain_mean']:+.2f}", f"{s['gain_min']:+.2f}")
+        table.add_row(
+            f"reconstructed, {title}", accuracy, f"{s['gain_mean']:+.2f}", f"{s['gain_min']:+.2f}"
+        )
     out.print(table)
     out.print(
         "\nThe weights are the same in every row; only the node features were rewritten. Next:\n"
@@ -81,7 +122,10 @@ def _show_bars(out: Any, result: RunResult) -> None:
         low, high = min(kept, ours), max(kept, ours)
         colour = "green" if ours >= kept else "red"
         bar = f"[blue]{'█' * low}[/][{colour}]{'█' * (high - low)}[/][dim]{'·' * (_BAR - high)}[/]"
-        out.print(f"split {row['seed']:>2}  {bar}  {row['base']:.1f} → [bold]{row['accuracy']:.1f}[/]", highlight=False)
+        out.print(
+            f"split {row['seed']:>2}  {bar}  {row['base']:.1f} → [bold]{row['accuracy']:.1f}[/]",
+            highlight=False,
+        )
     out.print()
 
 
@@ -97,7 +141,14 @@ def draw(results: dict[str, RunResult], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout="constrained")
     first = next(iter(results.values()))
     splits = [row["seed"] for row in first.rows]
-    axes.plot(splits, [row["base"] for row in first.rows], "o", color="#888888", label="untouched", zorder=3)
+    axes.plot(
+        splits,
+        [row["base"] for row in first.rows],
+        "o",
+        color="#888888",
+        label="untouched",
+        zorder=3,
+    )
     for (title, result), colour in zip(results.items(), colours, strict=True):
         ours = [row["accuracy"] for row in result.rows]
         axes.plot(splits, ours, "o", color=colour, label=title, zorder=3)

@@ -1,4 +1,5 @@
-"""Print versions, solvers, threads, the torch build, and where datasets are looked for and found."""
+"""Print versions, solvers, threads, the torch build, and where datasets are looked for and
+found."""
 
 from __future__ import annotations
 
@@ -13,7 +14,16 @@ from graphkeel.core.optional import available
 
 HELP = "what is installed here, and where datasets are found"
 
-_PACKAGES = ("graphkeel", "torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "numba", "safetensors")
+_PACKAGES = (
+    "graphkeel",
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "safetensors",
+)
 _OPTIONAL = {  # module: (package, extra, what it is for)
     "highspy": ("highspy", "milp", "MILP engine"),
     "z3": ("z3-solver", "smt", "SMT engine"),
@@ -45,7 +55,8 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "optional": {
-            package: _version(package) if available(module) else None for module, (package, _, _) in _OPTIONAL.items()
+            package: _version(package) if available(module) else None
+            for module, (package, _, _) in _OPTIONAL.items()
         },
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
@@ -67,14 +78,23 @@ def _data() -> dict[str, Any]:
     from graphkeel.graph.datasets.seeds import FOLDER
 
     root = data_root()
-    files = {name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()}
-    files |= {name: (folder, [f"amazon_electronics_{name}.npz"]) for name, folder in amazon.FOLDERS.items()}
+    files = {
+        name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()
+    }
+    files |= {
+        name: (folder, [f"amazon_electronics_{name}.npz"])
+        for name, folder in amazon.FOLDERS.items()
+    }
     found = {name: find_raw(folder, names) for name, (folder, names) in files.items()}
     return {
         "variable": ENVIRONMENT_VARIABLE,
         "root": None if root is None else str(root),
         "cache": str(user_cache()),
-        "datasets": {"digits": "embedded", "sbm": "generated", **{k: v and str(v) for k, v in found.items()}},
+        "datasets": {
+            "digits": "embedded",
+            "sbm": "generated",
+            **{k: v and str(v) for k, v in found.items()},
+        },
         "published_seeds": bool(root and (root / FOLDER).is_dir()),
     }
 
@@ -87,7 +107,9 @@ def _show(facts: dict[str, Any]) -> None:
     for name, version in facts["packages"].items():
         table.add_row(name, version or "[red]missing[/]")
     for package, extra, purpose in _OPTIONAL.values():
-        hint = f"not installed ({purpose}" + (f"; pip install 'graphkeel\\[{extra}]')" if extra else ")")
+        hint = f"not installed ({purpose}" + (
+            f"; pip install 'graphkeel\\[{extra}]')" if extra else ")"
+        )
         table.add_row(package, facts["optional"][package] or f"[dim]{hint}[/]")
     table.add_row("torch build", facts["torch_build"])
     table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
@@ -95,7 +117,8 @@ def _show(facts: dict[str, Any]) -> None:
     table.add_row(data["variable"], data["root"] or "[dim]not set: downloads go to the cache[/]")
     table.add_row("cache", data["cache"])
     table.add_row(
-        "published seed lists", "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]"
+        "published seed lists",
+        "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]",
     )
     for name, place in data["datasets"].items():
         table.add_row(f"dataset {name}", place or "[dim]not here; would be downloaded[/]")

@@ -1,10 +1,11 @@
-"""Write a closed loop as ONNX, VNN-LIB and SMT-LIB 2 files, so that other tools can be asked the same question.
+"""Write a closed loop as ONNX, VNN-LIB and SMT-LIB 2 files, so that other tools can be asked the
+same question.
 
   keel export problem.json --out files/
   keel export run/certificate.json --out files/ --format smt2
 
-From a certificate every class is exported, into a folder of its own. In all files `unsat` means proved.
-"""
+From a certificate every class is exported, into a folder of its own. In all files `unsat` means
+proved."""
 
 from __future__ import annotations
 
@@ -24,11 +25,19 @@ HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source", type=Path, metavar="PROBLEM_OR_CERTIFICATE", help="a .json or .npz problem, or a certificate"
+        "source",
+        type=Path,
+        metavar="PROBLEM_OR_CERTIFICATE",
+        help="a .json or .npz problem, or a certificate",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="write the files into this folder")
     parser.add_argument(
-        "--format", default="onnx,vnnlib,smt2", metavar="LIST", help="of onnx, vnnlib, smt2 (default all three)"
+        "--out", type=Path, required=True, metavar="DIR", help="write the files into this folder"
+    )
+    parser.add_argument(
+        "--format",
+        default="onnx,vnnlib,smt2",
+        metavar="LIST",
+        help="of onnx, vnnlib, smt2 (default all three)",
     )
     add_json(parser)
 
@@ -38,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
 
     formats = [part.strip() for part in args.format.split(",") if part.strip()]
     written = [
-        path for folder, problem in _problems(args.source, args.out) for path in export(problem, folder, formats)
+        path
+        for folder, problem in _problems(args.source, args.out)
+        for path in export(problem, folder, formats)
     ]
     if args.json:
         emit_json({"command": "export", "files": [str(path) for path in written]})
@@ -58,7 +69,8 @@ def _problems(source: Path, out: Path) -> list[tuple[Path, Problem]]:
 
 
 def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
-    """The problems of a certificate (not checked here; `keel check` does that), or None for another file."""
+    """The problems of a certificate (not checked here; `keel check` does that), or None for another
+    file."""
     from graphkeel.certificate import FORMAT, read_certificate
     from graphkeel.core.errors import CertificateError
     from graphkeel.verify.problem_io import from_dict

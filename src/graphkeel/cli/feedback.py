@@ -4,10 +4,9 @@
   keel feedback --dataset cora --simulate 200 --batches 4
   keel feedback --dataset my_graph.npz --split public --labels new.csv --out runs/updated
 
-The file is a CSV with the header node,label. Accuracy is measured on test nodes whose label never arrives, so the steps
-can be compared. With --out the features after the last batch are kept in a folder that `graphkeel.load` reads;
-an interrupted run continues with the batch it was at.
-"""
+The file is a CSV with the header node,label. Accuracy is measured on test nodes whose label never
+arrives, so the steps can be compared. With --out the features after the last batch are kept in a
+folder that `graphkeel.load` reads; an interrupted run continues with the batch it was at."""
 
 from __future__ import annotations
 
@@ -36,15 +35,28 @@ HELP = "take in labels that arrive later: new features, the same weights"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument("--split", default="biased", help="biased, random or public (default biased)")
-    parser.add_argument("--features", default="auto", help="auto, raw, rownorm or pca (default auto)")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--labels", type=Path, metavar="FILE", help="a CSV file with the header node,label")
-    source.add_argument(
-        "--simulate", type=positive_int, metavar="N", help="let the labels of N random test nodes arrive"
+    parser.add_argument(
+        "--split", default="biased", help="biased, random or public (default biased)"
     )
     parser.add_argument(
-        "--batches", type=positive_int, default=5, metavar="B", help="batches of --simulate (default 5)"
+        "--features", default="auto", help="auto, raw, rownorm or pca (default auto)"
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--labels", type=Path, metavar="FILE", help="a CSV file with the header node,label"
+    )
+    source.add_argument(
+        "--simulate",
+        type=positive_int,
+        metavar="N",
+        help="let the labels of N random test nodes arrive",
+    )
+    parser.add_argument(
+        "--batches",
+        type=positive_int,
+        default=5,
+        metavar="B",
+        help="batches of --simulate (default 5)",
     )
     add_common(parser, out_help="keep the final reconstruction here")
 
@@ -62,14 +74,24 @@ def run(args: argparse.Namespace) -> int:
     for step in run_feedback(
         spec,
         args.seed,
-        lambda task: [file] if file is not None else simulated(task, args.simulate, args.batches, args.seed),
+        lambda task: (
+            [file] if file is not None else simulated(task, args.simulate, args.batches, args.seed)
+        ),
         out=args.out,
     ):
         steps.append(step)
         end_if_asked()
-        console(stderr=True).print(f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False)
+        console(stderr=True).print(
+            f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False
+        )
     if args.json:
-        emit_json({"command": "feedback", "dataset": args.dataset, "steps": [asdict(step) for step in steps]})
+        emit_json(
+            {
+                "command": "feedback",
+                "dataset": args.dataset,
+                "steps": [asdict(step) for step in steps],
+            }
+        )
     else:
         _show(args, steps)
     return EXIT_DONE
@@ -78,11 +100,15 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace, steps: list[Step]) -> None:
     from rich.table import Table
 
-    table = Table(title=verbatim(f"{args.dataset} · {args.model} · labels arriving"), title_justify="left")
+    table = Table(
+        title=verbatim(f"{args.dataset} · {args.model} · labels arriving"), title_justify="left"
+    )
     for column in ("labels in use", "untouched", "reconstructed", "gain", "seconds"):
         table.add_column(column, justify="right")
     for step in steps:
         note = " (left unchanged)" if step.kept else ""
         gain = f"{step.accuracy - step.base:+.2f}{note}"
-        table.add_row(str(step.known), f"{step.base:.2f}", f"{step.accuracy:.2f}", gain, f"{step.seconds:.2f}")
+        table.add_row(
+            str(step.known), f"{step.base:.2f}", f"{step.accuracy:.2f}", gain, f"{step.seconds:.2f}"
+        )
     console().print(table)

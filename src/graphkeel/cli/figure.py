@@ -1,6 +1,7 @@
 """The paper's figures, as SVG and PNG, each with a number that says what the eye should see.
 
-keel figure 3 --dataset cora --out figures/     training against test nodes: untouched, FRGNN, ours (CMD, MMD²)
+keel figure 3 --dataset cora --out figures/     training against test nodes: untouched, FRGNN, ours
+(CMD, MMD²)
 keel figure 4 --dataset cora --out figures/     the same nodes by class (silhouette)
 keel figure 5 --dataset cora --out figures/     the Lyapunov surface, trajectories, counterexamples
 """
@@ -18,7 +19,9 @@ HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper")
+    parser.add_argument(
+        "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
+    )
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     add_common(parser, out_help="where the pictures go (default: figures)")
@@ -33,8 +36,15 @@ def run(args: argparse.Namespace) -> int:
 
     out = make_out_dir(args.out or Path("figures"))
     drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)
-    payload = {"command": "figure", "seed": args.seed, **drawn.numbers, "files": [str(path) for path in drawn.files]}
-    write_text(out / f"figure-{args.figure}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n")
+    payload = {
+        "command": "figure",
+        "seed": args.seed,
+        **drawn.numbers,
+        "files": [str(path) for path in drawn.files],
+    }
+    write_text(
+        out / f"figure-{args.figure}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n"
+    )
     if args.json:
         emit_json(payload)
     else:
@@ -47,7 +57,11 @@ def _lines(payload: dict[str, Any]) -> list[str]:
     panels: dict[str, dict[str, Any]] = payload.get("panels") or payload["forms"]
     told = []
     for name, numbers in panels.items():
-        parts = [f"{key.replace('_', ' ')} {_short(value)}" for key, value in numbers.items() if key != "by_class"]
+        parts = [
+            f"{key.replace('_', ' ')} {_short(value)}"
+            for key, value in numbers.items()
+            if key != "by_class"
+        ]
         told.append(f"{name}: {', '.join(parts)}")
     return [*told, *payload["files"]]
 

@@ -84,20 +84,27 @@ def _run(args: argparse.Namespace) -> int:
     """The command's exit code; what it cannot do becomes one message."""
     try:
         code = int(_module(args.command).run(args))
-        sys.stdout.flush()  # a full disk behind a redirection shows here, and not after the exit code is decided
+        # a full disk behind a redirection shows here, and not after the exit code is decided
+        sys.stdout.flush()
         return code
     except KeelError as error:
         return _refuse(args, str(error))
     except BrokenPipeError:
-        # The reader of our output went away (`keel … | head`): not our failure, and nothing left to say.
+        # The reader of our output went away (`keel … | head`): not our failure, and nothing left to
+        # say.
         _silence_stdout()
         return 0
     except OSError as error:
         _silence_stdout()
         where = f"{error.filename}: " if error.filename else ""
-        return _refuse(args, f"a file cannot be read or written (got {where}{error.strerror or error}).")
+        return _refuse(
+            args, f"a file cannot be read or written (got {where}{error.strerror or error})."
+        )
     except MemoryError as error:
-        return _refuse(args, f"there is not enough memory (got {error or 'no detail'}). Choose a smaller graph.")
+        return _refuse(
+            args,
+            f"there is not enough memory (got {error or 'no detail'}). Choose a smaller graph.",
+        )
 
 
 def _refuse(args: argparse.Namespace, message: str) -> int:

@@ -21,9 +21,19 @@ HELP = "one self-contained HTML page about a run, its certificate, figures and t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folders", type=Path, nargs="+", metavar="RUN", help="folders written by other commands' --out")
-    parser.add_argument("--to", type=Path, default=None, metavar="FILE", help="the page (default: RUN/report.html)")
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="write report.html into this folder")
+    parser.add_argument(
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="folders written by other commands' --out",
+    )
+    parser.add_argument(
+        "--to", type=Path, default=None, metavar="FILE", help="the page (default: RUN/report.html)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=None, metavar="DIR", help="write report.html into this folder"
+    )
     add_json(parser)
 
 

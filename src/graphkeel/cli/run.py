@@ -1,13 +1,13 @@
 """Repair a frozen model's predictions on a shifted graph, over several seeds.
 
   keel run                                                 digits, nothing downloaded
-  keel run --dataset cora --method none --seeds 10         the untouched model, in the paper's protocol
-  keel run --dataset cora --method auto --seeds 10 --out runs/cora
-  keel run --dataset my_graph.npz --model gcn --method auto
+  keel run --dataset cora --method none --seeds 10         the untouched model, in the paper's
+  protocol keel run --dataset cora --method auto --seeds 10 --out runs/cora keel run --dataset
+  my_graph.npz --model gcn --method auto
 
-Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted run continues
-where it stopped. Accuracies are percent of the test nodes; the method never sees a test label.
-"""
+Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
+run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
+test label."""
 
 from __future__ import annotations
 
@@ -40,17 +40,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="none, auto, replace, diffuse, prototype, or a rival: t3a, cs, smooth, lame, lp",
     )
     parser.add_argument(
-        "--labels", default="train", help="labels the method may use: train, train+half-val, train+val (default train)"
+        "--labels",
+        default="train",
+        help="labels the method may use: train, train+half-val, train+val (default train)",
     )
     parser.add_argument(
-        "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds, from --seed on (default 10)"
+        "--seeds",
+        type=positive_int,
+        default=10,
+        metavar="N",
+        help="how many seeds, from --seed on (default 10)",
     )
-    parser.add_argument("--split", default="biased", help="biased, random or public (default biased)")
     parser.add_argument(
-        "--features", default="auto", help="auto, raw, rownorm or pca (default auto: the paper's protocol)"
+        "--split", default="biased", help="biased, random or public (default biased)"
     )
     parser.add_argument(
-        "--pca", type=positive_int, default=20, metavar="K", help="dimensions of --features pca (default 20)"
+        "--features",
+        default="auto",
+        help="auto, raw, rownorm or pca (default auto: the paper's protocol)",
+    )
+    parser.add_argument(
+        "--pca",
+        type=positive_int,
+        default=20,
+        metavar="K",
+        help="dimensions of --features pca (default 20)",
     )
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
@@ -58,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from graphkeel.paper.tables.run import RunSpec
 
-    spec = RunSpec(args.dataset, args.model, args.method, args.labels, args.split, args.features, args.pca)
+    spec = RunSpec(
+        args.dataset, args.model, args.method, args.labels, args.split, args.features, args.pca
+    )
     if args.out is not None:
         make_out_dir(args.out)
     result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)
@@ -128,14 +144,21 @@ def show(result: RunResult) -> None:
         table.add_row("paper", _cell(paper.get("sgc")), _cell(paper.get("neural")), "", style="dim")
     console().print(table)
     if paper:
-        console().print("[dim]paper: its SGC row, and its neural controller (one class replaced).[/]")
+        console().print(
+            "[dim]paper: its SGC row, and its neural controller (one class replaced).[/]"
+        )
 
 
 def _paper(spec: RunSpec) -> dict[str, list[float]] | None:
     """What the paper published for this dataset, where the run follows its protocol."""
     from graphkeel.paper.tables.paper import published
 
-    if spec.model != "sgc" or spec.split != "biased" or spec.features not in ("auto", "pca") or spec.pca != 20:
+    if (
+        spec.model != "sgc"
+        or spec.split != "biased"
+        or spec.features not in ("auto", "pca")
+        or spec.pca != 20
+    ):
         return None
     cells = {row: published(row, spec.dataset) for row in ("sgc", "neural")}
     return {row: list(cell) for row, cell in cells.items() if cell} or None

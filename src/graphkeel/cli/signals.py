@@ -1,8 +1,9 @@
-"""SIGTERM as an exception, so that a command that is asked to end says so and cleans up as it does for Ctrl-C.
+"""SIGTERM as an exception, so that a command that is asked to end says so and cleans up as it does
+for Ctrl-C.
 
-Compiled code on the way sometimes swallows such an exception (a callback of numba's compiler, say, with a traceback on
-stderr), so what was asked for is remembered: commands call `end_if_asked` after each piece of work.
-"""
+Compiled code on the way sometimes swallows such an exception (a callback of numba's compiler, say,
+with a traceback on stderr), so what was asked for is remembered: commands call `end_if_asked` after
+each piece of work."""
 
 from __future__ import annotations
 
@@ -14,22 +15,32 @@ from contextlib import contextmanager
 
 
 class Terminated(BaseException):
-    """Asked to end (a shutdown, a batch system's time limit); no `except Exception` on the way swallows it."""
+    """Asked to end (a shutdown, a batch system's time limit); no `except Exception` on the way
+    swallows it."""
 
 
-_RAISED: dict[int, type[BaseException]] = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+_RAISED: dict[int, type[BaseException]] = {
+    signal.SIGINT: KeyboardInterrupt,
+    signal.SIGTERM: Terminated,
+}
 _USUAL = (signal.SIG_DFL, signal.default_int_handler)
 _asked: list[type[BaseException]] = []
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise where SIGINT or SIGTERM arrives; in threads, and where someone else handles them, nothing changes."""
+    """Raise where SIGINT or SIGTERM arrives; in threads, and where someone else handles them,
+    nothing changes."""
     _asked.clear()
-    mine = [number for number in _RAISED if signal.getsignal(number) in _USUAL] if _in_main_thread() else []
+    mine = (
+        [number for number in _RAISED if signal.getsignal(number) in _USUAL]
+        if _in_main_thread()
+        else []
+    )
     before = {number: signal.signal(number, _end) for number in mine}
     hook = sys.unraisablehook
-    # Once asked to end, objects that were being made are torn down half made; what they say of it helps nobody.
+    # Once asked to end, objects that were being made are torn down half made; what they say of it
+    # helps nobody.
     sys.unraisablehook = lambda lost: None if _asked else hook(lost)
     try:
         yield

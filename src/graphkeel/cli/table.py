@@ -8,10 +8,10 @@
   keel table 3 --format md                           the controllers
   keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
 
-Every finished cell (row, dataset, seed) is kept in OUT/cells.sqlite: started again after a kill, nothing is computed
-twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON. Each row is compared with the untouched SGC
-on the same seeds. MH-AUG and KDGA run --heavy-seeds seeds on pubmed, photo and computers; the table prints how many.
-"""
+Every finished cell (row, dataset, seed) is kept in OUT/cells.sqlite: started again after a kill,
+nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON. Each
+row is compared with the untouched SGC on the same seeds. MH-AUG and KDGA run --heavy-seeds seeds on
+pubmed, photo and computers; the table prints how many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_common, console, emit_json, make_out_dir, positive_int, verbatim
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    add_common,
+    console,
+    emit_json,
+    make_out_dir,
+    positive_int,
+    verbatim,
+)
 from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError
 
@@ -36,10 +44,16 @@ QUICK_SEEDS = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers")
-    parser.add_argument("--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)")
+    parser.add_argument(
+        "table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers"
+    )
+    parser.add_argument(
+        "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
+    )
     parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} seeds")
-    parser.add_argument("--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas")
+    parser.add_argument(
+        "--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas"
+    )
     parser.add_argument(
         "--datasets",
         type=_names,
@@ -47,9 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="separated by commas (default: the paper's)",
     )
-    parser.add_argument("--labels", default="train", help="labels the rows may use: train, train+half-val, train+val")
-    parser.add_argument("--model", default="sgc", help="the frozen model: sgc (the paper's), gcn, gat, sage or appnp")
-    parser.add_argument("--features", default="auto", help="auto (the paper's protocol), raw, rownorm or pca")
+    parser.add_argument(
+        "--labels",
+        default="train",
+        help="labels the rows may use: train, train+half-val, train+val",
+    )
+    parser.add_argument(
+        "--model",
+        default="sgc",
+        help="the frozen model: sgc (the paper's), gcn, gat, sage or appnp",
+    )
+    parser.add_argument(
+        "--features", default="auto", help="auto (the paper's protocol), raw, rownorm or pca"
+    )
     parser.add_argument(
         "--heavy-seeds",
         type=int,
@@ -57,13 +81,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="for MH-AUG and KDGA on large graphs (default 1)",
     )
-    parser.add_argument("--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed")
-    parser.add_argument("--jobs", type=positive_int, default=os.cpu_count() or 1, metavar="N", help="worker processes")
-    parser.add_argument("--backend", choices=("loky", "dask", "ray"), default="loky", help="who runs the workers")
-    parser.add_argument("--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster")
-    parser.add_argument("--retry", action="store_true", help="compute cells again that failed before")
-    parser.add_argument("--any-code", action="store_true", help="accept stored cells that other code has computed")
-    parser.add_argument("--no-run", action="store_true", help="compute nothing: show what is stored")
+    parser.add_argument(
+        "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=positive_int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="worker processes",
+    )
+    parser.add_argument(
+        "--backend", choices=("loky", "dask", "ray"), default="loky", help="who runs the workers"
+    )
+    parser.add_argument(
+        "--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster"
+    )
+    parser.add_argument(
+        "--retry", action="store_true", help="compute cells again that failed before"
+    )
+    parser.add_argument(
+        "--any-code", action="store_true", help="accept stored cells that other code has computed"
+    )
+    parser.add_argument(
+        "--no-run", action="store_true", help="compute nothing: show what is stored"
+    )
     add_common(parser, out_help="where cells and tables are kept (default: tables)")
 
 
@@ -83,7 +125,9 @@ def run(args: argparse.Namespace) -> int:
     rows = select_rows(args.table, args.only)
     rows = under(rows, labels=args.labels, model=args.model, features=args.features)
     datasets = args.datasets or list(PAPER_DATASETS)
-    seeds = range(args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds))
+    seeds = range(
+        args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds)
+    )
     if args.heavy_seeds < 0:
         raise ConfigError("--heavy-seeds must not be negative", got=args.heavy_seeds)
     out = make_out_dir(args.out or Path("tables"))
@@ -96,7 +140,10 @@ def run(args: argparse.Namespace) -> int:
         return store.find(cell, any_code=args.any_code)
 
     places = fill_table(args.table, rows, datasets, cells, find, asked=len(seeds))
-    remarks = [*(verdicts(places, datasets) if args.table == 1 else ()), *cost_remarks(rows, cells, find)]
+    remarks = [
+        *(verdicts(places, datasets) if args.table == 1 else ()),
+        *cost_remarks(rows, cells, find),
+    ]
     payload = _payload(args.table, places, remarks, list(seeds))
     _write(out, args.table, places, datasets, remarks, payload)
     if args.json:
@@ -110,7 +157,9 @@ def _compute(args: argparse.Namespace, cells: list[Cell], store: CellStore) -> N
     """The missing cells, with a progress bar and an estimate of what is left."""
     from graphkeel.paper.tables.grid import Workers, run_grid
 
-    waiting = [cell for cell in cells if _missing(store, cell, any_code=args.any_code, retry=args.retry)]
+    waiting = [
+        cell for cell in cells if _missing(store, cell, any_code=args.any_code, retry=args.retry)
+    ]
     workers = Workers(args.jobs, args.backend, args.address)
     if waiting:
         with _progress(len(cells) - len(waiting), waiting, store, workers) as on_cell:
@@ -126,7 +175,13 @@ class _progress:
     """A bar over the cells, and the time left as the finished ones suggest it."""
 
     def __init__(self, done: int, waiting: list[Cell], store: CellStore, workers: Workers) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         from graphkeel.paper.tables.estimate import Estimate
 
@@ -139,7 +194,9 @@ class _progress:
             TextColumn("{task.fields[left]}"),
             console=console(stderr=True),
         )
-        self.task = self.bar.add_task("cells", total=done + len(waiting), completed=done, left=self._left())
+        self.task = self.bar.add_task(
+            "cells", total=done + len(waiting), completed=done, left=self._left()
+        )
 
     def _left(self) -> str:
         seconds = self.estimate.left()
@@ -158,7 +215,9 @@ class _progress:
         self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
         end_if_asked()
         if not measured.done:
-            self.bar.console.print(f"{what} failed: {measured.message}", style="yellow", markup=False)
+            self.bar.console.print(
+                f"{what} failed: {measured.message}", style="yellow", markup=False
+            )
 
 
 def _duration(seconds: float) -> str:
@@ -167,7 +226,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _payload(table: int, places: list[Place], remarks: list[str], seeds: list[int]) -> dict[str, Any]:
+def _payload(
+    table: int, places: list[Place], remarks: list[str], seeds: list[int]
+) -> dict[str, Any]:
     """The stable JSON object of `keel table --json`."""
     from graphkeel.paper.tables.provenance import provenance
     from graphkeel.paper.tables.statistics import TEST
@@ -184,7 +245,12 @@ def _payload(table: int, places: list[Place], remarks: list[str], seeds: list[in
 
 
 def _write(
-    out: Path, table: int, places: list[Place], datasets: list[str], remarks: list[str], payload: dict[str, Any]
+    out: Path,
+    table: int,
+    places: list[Place],
+    datasets: list[str],
+    remarks: list[str],
+    payload: dict[str, Any],
 ) -> None:
     import json
 

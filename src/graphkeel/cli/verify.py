@@ -2,10 +2,11 @@
 
   keel verify problem.json
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check              every installed engine; a contradiction is an error
+  keel verify problem.json --cross-check              every installed engine; a contradiction is an
+  error
 
-The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown.
-"""
+The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample,
+3: unknown."""
 
 from __future__ import annotations
 
@@ -27,12 +28,22 @@ ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt", "dreal")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file")
-    who = parser.add_mutually_exclusive_group()
-    who.add_argument("--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)")
-    who.add_argument("--cross-check", action="store_true", help="ask every installed engine, each with --timeout")
     parser.add_argument(
-        "--timeout", type=_seconds, default=60.0, metavar="S", help="seconds for all conditions (default 60)"
+        "problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file"
+    )
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
+        "--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)"
+    )
+    who.add_argument(
+        "--cross-check", action="store_true", help="ask every installed engine, each with --timeout"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="S",
+        help="seconds for all conditions (default 60)",
     )
     add_json(parser)
 
@@ -55,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         name, report = args.engine, engine(args.engine, problem).solve(problem, budget)
     if args.json:
-        emit_json({"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)})
+        emit_json(
+            {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
+        )
     else:
         sys.stdout.write(_text(report))
     return report.verdict.exit_code
@@ -68,7 +81,9 @@ def engine(name: str, problem: Problem) -> Verifier:
     verifier = load_engine(name)
     against = verifier.supports(problem)
     if against is not None:
-        raise ConfigError(f"the engine {name!r} cannot decide this problem", got=against, fix="Try --engine auto.")
+        raise ConfigError(
+            f"the engine {name!r} cannot decide this problem", got=against, fix="Try --engine auto."
+        )
     return verifier
 
 
@@ -85,7 +100,9 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
                 "verdict": answer.verdict.value,
                 "engine": answer.engine,
                 "reason": answer.reason,
-                "counterexample": None if answer.counterexample is None else [float(v) for v in answer.counterexample],
+                "counterexample": None
+                if answer.counterexample is None
+                else [float(v) for v in answer.counterexample],
                 "seconds": round(answer.seconds, 6),
                 "nodes": answer.nodes,
             }
@@ -95,7 +112,9 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
 
 
 def _text(report: VerifyReport) -> str:
-    lines = [f"{report.verdict.value}: {report.verdict.sentence} ({report.seconds:.2f} s, {report.nodes} nodes)"]
+    lines = [
+        f"{report.verdict.value}: {report.verdict.sentence} ({report.seconds:.2f} s, {report.nodes} nodes)"
+    ]
     for answer in report.conditions:
         reason = f": {answer.reason}" if answer.reason else ""
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")

@@ -1,8 +1,8 @@
-"""Controllers: each finds, for a class's target logits Y, the feature h* that the frozen head maps onto Y.
+"""Controllers: each finds, for a class's target logits Y, the feature h* that the frozen head maps
+onto Y.
 
-One controller a file, one protocol (`Controller.regulate`). None of them knows a graph, a dataset or a
-solver: they see the head as a callable with layers (`Plant`).
-"""
+One controller a file, one protocol (`Controller.regulate`). None of them knows a graph, a dataset
+or a solver: they see the head as a callable with layers (`Plant`)."""
 
 from __future__ import annotations
 

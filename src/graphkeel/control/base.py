@@ -1,4 +1,5 @@
-"""What every controller sees and gives: a plant y = C(x), a target Y, and the feature x it settles on."""
+"""What every controller sees and gives: a plant y = C(x), a target Y, and the feature x it settles
+on."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Layers = tuple[tuple[Tensor, Tensor], ...]  # (weight, bias) in float64, a ReLU 
 
 
 class Plant(Protocol):
-    """The head C: R^d -> R^n. `layers` is empty when C has no exact ReLU form; it can still be called."""
+    """The head C: R^d -> R^n. `layers` is empty when C has no exact ReLU form; it can still be
+    called."""
 
     @property
     def layers(self) -> Layers: ...
@@ -69,13 +71,17 @@ def set_point(plant: Plant, target: Tensor) -> Tensor:
 def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
     vector = torch.as_tensor(given).detach().double()
     if vector.shape != (length,):
-        raise ConfigError(f"{what} must have one entry per {unit}, {length}", got=f"shape {tuple(vector.shape)}")
+        raise ConfigError(
+            f"{what} must have one entry per {unit}, {length}", got=f"shape {tuple(vector.shape)}"
+        )
     if not bool(torch.isfinite(vector).all()):
         raise ConfigError(f"{what} must be finite", got=vector.tolist())
     return vector
 
 
-def settle(name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]) -> Regulation:
+def settle(
+    name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]
+) -> Regulation:
     """Round the feature to what is shipped, and measure it there."""
     anchor = x.detach().float()
     with torch.no_grad():

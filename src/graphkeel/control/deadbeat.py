@@ -1,10 +1,9 @@
 """Dead-beat control: jump to the feature that solves C(h) = Y and stay there.
 
-The plant has no memory, so a constant controller is already stable; it is the control against which every
-other controller has to be read. For an affine head the jump is the pseudo-inverse; for a multilayer
-perceptron it is found by Levenberg–Marquardt steps, which reduce to the same pseudo-inverse inside an
-activation cell.
-"""
+The plant has no memory, so a constant controller is already stable; it is the control against which
+every other controller has to be read. For an affine head the jump is the pseudo-inverse; for a
+multilayer perceptron it is found by Levenberg–Marquardt steps, which reduce to the same
+pseudo-inverse inside an activation cell."""
 
 from __future__ import annotations
 
@@ -13,7 +12,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Layers, Plant, Regulation, evaluate, jacobian, origin, set_point, settle
+from graphkeel.control.base import (
+    Layers,
+    Plant,
+    Regulation,
+    evaluate,
+    jacobian,
+    origin,
+    set_point,
+    settle,
+)
 
 STEPS = 100
 RESTARTS = 8
@@ -21,7 +29,8 @@ GOOD = 1e-10  # relative residual at which a solution counts as reached in float
 
 
 class Deadbeat:
-    """h* = the least-norm solution of C(h) = Y (affine head), or the nearest one found (MLP head)."""
+    """h* = the least-norm solution of C(h) = Y (affine head), or the nearest one found (MLP
+    head)."""
 
     name = "deadbeat"
 
@@ -31,7 +40,9 @@ class Deadbeat:
         return settle(self.name, plant, target, x, [first, plant(x)])
 
 
-def solve_anchor(plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0) -> Tensor:
+def solve_anchor(
+    plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0
+) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution.
 
     >>> from graphkeel.models.head import Head
@@ -67,10 +78,11 @@ def _least_norm(plant: Plant, target: Tensor, x: Tensor) -> Tensor:
 
 
 def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
-    """Follow the solution from the linear head to the real one, as LeakyReLU's slope goes from one to zero.
+    """Follow the solution from the linear head to the real one, as LeakyReLU's slope goes from one
+    to zero.
 
-    Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky ones never are.
-    """
+    Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky
+    ones never are."""
     for slope in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01) if plant.layers else ():
         x, _ = _levenberg(_Leaky(plant, slope), target, x)
     return _levenberg(plant, target, x)
@@ -78,7 +90,8 @@ def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
 
 @dataclass(frozen=True)
 class _Leaky:
-    """The plant with LeakyReLU in ReLU's place, written with ReLU alone so that it is a plant itself."""
+    """The plant with LeakyReLU in ReLU's place, written with ReLU alone so that it is a plant
+    itself."""
 
     plant: Plant
     slope: float
@@ -89,7 +102,11 @@ class _Leaky:
         doubled: list[tuple[Tensor, Tensor]] = []
         for i, (weight, bias) in enumerate(layers):
             weight = weight if i == 0 else torch.cat([weight, -self.slope * weight], dim=1)
-            signs = (weight, bias) if i == last else (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
+            signs = (
+                (weight, bias)
+                if i == last
+                else (torch.cat([weight, -weight]), torch.cat([bias, -bias]))
+            )
             doubled.append(signs)
         return tuple(doubled)
 
@@ -106,7 +123,8 @@ class _Leaky:
 
 
 def _levenberg(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
-    """Damped Gauss–Newton steps of least norm; the damping grows when a step into another cell fails."""
+    """Damped Gauss–Newton steps of least norm; the damping grows when a step into another cell
+    fails."""
     damping, error = 1e-3, target - plant(x).detach()
     for _ in range(STEPS):
         if float(error.norm()) <= _goal(target) or damping > 1e9:
@@ -114,7 +132,9 @@ def _levenberg(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
         slope = jacobian(plant, x)
         gram = slope @ slope.T
         scale = float(gram.diagonal().mean()) or 1.0
-        step = slope.T @ torch.linalg.solve(gram + damping * scale * torch.eye(len(error)).double(), error)
+        step = slope.T @ torch.linalg.solve(
+            gram + damping * scale * torch.eye(len(error)).double(), error
+        )
         trial = target - plant(x + step).detach()
         if float(trial.norm()) < float(error.norm()):
             x, error, damping = x + step, trial, max(damping / 10, 1e-15)

@@ -1,8 +1,8 @@
 """The linear-quadratic regulator of e⁺ = e − J·Δx, in closed form through the singular values of J.
 
 With J = U·diag(s)·Vᵀ the Riccati equation splits into scalars: p = (q + √(q² + 4qr/s²))/2, gain
-g = p·s/(r + p·s²), closed-loop factor r/(r + p·s²) in (0, 1). So V(e) = eᵀ·U·diag(p)·Uᵀ·e is a Lyapunov
-function of the loop by construction, globally for an affine plant and without a solver.
+g = p·s/(r + p·s²), closed-loop factor r/(r + p·s²) in (0, 1). So V(e) = eᵀ·U·diag(p)·Uᵀ·e is a
+Lyapunov function of the loop by construction, globally for an affine plant and without a solver.
 """
 
 from __future__ import annotations
@@ -32,14 +32,20 @@ class LQR:
             error = target - trajectory[-1]
             if float(error.norm()) <= self.tolerance:
                 break
-            x = x + self.gain(jacobian(plant, x)) @ error  # an MLP head is linearised anew at every step
+            x = (
+                x + self.gain(jacobian(plant, x)) @ error
+            )  # an MLP head is linearised anew at every step
             trajectory.append(plant(x))
         return settle(self.name, plant, target, x, trajectory)
 
     def gain(self, slope: Tensor) -> Tensor:
         """Δx = gain · e."""
         left, values, right = torch.linalg.svd(slope, full_matrices=False)
-        weights = self._riccati(values) * values / (self._effort(values) + self._riccati(values) * values**2)
+        weights = (
+            self._riccati(values)
+            * values
+            / (self._effort(values) + self._riccati(values) * values**2)
+        )
         return right.T @ torch.diag(weights) @ left.T
 
     def lyapunov_matrix(self, slope: Tensor) -> Tensor:
@@ -51,5 +57,7 @@ class LQR:
         return self.r * values.max() ** 2
 
     def _riccati(self, values: Tensor) -> Tensor:
-        squares = (values**2).clamp_min(1e-12 * float(values.max()) ** 2)  # a dead direction costs, not crashes
+        squares = (values**2).clamp_min(
+            1e-12 * float(values.max()) ** 2
+        )  # a dead direction costs, not crashes
         return (self.q + (self.q**2 + 4 * self.q * self._effort(values) / squares).sqrt()) / 2

@@ -1,10 +1,10 @@
-"""Model-free adaptive control (CFDL-MFAC; Hou and Jin, 2011): no model, a running estimate of the Jacobian.
+"""Model-free adaptive control (CFDL-MFAC; Hou and Jin, 2011): no model, a running estimate of the
+Jacobian.
 
-Data model Δy = Φ·Δx, with Φ̂ corrected after every step and the control taken along Φ̂ᵀ. The published
-theory wants as many inputs as outputs; here Φ is n × d, so the reset looks at ‖Φ̂‖ alone. What decides is
-the first Φ̂: a blind one converges badly or not at all, one finite-difference probe (d evaluations) mends
-it.
-"""
+Data model Δy = Φ·Δx, with Φ̂ corrected after every step and the control taken along Φ̂ᵀ. The
+published theory wants as many inputs as outputs; here Φ is n × d, so the reset looks at ‖Φ̂‖ alone.
+What decides is the first Φ̂: a blind one converges badly or not at all, one finite-difference probe
+(d evaluations) mends it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class MFAC:
 
     def __post_init__(self) -> None:
         if self.initial not in ("probed", "blind"):
-            raise ConfigError("MFAC's initial Jacobian must be 'probed' or 'blind'", got=repr(self.initial))
+            raise ConfigError(
+                "MFAC's initial Jacobian must be 'probed' or 'blind'", got=repr(self.initial)
+            )
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         x, target = origin(plant, start), set_point(plant, target)

@@ -1,14 +1,16 @@
 """The neural controller f, a two-layer ReLU network, for every class of a task at once.
 
-Three forms (A: inner weights, a: their bias, B: outer weights, h: offset; Y: the class's equilibrium):
+Three forms (A: inner weights, a: their bias, B: outer weights, h: offset; Y: the class's
+equilibrium):
 
 * `paper`:       f(y) = B·relu(A·y + a) + h, everything free, as published;
-* `anchored`:    f(y) = h + B·(relu(A(y−Y) + a) − relu(a)) with C(h) = Y, so f(Y) = h by construction;
+* `anchored`:    f(y) = h + B·(relu(A(y−Y) + a) − relu(a)) with C(h) = Y, so f(Y) = h by
+  construction;
 * `homogeneous`: the same with a = 0.
 
-In the last two forms B = C₁⁺·G, where C₁ is the head's first weight matrix: the model cannot see what B
-adds in C₁'s null space, so training moves G alone and its cost does not depend on the feature dimension.
-"""
+In the last two forms B = C₁⁺·G, where C₁ is the head's first weight matrix: the model cannot see
+what B adds in C₁'s null space, so training moves G alone and its cost does not depend on the
+feature dimension."""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class NeuralWeights:
     def __call__(self, y: Tensor) -> Tensor:
         """f(y) in y's precision, for states of shape (..., n)."""
         kind = y.dtype
-        inner, bias, outer, offset = (t.to(kind) for t in (self.inner, self.bias, self.outer, self.offset))
+        inner, bias, outer, offset = (
+            t.to(kind) for t in (self.inner, self.bias, self.outer, self.offset)
+        )
         if self.form == "paper":
             return (y @ inner.T + bias).relu() @ outer.T + offset
         lifted = ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
@@ -55,7 +59,8 @@ class NeuralWeights:
 
 
 class NeuralController:
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y))."""
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ =
+    C(f(y))."""
 
     name = "neural"
 
@@ -65,21 +70,28 @@ class NeuralController:
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         target, x = set_point(plant, target), origin(plant, start)
         if not torch.equal(target, self.weights.equilibrium):
-            raise ConfigError("a neural controller holds the equilibrium it was trained for", got=target.tolist())
+            raise ConfigError(
+                "a neural controller holds the equilibrium it was trained for", got=target.tolist()
+            )
         with torch.no_grad():
             trajectory = [plant(x)]
-            while len(trajectory) <= self.steps and float((trajectory[-1] - target).norm()) > self.tolerance:
+            while (
+                len(trajectory) <= self.steps
+                and float((trajectory[-1] - target).norm()) > self.tolerance
+            ):
                 trajectory.append(plant(self.weights(trajectory[-1])))
             return settle(self.name, plant, target, self.weights(target), trajectory)
 
 
 class ControllerBatch(nn.Module):
-    """The controllers of all classes as one tensor program: every parameter has the class as its first axis.
+    """The controllers of all classes as one tensor program: every parameter has the class as its
+    first axis.
 
     Args:
         plant: the head, with layers.
         targets: equilibria Y, shape (classes, n).
-        width: half-widths of the domain, shape (classes, n); the unit of length each axis is trained in.
+        width: half-widths of the domain, shape (classes, n); the unit of length each axis is
+        trained in.
     """
 
     def __init__(
@@ -108,17 +120,25 @@ class ControllerBatch(nn.Module):
             self._anchor(plant)
 
     def _anchor(self, plant: Plant) -> None:
-        """Put f(Y) on the solution of C(h) = Y, rounded as it will be shipped, and prepare B = C₁⁺·G."""
+        """Put f(Y) on the solution of C(h) = Y, rounded as it will be shipped, and prepare B =
+        C₁⁺·G."""
         anchors = [solve_anchor(plant, target) for target in self.targets]
         self.offset = nn.Parameter(torch.stack(anchors).float().double(), requires_grad=False)
         self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
-        self.seen = self.first @ self.lift  # the part of G that C₁ lets through (p, p): the identity at full rank
+        self.seen = (
+            self.first @ self.lift
+        )  # the part of G that C₁ lets through (p, p): the identity at full rank
         if self.form == "homogeneous":
             self.bias = nn.Parameter(torch.zeros_like(self.bias), requires_grad=False)
 
     def inner(self, active: Tensor) -> Tensor:
-        """A, shape (active, hidden, n); trained in the domain's own units, so that one step size fits all axes."""
-        return self.raw_inner[active] if self.form == "paper" else self.raw_inner[active] / self.unit[active, None]
+        """A, shape (active, hidden, n); trained in the domain's own units, so that one step size
+        fits all axes."""
+        return (
+            self.raw_inner[active]
+            if self.form == "paper"
+            else self.raw_inner[active] / self.unit[active, None]
+        )
 
     def outer(self, active: Tensor) -> Tensor:
         """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden))."""
@@ -138,7 +158,8 @@ class ControllerBatch(nn.Module):
 
     @torch.no_grad()
     def shipped(self, index: int) -> NeuralWeights:
-        """One class's weights, rounded once to float32; these are what is verified, saved and used."""
+        """One class's weights, rounded once to float32; these are what is verified, saved and
+        used."""
         only = torch.tensor([index])
         outer = self.outer(only)[0]
         outer = outer if self.form == "paper" else self.lift @ outer
@@ -155,4 +176,6 @@ class ControllerBatch(nn.Module):
 def uniform_start(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
     """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours."""
     bound = fan_in**-0.5
-    return nn.Parameter((torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound)
+    return nn.Parameter(
+        (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound
+    )

@@ -34,7 +34,9 @@ class PID:
         for _ in range(self.steps):
             if float(error.norm()) <= self.tolerance:
                 break
-            pull = self.kp * (error - last) + self.ki * error + self.kd * (error - 2 * last + before)
+            pull = (
+                self.kp * (error - last) + self.ki * error + self.kd * (error - 2 * last + before)
+            )
             x = x + self._spread(jacobian(plant, x)) @ pull
             trajectory.append(plant(x))
             before, last, error = last, error, target - trajectory[-1]

@@ -1,8 +1,7 @@
 """Files that are whole or not there: written aside, flushed to disk, then renamed to their name.
 
-Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer sweeps away.
-Standard library only.
-"""
+Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer
+sweeps away. Standard library only."""
 
 from __future__ import annotations
 
@@ -19,7 +18,9 @@ from graphkeel.core.errors import StorageError
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows has no flock: two writers of one folder are not kept apart there
+except (
+    ImportError
+):  # pragma: no cover - Windows has no flock: two writers of one folder are not kept apart there
     fcntl = None  # type: ignore[assignment]
 
 _FIX = "Free some space or choose another --out; what was finished before is kept."
@@ -28,7 +29,8 @@ _counter = itertools.count()
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Write to the path that is yielded; at the end it takes the place of `path`, at once and as a whole."""
+    """Write to the path that is yielded; at the end it takes the place of `path`, at once and as a
+    whole."""
     aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,8 @@ def write_text(path: Path, text: str) -> None:
 
 
 def create(path: Path, content: bytes) -> bool:
-    """Make a file that must not be there yet; False, and nothing written, if another process was first."""
+    """Make a file that must not be there yet; False, and nothing written, if another process was
+    first."""
     aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +79,8 @@ def create(path: Path, content: bytes) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One process at a time: for files that only together mean something. A lock dies with its process."""
+    """One process at a time: for files that only together mean something. A lock dies with its
+    process."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY) if fcntl is not None else None
@@ -103,7 +107,9 @@ def _link(aside: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
-        if path.exists():  # a file system without links: a moment is left in which two may believe to be first
+        if (
+            path.exists()
+        ):  # a file system without links: a moment is left in which two may believe to be first
             raise FileExistsError(path) from error
         aside.replace(path)
 
@@ -117,7 +123,11 @@ def _sweep(path: Path) -> None:
     prefix = _prefix(path)
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
-            if entry.name.startswith(prefix) and entry.name.endswith(".tmp") and not _alive(entry.name, prefix):
+            if (
+                entry.name.startswith(prefix)
+                and entry.name.endswith(".tmp")
+                and not _alive(entry.name, prefix)
+            ):
                 Path(entry.path).unlink(missing_ok=True)
 
 

@@ -1,8 +1,8 @@
 """How much memory there is, and a refusal, in words, of what would not fit. Standard library only.
 
-The kernel's answer to too large an array is to end the process, without a word. So whatever allocates by the size of
-its input asks here first. `GRAPHKEEL_MEMORY` (say `4GB`) takes the place of what the machine says.
-"""
+The kernel's answer to too large an array is to end the process, without a word. So whatever
+allocates by the size of its input asks here first. `GRAPHKEEL_MEMORY` (say `4GB`) takes the place
+of what the machine says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from graphkeel.core.errors import ConfigError, MemoryLimitError
 
 ENVIRONMENT_VARIABLE = "GRAPHKEEL_MEMORY"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_UNITS |= {
+    "K": 2**10,
+    "M": 2**20,
+    "G": 2**30,
+    "T": 2**40,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
 
 
 def require(n_bytes: int, what: str, fix: str) -> None:
@@ -42,7 +51,9 @@ def parse(text: str) -> int:
     """`4GB`, `512MiB`, `1.5G` or a plain number of bytes."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text, flags=re.ASCII)
     if match is None or match[2].upper() not in _UNITS:
-        raise ConfigError(f"{ENVIRONMENT_VARIABLE} must be a size", got=repr(text)[:80], fix="For instance 4GB.")
+        raise ConfigError(
+            f"{ENVIRONMENT_VARIABLE} must be a size", got=repr(text)[:80], fix="For instance 4GB."
+        )
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
@@ -62,7 +73,9 @@ def _machine(proc: Path = Path("/proc")) -> Iterator[int]:
             yield int(line.split()[1]) * 1024
 
 
-def _control_groups(proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
+def _control_groups(
+    proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")
+) -> Iterator[int]:
     """What is left of the limit of this process's control group, and of each group above it."""
     for line in _lines(proc / "self" / "cgroup"):
         number, _, rest = line.partition(":")
@@ -102,7 +115,11 @@ def _address_space(proc: Path = Path("/proc")) -> Iterator[int]:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
-    used = [int(line.split()[1]) * 1024 for line in _lines(proc / "self" / "status") if line.startswith("VmSize:")]
+    used = [
+        int(line.split()[1]) * 1024
+        for line in _lines(proc / "self" / "status")
+        if line.startswith("VmSize:")
+    ]
     yield limit - sum(used)
 
 

@@ -1,4 +1,5 @@
-"""Optional packages are imported where they are used, and named with their extra when they are missing."""
+"""Optional packages are imported where they are used, and named with their extra when they are
+missing."""
 
 from __future__ import annotations
 

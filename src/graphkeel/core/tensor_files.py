@@ -16,11 +16,18 @@ from graphkeel.core.files import replacing
 _BLOCK = 2**20
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file; a full disk or a read-only folder is a `StorageError`, and the old file stays."""
+def save_tensors(
+    path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None
+) -> None:
+    """Write a safetensors file; a full disk or a read-only folder is a `StorageError`, and the old
+    file stays."""
     with replacing(path) as aside:
         try:
-            save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, aside, metadata)
+            save_file(
+                {name: tensor.detach().contiguous() for name, tensor in tensors.items()},
+                aside,
+                metadata,
+            )
         except SafetensorError as error:  # its name for whatever the disk refuses
             raise OSError(errno.EIO, str(error)) from error
 

@@ -1,7 +1,14 @@
-"""Real graphs under real shift: loaders, biased splits, feature reduction, and a measure of the shift."""
+"""Real graphs under real shift: loaders, biased splits, feature reduction, and a measure of the
+shift."""
 
 from graphkeel.graph.datasets.raw import RawGraph
-from graphkeel.graph.datasets.registry import DATASETS, load, load_graph, make_task, prepare_features
+from graphkeel.graph.datasets.registry import (
+    DATASETS,
+    load,
+    load_graph,
+    make_task,
+    prepare_features,
+)
 from graphkeel.graph.datasets.sbm import make_sbm
 from graphkeel.graph.features import FittedPca, row_normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler

@@ -1,4 +1,5 @@
-"""Feature reduction with a real fit/transform split, so that what was fitted can be stored and applied elsewhere."""
+"""Feature reduction with a real fit/transform split, so that what was fitted can be stored and
+applied elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ def dense(x: Features) -> Dense:
     if isinstance(x, np.memmap) and x.dtype == np.float32:
         return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
-        require(4 * x.shape[0] * x.shape[1], f"a dense {x.shape[0]} × {x.shape[1]} feature matrix", "Reduce it by PCA.")
+        require(
+            4 * x.shape[0] * x.shape[1],
+            f"a dense {x.shape[0]} × {x.shape[1]} feature matrix",
+            "Reduce it by PCA.",
+        )
     return np.asarray(x.toarray() if sparse.issparse(x) else x, dtype=np.float32)
 
 
@@ -56,15 +61,21 @@ class FittedPca:
                 got=n_components,
             )
         cells = x.nnz if sparse.issparse(x) else x.size
-        require(16 * cells, f"PCA of a {x.shape[0]} × {x.shape[1]} matrix", "Use --features raw or rownorm.")
-        # The Lanczos solver takes sparse input and only computes what is asked for; the seed fixes its start.
+        require(
+            16 * cells,
+            f"PCA of a {x.shape[0]} × {x.shape[1]} matrix",
+            "Use --features raw or rownorm.",
+        )
+        # The Lanczos solver takes sparse input and only computes what is asked for; the seed fixes
+        # its start.
         pca = PCA(n_components, svd_solver="arpack", random_state=seed).fit(x.astype(np.float64))
         return cls(pca.mean_, pca.components_, float(pca.explained_variance_ratio_.sum()))
 
     def transform(self, x: Features) -> Dense:
         if x.shape[1] != self.mean.shape[0]:
             raise DataError(
-                "the features have another width than PCA was fitted on", got=(x.shape[1], self.mean.shape[0])
+                "the features have another width than PCA was fitted on",
+                got=(x.shape[1], self.mean.shape[0]),
             )
         return np.asarray(x @ self.components.T - self.mean @ self.components.T, dtype=np.float32)
 

@@ -1,12 +1,13 @@
-"""Personalised PageRank: exact distances between rows without a dense inverse, and the sparse forward push.
+"""Personalised PageRank: exact distances between rows without a dense inverse, and the sparse
+forward push.
 
 With Ã the normalised adjacency and teleport α, P = α (I − (1−α) Ã)^-1 is symmetric, so
 
     ‖P_i − P_s‖² = (P²)_ii + (P²)_ss − 2 (P²)_is,      P² = f(Ã),  f(λ) = α² / (1 − (1−α) λ)².
 
-f is analytic on [-1, 1], so its Chebyshev series converges geometrically: a few dozen sparse products give P² to
-machine precision, and the diagonal needs only half of them (the moments of a column come in pairs).
-"""
+f is analytic on [-1, 1], so its Chebyshev series converges geometrically: a few dozen sparse
+products give P² to machine precision, and the diagonal needs only half of them (the moments of a
+column come in pairs)."""
 
 from __future__ import annotations
 
@@ -39,10 +40,12 @@ _BLOCK = 32  # columns at once: small enough for the working set to stay in cach
 class PprDistance:
     """Squared Euclidean distances between rows of the exact PPR matrix of one graph.
 
-    The rows' norms are the costly part and belong to the graph alone, so they can be kept in a `cache` folder.
-    """
+    The rows' norms are the costly part and belong to the graph alone, so they can be kept in a
+    `cache` folder."""
 
-    def __init__(self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None) -> None:
+    def __init__(
+        self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
+    ) -> None:
         n, threads = normalised.shape[0], os.cpu_count() or 1
         require(
             24 * normalised.nnz + 16 * n * _BLOCK * threads,
@@ -62,7 +65,9 @@ class PprDistance:
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + _BLOCK] for i in range(0, len(missing), _BLOCK)]
         threads = Parallel(n_jobs=os.cpu_count(), prefer="threads")
-        for block, values in zip(blocks, threads(delayed(self._diagonal)(b) for b in blocks), strict=True):
+        for block, values in zip(
+            blocks, threads(delayed(self._diagonal)(b) for b in blocks), strict=True
+        ):
             self._norms[block] = values
         if len(missing) and self._cache is not None:
             self._cache = _write_norms(self._cache, self._norms)
@@ -75,7 +80,8 @@ class PprDistance:
         return np.maximum(norms[:-1] + norms[-1] - 2 * inner[nodes], 0.0)
 
     def _diagonal(self, nodes: Ids) -> Array:
-        """Σ_m c_m (T_m(Ã))_ii, with T_2k and T_2k+1's moments read off T_k and T_k+1 (product formula)."""
+        """Σ_m c_m (T_m(Ã))_ii, with T_2k and T_2k+1's moments read off T_k and T_k+1 (product
+        formula)."""
         here = (self.position[nodes], np.arange(len(nodes)))
         previous = np.zeros((self.matrix.shape[0], len(nodes)))
         previous[here] = 1.0
@@ -83,7 +89,9 @@ class PprDistance:
         first, c = current[here], self.coefficients
         total = c[0] + c[1] * first
         for k in range(1, len(c) // 2):
-            same, cross = _chebyshev_step(self.matrix.indptr, self.matrix.indices, self.matrix.data, current, previous)
+            same, cross = _chebyshev_step(
+                self.matrix.indptr, self.matrix.indices, self.matrix.data, current, previous
+            )
             total += c[2 * k] * (2 * same - 1.0) + c[2 * k + 1] * (2 * cross - first)
             previous, current = current, previous
         return np.asarray(total)
@@ -102,9 +110,14 @@ class PprDistance:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _chebyshev_step(
-    indptr: NDArray[np.int32], indices: NDArray[np.int32], weights: Array, current: Array, previous: Array
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    weights: Array,
+    current: Array,
+    previous: Array,
 ) -> tuple[Array, Array]:  # pragma: no cover - compiled
-    """previous <- 2 Ã current − previous in one pass, with the columns' products that the moments need."""
+    """previous <- 2 Ã current − previous in one pass, with the columns' products that the moments
+    need."""
     n, width = current.shape
     same, cross, row = np.zeros(width), np.zeros(width), np.empty(width)
     for i in range(n):
@@ -129,10 +142,13 @@ def _fingerprint(matrix: sparse.csr_matrix, alpha: float) -> str:
 
 
 def _read_norms(path: Path | None, n: int) -> Array:
-    """Stored norms (NaN where not computed yet); a file that is missing, damaged or foreign counts as empty."""
+    """Stored norms (NaN where not computed yet); a file that is missing, damaged or foreign counts
+    as empty."""
     if path is not None:
         try:
-            norms = read_arrays(path, ("norms",), source=str(path))["norms"]  # the zip container checks its own CRC
+            norms = read_arrays(path, ("norms",), source=str(path))[
+                "norms"
+            ]  # the zip container checks its own CRC
             if norms.shape == (n,) and norms.dtype == np.float64:
                 return norms
         except (DataError, KeyError):
@@ -141,7 +157,8 @@ def _read_norms(path: Path | None, n: int) -> Array:
 
 
 def _write_norms(path: Path, norms: Array) -> Path | None:
-    """Another process sees the old file or the new one, never half of one; None where nothing can be kept."""
+    """Another process sees the old file or the new one, never half of one; None where nothing can
+    be kept."""
     try:
         with replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, norms=norms)
@@ -159,7 +176,9 @@ def chebyshev_coefficients(alpha: float) -> Array:
         values = (alpha / (1 - (1 - alpha) * np.cos(theta))) ** 2
         coefficients = 2 / n * np.cos(np.outer(np.arange(n), theta)) @ values
         coefficients[0] /= 2
-        relevant = np.flatnonzero(np.abs(coefficients) > _TOLERANCE * np.abs(coefficients).max())[-1] + 1
+        relevant = (
+            np.flatnonzero(np.abs(coefficients) > _TOLERANCE * np.abs(coefficients).max())[-1] + 1
+        )
         if relevant < n // 2:
             return np.asarray(coefficients[: max(2, relevant + relevant % 2)])
         n *= 2
@@ -169,7 +188,8 @@ def chebyshev_coefficients(alpha: float) -> Array:
 def forward_push(
     indptr: NDArray[np.int32], indices: NDArray[np.int32], seed: int, alpha: float, epsilon: float
 ) -> tuple[Ids, Array]:  # pragma: no cover - compiled
-    """Approximate PPR of one seed (Andersen, Chung & Lang 2006); touches O(1/(α·ε)) edges, however large the graph."""
+    """Approximate PPR of one seed (Andersen, Chung & Lang 2006); touches O(1/(α·ε)) edges, however
+    large the graph."""
     estimate = {seed: 0.0}
     residual = {seed: alpha}
     queue = [seed]

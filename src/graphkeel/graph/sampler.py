@@ -1,8 +1,8 @@
 """The Scalable Biased Sampler of Shift-Robust GNNs (Zhu et al. 2021), in its two forms.
 
-*Exact*: one seed node a class, and the 20 nodes of that class whose exact PPR rows are nearest to the seed's.
-*Scalable*: forward-push PPR neighbourhoods of random seeds, until each class has its quota; for graphs of any size.
-"""
+*Exact*: one seed node a class, and the 20 nodes of that class whose exact PPR rows are nearest to
+the seed's. *Scalable*: forward-push PPR neighbourhoods of random seeds, until each class has its
+quota; for graphs of any size."""
 
 from __future__ import annotations
 
@@ -110,10 +110,14 @@ class ScalableBiasedSampler:
 
     def neighbours(self, start: int) -> Ids:
         """The nodes with the largest approximate PPR from `start`, best first."""
-        nodes, values = forward_push(self.adjacency.indptr, self.adjacency.indices, start, self.alpha, self.epsilon)
+        nodes, values = forward_push(
+            self.adjacency.indptr, self.adjacency.indices, start, self.alpha, self.epsilon
+        )
         return np.asarray(nodes[np.argsort(-values, kind="stable")[: self.top]])
 
-    def _take_neighbours(self, start: int, in_pool: NDArray[np.bool_], taken: dict[int, None], quota: int) -> None:
+    def _take_neighbours(
+        self, start: int, in_pool: NDArray[np.bool_], taken: dict[int, None], quota: int
+    ) -> None:
         near = self.neighbours(start)
         if len(near) <= self.min_neighbours:
             return
@@ -123,8 +127,11 @@ class ScalableBiasedSampler:
                 return
             taken[int(node)] = None
 
-    def _top_up(self, order: Ids, chosen: dict[int, dict[int, None]], quotas: dict[int, int]) -> None:
-        """Small or scattered classes may never fill up from neighbourhoods: complete them at random."""
+    def _top_up(
+        self, order: Ids, chosen: dict[int, dict[int, None]], quotas: dict[int, int]
+    ) -> None:
+        """Small or scattered classes may never fill up from neighbourhoods: complete them at
+        random."""
         for c, quota in quotas.items():
             if len(chosen[c]) >= quota:
                 continue  # looking for the class's nodes would be the longest part of the drawing

@@ -1,4 +1,5 @@
-"""How shifted is a split? Distances between the training nodes and the nodes the model is asked about."""
+"""How shifted is a split? Distances between the training nodes and the nodes the model is asked
+about."""
 
 from __future__ import annotations
 
@@ -21,14 +22,16 @@ _PPR_STEPS = 60
 
 @dataclass(frozen=True)
 class ShiftReport:
-    """Zero means no shift for the first four; each is also given for a random training set of the same size.
+    """Zero means no shift for the first four; each is also given for a random training set of the
+    same size.
 
     Attributes:
-        cmd: central moment discrepancy (orders 1 to 5) of the smoothed features, train against the rest.
-        mmd: squared maximum mean discrepancy, RBF kernel at the median distance, unbiased.
-        class_balance: total variation between the class shares of train and test; None without test labels.
-        conditional_cmd: mean over classes of the CMD inside the class (labels of both sides needed), else None.
-        ppr_distance: mean PPR mass that a test node receives from the training set, as a share of what it would
+        cmd: central moment discrepancy (orders 1 to 5) of the smoothed features, train against the
+        rest. mmd: squared maximum mean discrepancy, RBF kernel at the median distance, unbiased.
+        class_balance: total variation between the class shares of train and test; None without test
+        labels. conditional_cmd: mean over classes of the CMD inside the class (labels of both sides
+        needed), else None. ppr_distance: mean PPR mass that a test node receives from the training
+        set, as a share of what it would
             receive from a uniformly spread set of the same size; 1 is unbiased, smaller is farther.
         random_cmd, random_mmd: the same for a random training set, as a yardstick.
     """
@@ -69,7 +72,8 @@ def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> 
 
 
 def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
-    """Central moment discrepancy: distance of the means plus that of the central moments 2..orders."""
+    """Central moment discrepancy: distance of the means plus that of the central moments
+    2..orders."""
     spread = np.maximum(np.maximum(a.max(0), b.max(0)) - np.minimum(a.min(0), b.min(0)), 1e-12)
     a, b = a / spread, b / spread
     total = float(np.linalg.norm(a.mean(0) - b.mean(0)))
@@ -80,7 +84,8 @@ def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
 
 
 def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
-    """Unbiased squared MMD with an RBF kernel at the median distance; at most 2000 rows a side are used."""
+    """Unbiased squared MMD with an RBF kernel at the median distance; at most 2000 rows a side are
+    used."""
     a, b = _subsample(a, rng), _subsample(b, rng)
     both = np.concatenate([a, b])
     norms = (both**2).sum(1)
@@ -97,7 +102,8 @@ def _subsample(rows: Array, rng: np.random.Generator) -> Array:
 
 
 def _ppr_share(matrix: object, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> float:
-    """PPR mass from train to test over the mass an even spread of the same total would send there."""
+    """PPR mass from train to test over the mass an even spread of the same total would send
+    there."""
     source = np.stack([train / train.sum(), np.full(len(train), 1 / len(train))], axis=1)
     mass = source.copy()
     for _ in range(_PPR_STEPS):
@@ -116,6 +122,8 @@ def _class_balance(task: GraphTask) -> float:
 def _conditional_cmd(task: GraphTask, smooth: Array) -> float:
     y, train, test = task.y.numpy(), task.train_mask.numpy(), task.test_mask.numpy()
     per_class = [
-        cmd(smooth[train & (y == c)], smooth[test & (y == c)]) for c in range(task.n_classes) if (test & (y == c)).any()
+        cmd(smooth[train & (y == c)], smooth[test & (y == c)])
+        for c in range(task.n_classes)
+        if (test & (y == c)).any()
     ]
     return float(np.mean(per_class))

@@ -25,7 +25,8 @@ Ids = NDArray[np.int64]
 KINDS = ("biased", "random", "public")
 TRAIN_PER_CLASS, VAL_PER_CLASS = 20, 30
 
-# Teleport and candidate pool with which the published lists were drawn (all nodes where there are none).
+# Teleport and candidate pool with which the published lists were drawn (all nodes where there are
+# none).
 _TELEPORT = {"cora": 0.01}
 _DEFAULT_TELEPORT = 0.1
 _POOL = {"cora": 1500, "citeseer": 1000, "pubmed": 10_000}
@@ -46,7 +47,10 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
     if kind == "public":
         return _public(graph)
     if not (graph.y >= 0).any():
-        raise DataError(f"{graph.name} has no labelled node, so no training set can be drawn", fix="Label some in y.")
+        raise DataError(
+            f"{graph.name} has no labelled node, so no training set can be drawn",
+            fix="Label some in y.",
+        )
     if kind == "random":
         return _random(graph, seed)
     return _complete(graph, biased_training_set(graph, seed), seed)
@@ -76,7 +80,9 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
     """The forward-push sampler over all labelled nodes."""
     pool = np.flatnonzero(graph.y >= 0)
-    return ScalableBiasedSampler(neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio)
+    return ScalableBiasedSampler(
+        neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio
+    )
 
 
 def _checked(graph: RawGraph, train: Ids) -> Ids:
@@ -90,12 +96,15 @@ def _checked(graph: RawGraph, train: Ids) -> Ids:
 
 def _public(graph: RawGraph) -> Split:
     if graph.public_split is None:
-        raise DataError(f"{graph.name} has no public split", fix="Use the biased or the random one.")
+        raise DataError(
+            f"{graph.name} has no public split", fix="Use the biased or the random one."
+        )
     return Split(*graph.public_split)
 
 
 def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
-    """Validation and test beside a training set: the public ones where they exist, else 30 a class and the rest."""
+    """Validation and test beside a training set: the public ones where they exist, else 30 a class
+    and the rest."""
     if graph.public_split is not None:
         _, val, test = graph.public_split
         return Split(train, _without(val, train), _without(test, train))
@@ -107,7 +116,9 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
 def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
-        candidates = _without(candidates, graph.public_split[2])  # the public test nodes stay test nodes
+        candidates = _without(
+            candidates, graph.public_split[2]
+        )  # the public test nodes stay test nodes
     if not len(candidates):
         raise DataError(
             f"{graph.name} has no labelled node to train on beside those of its public test set",
@@ -118,7 +129,8 @@ def _random(graph: RawGraph, seed: int) -> Split:
 
 
 def _without(nodes: Ids, taken: Ids) -> Ids:
-    """The nodes that are not taken, each once and in rising order; by marking them, which takes no sort."""
+    """The nodes that are not taken, each once and in rising order; by marking them, which takes no
+    sort."""
     if not len(nodes):
         return nodes
     kept = np.zeros(max(int(nodes.max()), int(taken.max(initial=0))) + 1, dtype=bool)
@@ -128,7 +140,8 @@ def _without(nodes: Ids, taken: Ids) -> Ids:
 
 
 def _per_class(y: Ids, candidates: Ids, count: int, rng: np.random.Generator) -> Ids:
-    """`count` random candidates of each class; at most half of a class that has fewer than twice as many."""
+    """`count` random candidates of each class; at most half of a class that has fewer than twice as
+    many."""
     drawn = [candidates[:0]]
     classes = y[candidates]
     for c in np.flatnonzero(np.bincount(classes)):

@@ -21,12 +21,11 @@ class GraphTask:
 
     Attributes:
         x: features, float32, shape (N, d).
-        edge_index: directed edges source -> target, int64, shape (2, E); used as given, in any order.
-        y: labels 0..n_classes-1, or -1 where unknown, int64, shape (N,).
-        train_mask, val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes.
-        n_classes: how many classes there are.
-        name: what to call it in tables.
-        mapped: x lies on disk, mapped for reading, and is not copied.
+        edge_index: directed edges source -> target, int64, shape (2, E); used as given, in any
+        order. y: labels 0..n_classes-1, or -1 where unknown, int64, shape (N,). train_mask,
+        val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes. n_classes: how many
+        classes there are. name: what to call it in tables. mapped: x lies on disk, mapped for
+        reading, and is not copied.
 
     Other tensors are copied in, so a later change of the caller's data does not reach the task.
     """
@@ -43,7 +42,12 @@ class GraphTask:
 
     def __post_init__(self) -> None:
         for field, dtype in (("x", torch.float32), ("edge_index", torch.int64), ("y", torch.int64)):
-            if field == "x" and self.mapped and isinstance(self.x, Tensor) and self.x.dtype == dtype:
+            if (
+                field == "x"
+                and self.mapped
+                and isinstance(self.x, Tensor)
+                and self.x.dtype == dtype
+            ):
                 continue
             object.__setattr__(self, field, _copied(getattr(self, field), field, dtype))
         for field in _MASKS:
@@ -54,11 +58,17 @@ class GraphTask:
         _check_masks(self)
 
     @classmethod
-    def from_data(cls, data: Data, *, n_classes: int | None = None, name: str = "graph") -> GraphTask:
-        """Build from a PyG `Data` with x, edge_index, y, train_mask; val_mask and test_mask may be missing."""
+    def from_data(
+        cls, data: Data, *, n_classes: int | None = None, name: str = "graph"
+    ) -> GraphTask:
+        """Build from a PyG `Data` with x, edge_index, y, train_mask; val_mask and test_mask may be
+        missing."""
         for field in ("x", "edge_index", "y", "train_mask"):
             if getattr(data, field, None) is None:
-                raise DataError(f"data.{field} is missing", fix=f"Set data.{field} before handing the graph over.")
+                raise DataError(
+                    f"data.{field} is missing",
+                    fix=f"Set data.{field} before handing the graph over.",
+                )
         none = torch.zeros(data.x.shape[0], dtype=torch.bool)
         y = data.y.squeeze(-1) if data.y.dim() == 2 and data.y.shape[1] == 1 else data.y
         return cls(
@@ -74,17 +84,22 @@ class GraphTask:
 
     def to_data(self) -> Data:
         """A PyG `Data` of its own, free to change."""
-        return Data(**{field: getattr(self, field).clone() for field in ("x", "edge_index", "y", *_MASKS)})
+        return Data(
+            **{field: getattr(self, field).clone() for field in ("x", "edge_index", "y", *_MASKS)}
+        )
 
     def with_features(self, x: Tensor) -> GraphTask:
         x = _copied(x, "x", torch.float32)
         _check_features(x)
         if x.shape[0] != self.n_nodes:
-            raise DataError("x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes")
+            raise DataError(
+                "x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes"
+            )
         return self._sharing(x=x)
 
     def without_test_labels(self) -> GraphTask:
-        """The same task with every label outside train and validation erased: what a method may see.
+        """The same task with every label outside train and validation erased: what a method may
+        see.
 
         >>> from graphkeel.graph import load
         >>> task = load("digits").without_test_labels()
@@ -96,7 +111,8 @@ class GraphTask:
         return self._sharing(y=y, test_mask=torch.zeros_like(self.test_mask))
 
     def _sharing(self, **changed: Tensor) -> GraphTask:
-        """A task with some tensors replaced; the others, copied and checked already, are the same ones."""
+        """A task with some tensors replaced; the others, copied and checked already, are the same
+        ones."""
         task = object.__new__(GraphTask)
         for field in fields(self):
             object.__setattr__(task, field.name, changed.get(field.name, getattr(self, field.name)))
@@ -144,7 +160,9 @@ def _given(data: Data, field: str, default: Tensor) -> Tensor:
 def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
     if not isinstance(value, Tensor):
         raise DataError(
-            f"{field} must be a torch tensor", got=type(value).__name__, fix="Wrap it with torch.as_tensor."
+            f"{field} must be a torch tensor",
+            got=type(value).__name__,
+            fix="Wrap it with torch.as_tensor.",
         )
     if dtype == torch.bool and value.dtype != torch.bool:
         raise DataError(
@@ -153,7 +171,11 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
             fix="Turn a list of node ids into a mask: mask = torch.zeros(N, dtype=torch.bool); mask[ids] = True.",
         )
     if dtype == torch.int64 and value.is_floating_point():
-        raise DataError(f"{field} must hold integers", got=f"dtype {value.dtype}", fix="Convert it with .long().")
+        raise DataError(
+            f"{field} must hold integers",
+            got=f"dtype {value.dtype}",
+            fix="Convert it with .long().",
+        )
     return value.detach().to("cpu", dtype, copy=True)
 
 
@@ -186,7 +208,9 @@ def check_edges(edge_index: Tensor, n_nodes: int) -> None:
 def _check_labels(task: GraphTask) -> None:
     y, n = task.y, task.n_classes
     if y.shape != (task.n_nodes,):
-        raise DataError("y must have one label per node", got=f"{tuple(y.shape)} for {task.n_nodes} nodes")
+        raise DataError(
+            "y must have one label per node", got=f"{tuple(y.shape)} for {task.n_nodes} nodes"
+        )
     if n < 2:
         raise DataError("there must be at least two classes", got=n)
     if int(y.min()) < UNLABELLED or int(y.max()) >= n:
@@ -201,15 +225,28 @@ def _check_masks(task: GraphTask) -> None:
     for field, mask in masks.items():
         if mask.shape != (task.n_nodes,):
             raise DataError(
-                f"{field} must have one entry per node", got=f"{tuple(mask.shape)} for {task.n_nodes} nodes"
+                f"{field} must have one entry per node",
+                got=f"{tuple(mask.shape)} for {task.n_nodes} nodes",
             )
         unlabelled = int((mask & (task.y == UNLABELLED)).sum())
         if unlabelled:
-            raise DataError(f"{field} selects nodes without a label", got=unlabelled, fix="Drop them from the mask.")
-    for a, b in (("train_mask", "val_mask"), ("train_mask", "test_mask"), ("val_mask", "test_mask")):
+            raise DataError(
+                f"{field} selects nodes without a label",
+                got=unlabelled,
+                fix="Drop them from the mask.",
+            )
+    for a, b in (
+        ("train_mask", "val_mask"),
+        ("train_mask", "test_mask"),
+        ("val_mask", "test_mask"),
+    ):
         both = int((masks[a] & masks[b]).sum())
         if both:
-            raise DataError(f"{a} and {b} overlap", got=f"{both} nodes in both", fix=f"Remove them: {b} &= ~{a}.")
+            raise DataError(
+                f"{a} and {b} overlap",
+                got=f"{both} nodes in both",
+                fix=f"Remove them: {b} &= ~{a}.",
+            )
     counts = torch.bincount(task.y[task.train_mask], minlength=task.n_classes)
     if (counts == 0).any():
         missing = (counts == 0).nonzero().flatten().tolist()

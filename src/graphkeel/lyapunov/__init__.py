@@ -1,4 +1,5 @@
-"""Controllers with Lyapunov functions: the loss, Algorithm 1, and the exact question put to the verifier."""
+"""Controllers with Lyapunov functions: the loss, Algorithm 1, and the exact question put to the
+verifier."""
 
 from __future__ import annotations
 

@@ -5,24 +5,36 @@ from __future__ import annotations
 from typing import Protocol
 
 from graphkeel.lyapunov.glance import glance, glance_region
-from graphkeel.verify import CONDITIONS, Budget, ConditionReport, Problem, Verdict, VerifyReport, load_engine, verify
+from graphkeel.verify import (
+    CONDITIONS,
+    Budget,
+    ConditionReport,
+    Problem,
+    Verdict,
+    VerifyReport,
+    load_engine,
+    verify,
+)
 from graphkeel.verify.region import Region
 
 
 class Ask(Protocol):
-    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap proofs."""
+    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap
+    proofs."""
 
     def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
 
 
 class AskRegion(Protocol):
-    """The same about a class's decision region; `complete=False` asks for what costs next to nothing."""
+    """The same about a class's decision region; `complete=False` asks for what costs next to
+    nothing."""
 
     def __call__(self, region: Region, *, seconds: float, complete: bool) -> ConditionReport: ...
 
 
 def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-    """Closed forms first, then a search for violations and, if `complete`, branch and bound to the end."""
+    """Closed forms first, then a search for violations and, if `complete`, branch and bound to the
+    end."""
     answers = {report.condition: report for report in verify(problem, "contraction").conditions}
     answers["invariance"] = glance(problem)
     undecided = _undecided(answers)
@@ -47,7 +59,8 @@ def ask_engine(name: str) -> Ask:
 
 
 def ask_region(region: Region, *, seconds: float, complete: bool) -> ConditionReport:
-    """Whether a class keeps its states: one bound for the whole box, then violations, then branch and bound."""
+    """Whether a class keeps its states: one bound for the whole box, then violations, then branch
+    and bound."""
     report = glance_region(region)
     if report.verdict is Verdict.PROVED:
         return report
@@ -58,7 +71,9 @@ def ask_region(region: Region, *, seconds: float, complete: bool) -> ConditionRe
     point = find_violation(region)
     if point is None:
         return report
-    return ConditionReport("region", Verdict.REFUTED, "falsify", counterexample=point, seconds=report.seconds)
+    return ConditionReport(
+        "region", Verdict.REFUTED, "falsify", counterexample=point, seconds=report.seconds
+    )
 
 
 def _undecided(answers: dict[str, ConditionReport]) -> tuple[str, ...]:

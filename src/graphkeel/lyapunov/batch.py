@@ -1,4 +1,5 @@
-"""Controllers, Lyapunov functions and states of all classes: what is trained, and what is shipped of it."""
+"""Controllers, Lyapunov functions and states of all classes: what is trained, and what is shipped
+of it."""
 
 from __future__ import annotations
 
@@ -28,11 +29,16 @@ SATISFIED = 1e-9  # a sum of hinges this small has nothing left to teach
 class LoopBatch:
     """One tensor program for all classes. Index k below is a position in `classes`, not a label."""
 
-    def __init__(self, plant: Plant, logits: Tensor, classes: Sequence[int], config: ResolvedConfig) -> None:
+    def __init__(
+        self, plant: Plant, logits: Tensor, classes: Sequence[int], config: ResolvedConfig
+    ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
         self.generator = torch.Generator().manual_seed(config.seed)
-        targets = config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes] + config.shift
+        targets = (
+            config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes]
+            + config.shift
+        )
         logits = logits.detach().double().cpu()
         self.domains = shared_domains(logits.numpy(), targets.numpy())
         unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
@@ -43,19 +49,28 @@ class LoopBatch:
         low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
         high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         loop = ClosedLoopBatch(plant, self.controller)
-        aims = torch.full((len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64)
-        self.context = LossContext(loop, self.function, torch.tensor(self.classes), targets, low, high, aims, config)
+        aims = torch.full(
+            (len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64
+        )
+        self.context = LossContext(
+            loop, self.function, torch.tensor(self.classes), targets, low, high, aims, config
+        )
         self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
 
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
-        """Adam on the given classes until the hinges are satisfied, the steps are used up, or time is."""
+        """Adam on the given classes until the hinges are satisfied, the steps are used up, or time
+        is."""
         with _one_thread():
             return self._fit(active, go_on)
 
     def _fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         chosen = torch.tensor(active)
-        weights = [p for p in (*self.controller.parameters(), *self.function.parameters()) if p.requires_grad]
+        weights = [
+            p
+            for p in (*self.controller.parameters(), *self.function.parameters())
+            if p.requires_grad
+        ]
         optimiser = torch.optim.Adam(weights, lr=self.config.learning_rate)
         terms: dict[str, Tensor] = {}
         steps = 0
@@ -84,7 +99,9 @@ class LoopBatch:
         """Add a counterexample to the states if the shipped model confirms it."""
         state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
         control, function = self.shipped(k)
-        real = violates(condition, state, self.plant, control, function, self.domains[k], self.config)
+        real = violates(
+            condition, state, self.plant, control, function, self.domains[k], self.config
+        )
         if real:
             self.states.learn(k, state, self.generator)
         return real
@@ -95,8 +112,13 @@ class LoopBatch:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that changes during training, for a resumable state."""
-        saved = {f"controller.{name}": value.clone() for name, value in self.controller.state_dict().items()}
-        saved |= {f"function.{name}": value.clone() for name, value in self.function.state_dict().items()}
+        saved = {
+            f"controller.{name}": value.clone()
+            for name, value in self.controller.state_dict().items()
+        }
+        saved |= {
+            f"function.{name}": value.clone() for name, value in self.function.state_dict().items()
+        }
         saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
         return {
             **saved,
@@ -107,7 +129,11 @@ class LoopBatch:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         for name, module in (("controller.", self.controller), ("function.", self.function)):
-            own = {key.removeprefix(name): value for key, value in tensors.items() if key.startswith(name)}
+            own = {
+                key.removeprefix(name): value
+                for key, value in tensors.items()
+                if key.startswith(name)
+            }
             module.load_state_dict(own)
         self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
         self.states.pool = tensors["pool"]
@@ -128,6 +154,14 @@ def _one_thread() -> Iterator[None]:
 
 def _check(plant: Plant, classes: Sequence[int]) -> None:
     if not plant.layers:
-        raise ConfigError("training for a proof needs a head that is a ReLU network", got="no layers")
-    if not classes or not all(0 <= c < plant.n_out for c in classes) or len(set(classes)) < len(classes):
-        raise ConfigError(f"classes must be distinct and lie in 0 … {plant.n_out - 1}", got=list(classes))
+        raise ConfigError(
+            "training for a proof needs a head that is a ReLU network", got="no layers"
+        )
+    if (
+        not classes
+        or not all(0 <= c < plant.n_out for c in classes)
+        or len(set(classes)) < len(classes)
+    ):
+        raise ConfigError(
+            f"classes must be distinct and lie in 0 … {plant.n_out - 1}", got=list(classes)
+        )

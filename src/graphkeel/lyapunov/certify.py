@@ -1,4 +1,5 @@
-"""From a training result to a certificate: the shipped weights as the certificate's own chains of factors."""
+"""From a training result to a certificate: the shipped weights as the certificate's own chains of
+factors."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from graphkeel.certificate import ClassProof, Source, anchored_controller, build_certificate, chain, mlp
+from graphkeel.certificate import (
+    ClassProof,
+    Source,
+    anchored_controller,
+    build_certificate,
+    chain,
+    mlp,
+)
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.function import LyapunovWeights
@@ -17,12 +25,21 @@ from graphkeel.verify.result import ConditionReport, Verdict
 
 
 def certificate_of(
-    plant: Plant, result: TrainResult, *, provenance: dict[str, Any] | None = None, data_sha256: str | None = None
+    plant: Plant,
+    result: TrainResult,
+    *,
+    provenance: dict[str, Any] | None = None,
+    data_sha256: str | None = None,
 ) -> dict[str, Any]:
     """The certificate of all classes, as a JSON object."""
-    proofs = [class_proof(outcome, result.config.delta, result.config.margin) for outcome in result.outcomes]
+    proofs = [
+        class_proof(outcome, result.config.delta, result.config.margin)
+        for outcome in result.outcomes
+    ]
     details = {"config": result.config.as_dict(), "stopped": result.stopped, **(provenance or {})}
-    return build_certificate(head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256)
+    return build_certificate(
+        head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256
+    )
 
 
 def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
@@ -34,17 +51,22 @@ def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> Cla
         lyapunov=lyapunov_source(outcome.function),
         anchor=anchor_of(control),
         problem=outcome.problem,
-        conditions={condition.condition: _showable(condition) for condition in outcome.report.conditions},
+        conditions={
+            condition.condition: _showable(condition) for condition in outcome.report.conditions
+        },
         delta=delta,
         margin=margin,
     )
 
 
 def _showable(report: ConditionReport) -> ConditionReport:
-    """A proof that was found but not kept (too large, or by an engine without one) cannot be re-checked by anyone."""
+    """A proof that was found but not kept (too large, or by an engine without one) cannot be
+    re-checked by anyone."""
     if report.verdict is not Verdict.PROVED or report.proof is not None:
         return report
-    return replace(report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it")
+    return replace(
+        report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
+    )
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
@@ -58,7 +80,9 @@ def head_source(layers: Layers) -> Source:
 
 
 def controller_source(control: NeuralWeights) -> Source:
-    inner, bias, outer, offset = map(_numpy, (control.inner, control.bias, control.outer, control.offset))
+    inner, bias, outer, offset = map(
+        _numpy, (control.inner, control.bias, control.outer, control.offset)
+    )
     if control.form == "paper":
         return mlp(((inner, bias), (outer, offset)))
     return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))

@@ -1,9 +1,9 @@
 """The closed loop F = C∘f: batched for training, and collapsed exactly for the proof.
 
-f's last layer and the head's first one are both affine, so C∘f is a ReLU network n → hidden → … → n whose size
-does not depend on the feature dimension d: the verifier never sees d. Each collapsed number is the float nearest
-to the exact one, with a bound on the difference that the verifier has to cover.
-"""
+f's last layer and the head's first one are both affine, so C∘f is a ReLU network n → hidden → … → n
+whose size does not depend on the feature dimension d: the verifier never sees d. Each collapsed
+number is the float nearest to the exact one, with a bound on the difference that the verifier has
+to cover."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def run_layers(layers: BatchLayers, states: Tensor) -> Tensor:
 
 
 def interval_bounds(layers: BatchLayers, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Interval bounds of F over a box (classes, n), differentiable; for training, not for proofs."""
+    """Interval bounds of F over a box (classes, n), differentiable; for training, not for
+    proofs."""
     for i, (weight, bias) in enumerate(layers):
         middle, radius = (low + high) / 2, (high - low) / 2
         centre = torch.einsum("kmn,kn->km", weight, middle) + bias
@@ -62,12 +63,15 @@ def interval_bounds(layers: BatchLayers, low: Tensor, high: Tensor) -> tuple[Ten
     return low, high
 
 
-def lead_bounds(layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor, margin: float) -> Tensor:
-    """Upper bounds of F_k − F_c + margin over the states of the box that lead with class c by the margin: (classes, n).
+def lead_bounds(
+    layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor, margin: float
+) -> Tensor:
+    """Upper bounds of F_k − F_c + margin over the states of the box that lead with class c by the
+    margin: (classes, n).
 
-    A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not negative where c leads,
-    and what is left is maximised over the whole box (docs/certificate.md). Entry c is the margin and says nothing.
-    """
+    A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not
+    negative where c leads, and what is left is maximised over the whole box (docs/certificate.md).
+    Entry c is the margin and says nothing."""
     chosen, own = torch.arange(len(classes)), torch.arange(low.shape[1])
     rows = torch.eye(low.shape[1], dtype=low.dtype).repeat(len(classes), 1, 1)
     rows[chosen, :, classes] -= 1.0
@@ -75,7 +79,11 @@ def lead_bounds(layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor,
     middle, radius = (low + high).unsqueeze(1) / 2, (high - low).unsqueeze(1) / 2
     lead, rival = linear[chosen, :, classes], linear[:, own, own]
     bounds = []
-    for weight in (torch.zeros_like(lead), (-lead).relu(), rival.relu()):  # the maximum bends at these λ only
+    for weight in (
+        torch.zeros_like(lead),
+        (-lead).relu(),
+        rival.relu(),
+    ):  # the maximum bends at these λ only
         tilted = linear.clone()
         tilted[chosen, :, classes] += weight
         tilted[:, own, own] -= weight
@@ -84,8 +92,11 @@ def lead_bounds(layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor,
     return torch.stack(bounds).amin(dim=0)
 
 
-def _upper_forms(layers: BatchLayers, rows: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """rows·F as linear forms of y that lie above it on the box: coefficients (classes, rows, n), constants."""
+def _upper_forms(
+    layers: BatchLayers, rows: Tensor, low: Tensor, high: Tensor
+) -> tuple[Tensor, Tensor]:
+    """rows·F as linear forms of y that lie above it on the box: coefficients (classes, rows, n),
+    constants."""
     ends = []
     for depth in range(1, len(layers)):
         ends.append(interval_bounds(layers[:depth], low, high))
@@ -100,13 +111,18 @@ def _upper_forms(layers: BatchLayers, rows: Tensor, low: Tensor, high: Tensor) -
         lift = torch.where(bent, -upper * under, torch.zeros_like(under))
         rising, falling = linear.relu(), -(-linear).relu()
         slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
-        constant = constant + torch.einsum("krm,km->kr", rising, lift) + torch.einsum("krm,km->kr", slanted, bias)
+        constant = (
+            constant
+            + torch.einsum("krm,km->kr", rising, lift)
+            + torch.einsum("krm,km->kr", slanted, bias)
+        )
         linear = slanted @ weight
     return linear, constant
 
 
 def gain_matrix(layers: BatchLayers) -> Tensor:
-    """M ≥ 0 with |F(y) − F(y′)| ≤ M·|y − y′| entry by entry, as a ReLU never stretches: (classes, n, n)."""
+    """M ≥ 0 with |F(y) − F(y′)| ≤ M·|y − y′| entry by entry, as a ReLU never stretches: (classes,
+    n, n)."""
     product = layers[0][0].abs()
     for weight, _ in layers[1:]:
         product = weight.abs() @ product
@@ -114,7 +130,8 @@ def gain_matrix(layers: BatchLayers) -> Tensor:
 
 
 def axis_factors(gain: Tensor, gains: Tensor) -> Tensor:
-    """κⱼ = Σᵢ rᵢMᵢⱼ/rⱼ, (classes, n): in the norm V = Σ rᵢ|·|ᵢ, F is Lipschitz with the constant maxⱼ κⱼ."""
+    """κⱼ = Σᵢ rᵢMᵢⱼ/rⱼ, (classes, n): in the norm V = Σ rᵢ|·|ᵢ, F is Lipschitz with the constant
+    maxⱼ κⱼ."""
     return torch.einsum("kn,knm->km", gains, gain) / gains
 
 
@@ -133,7 +150,9 @@ def collapse(
         lower=domain.lower,
         upper=domain.upper,
         equilibrium=domain.equilibrium,
-        hole_radius=config.epsilon / float(np.sqrt(len(domain.lower))) * (1 - 1e-12),  # inside the L2 ball of radius ε
+        hole_radius=config.epsilon
+        / float(np.sqrt(len(domain.lower)))
+        * (1 - 1e-12),  # inside the L2 ball of radius ε
         hole_norm="inf",
         rho=config.rho,
         positivity=config.positivity,
@@ -153,7 +172,9 @@ def closed_loop_network(head: Layers, control: NeuralWeights) -> Network:
 
 def lyapunov_network(function: LyapunovWeights) -> Network:
     first = _centred(_numpy(function.inner), _numpy(function.bias), _numpy(function.centre))
-    return Network((first, Affine(_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))))
+    return Network(
+        (first, Affine(_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1)))
+    )
 
 
 def _centred(weight: Array, bias: Array, centre: Array | None) -> Affine:
@@ -161,7 +182,9 @@ def _centred(weight: Array, bias: Array, centre: Array | None) -> Affine:
     if centre is None:
         return Affine(weight, bias)
     right = np.append(-centre, 1.0)
-    moved = np.array([exact_dot(np.append(row, b), right) for row, b in zip(weight, bias, strict=True)])
+    moved = np.array(
+        [exact_dot(np.append(row, b), right) for row, b in zip(weight, bias, strict=True)]
+    )
     return Affine(weight, moved[:, 0], bias_error=moved[:, 1])
 
 

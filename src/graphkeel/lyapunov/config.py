@@ -1,4 +1,5 @@
-"""What to train and what to prove, as one typed configuration; `None` means the form's own default."""
+"""What to train and what to prove, as one typed configuration; `None` means the form's own
+default."""
 
 from __future__ import annotations
 
@@ -11,27 +12,44 @@ from graphkeel.core.errors import ConfigError
 LOSSES = ("margin", "paper")
 GAUGES = ("l1", "general")
 
-# The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1, and V > 0.
-_OURS = {"loss": "margin", "epsilon": 1e-3, "delta": 1e-3, "rho": 0.9, "positivity": 0.1, "learning_rate": 0.02}
-_PAPERS = {"loss": "paper", "epsilon": 0.1, "delta": 0.1, "rho": 1.0, "positivity": 0.0, "learning_rate": 1e-3}
+# The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1,
+# and V > 0.
+_OURS = {
+    "loss": "margin",
+    "epsilon": 1e-3,
+    "delta": 1e-3,
+    "rho": 0.9,
+    "positivity": 0.1,
+    "learning_rate": 0.02,
+}
+_PAPERS = {
+    "loss": "paper",
+    "epsilon": 0.1,
+    "delta": 0.1,
+    "rho": 1.0,
+    "positivity": 0.0,
+    "learning_rate": 1e-3,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {"anchored": _OURS, "homogeneous": _OURS, "paper": _PAPERS}
 
 
 @dataclass(frozen=True)
 class LyapunovConfig:
-    """Symbols: m = strength, ε = epsilon, ρ = rho, c = positivity, δ = delta (the representative's tolerance).
+    """Symbols: m = strength, ε = epsilon, ρ = rho, c = positivity, δ = delta (the representative's
+    tolerance).
 
     Attributes:
-        shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a head with ReLU
+        shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a
+        head with ReLU
             units may reach the shifted target but not the one-hot itself.
         hidden: units of f, and of V in the paper's form.
-        gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively spanning rows.
-        lyapunov_hidden: units of a `general` gauge; at least n + 1.
-        margin: a state belongs to a class's region if its logit leads all others by this much.
-        contraction: the factor that training aims at, below ρ by a margin that rounding and search can live on.
-        rounds, steps: of Algorithm 1, and of Adam within a round.
-        falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if there are none.
-        seconds: the whole training's budget; verify_seconds: of one class's first proof, doubled
+        gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively
+        spanning rows. lyapunov_hidden: units of a `general` gauge; at least n + 1. margin: a state
+        belongs to a class's region if its logit leads all others by this much. contraction: the
+        factor that training aims at, below ρ by a margin that rounding and search can live on.
+        rounds, steps: of Algorithm 1, and of Adam within a round. falsify_rounds: so many first
+        rounds ask for counterexamples first, and for a proof only if there are none. seconds: the
+        whole training's budget; verify_seconds: of one class's first proof, doubled
             after each that ran out of time.
     """
 
@@ -82,7 +100,9 @@ class LyapunovConfig:
         if self.positivity is not None and self.positivity < 0:
             raise ConfigError("positivity must not be negative", got=self.positivity)
         if not 0 <= self.margin < self.strength:
-            raise ConfigError("margin must lie in [0, strength), or no region holds its own Y", got=self.margin)
+            raise ConfigError(
+                "margin must lie in [0, strength), or no region holds its own Y", got=self.margin
+            )
 
     def resolved(self) -> ResolvedConfig:
         values = asdict(self)
@@ -110,7 +130,8 @@ class ResolvedConfig(LyapunovConfig):
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """What training works for; Eq. 11 knows nothing of the last two, which are asked about all the same."""
+        """What training works for; Eq. 11 knows nothing of the last two, which are asked about all
+        the same."""
         known = ("positivity", "decrease")
         return known if self.loss == "paper" else (*known, "invariance", "region")
 

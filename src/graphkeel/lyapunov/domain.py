@@ -12,7 +12,8 @@ from graphkeel.core.errors import DataError
 Array = NDArray[np.float64]
 
 ENLARGE = 0.1  # of the box's width, on each side of the logits
-MARGIN = 0.25  # of the box's width, at least, between Y and each face: at a corner it would have no neighbourhood
+# of the box's width, at least, between Y and each face: at a corner it would have no neighbourhood
+MARGIN = 0.25
 GRID = 64  # faces lie on multiples of 1/64, so that they read well and print without loss
 
 
@@ -38,9 +39,13 @@ def shared_domains(logits: Array, equilibria: Array) -> list[Domain]:
     """
     logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
-        raise DataError("the domain needs the logits of at least one node", got=f"shape {logits.shape}")
+        raise DataError(
+            "the domain needs the logits of at least one node", got=f"shape {logits.shape}"
+        )
     if not np.isfinite(logits).all():
-        raise DataError("the domain needs finite logits", got=f"{int((~np.isfinite(logits)).sum())} are not")
+        raise DataError(
+            "the domain needs finite logits", got=f"{int((~np.isfinite(logits)).sum())} are not"
+        )
     first, last = equilibria.min(axis=0), equilibria.max(axis=0)
     low = np.minimum(logits.min(axis=0), first - 0.5)  # a constant logit still spans a box
     high = np.maximum(logits.max(axis=0), last + 0.5)

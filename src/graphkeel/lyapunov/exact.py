@@ -1,9 +1,8 @@
 """Dot products of floats rounded once, with a rigorous bound on what that rounding lost.
 
-Each product is split into a float and its exact rounding error (Dekker, Veltkamp); `math.fsum` then adds
-all of them as if in infinite precision. What comes back is the float nearest to the true rational number,
-and a bound on the distance between the two.
-"""
+Each product is split into a float and its exact rounding error (Dekker, Veltkamp); `math.fsum` then
+adds all of them as if in infinite precision. What comes back is the float nearest to the true
+rational number, and a bound on the distance between the two."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """Candidate Lyapunov functions V, for every class at once; each is a two-layer ReLU network.
 
-* `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y and positive elsewhere by construction, and the one for
+* `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y and positive elsewhere by construction, and the
+  one for
 which
   the contraction factor has a closed form.
-* `GeneralGauge`: V(y) = Σ vₖ·relu(uₖ·(y − Y)), v > 0, rows u₁…uₙ₊₁ positively spanning R^n, the rest free.
+* `GeneralGauge`: V(y) = Σ vₖ·relu(uₖ·(y − Y)), v > 0, rows u₁…uₙ₊₁ positively spanning R^n, the
+  rest free.
 * `FreeFunction`: the paper's V, where nothing holds by construction.
 """
 
@@ -57,14 +59,18 @@ class LyapunovBatch(nn.Module, ABC):
         return None
 
 
-def make_lyapunov(config: ResolvedConfig, targets: Tensor, unit: Tensor, generator: torch.Generator) -> LyapunovBatch:
+def make_lyapunov(
+    config: ResolvedConfig, targets: Tensor, unit: Tensor, generator: torch.Generator
+) -> LyapunovBatch:
     """V in the form the configuration asks for; `unit` (classes, n) is each axis's half-width."""
     classes, n = unit.shape
     if config.form == "paper":
         return FreeFunction(classes, n, config.hidden, generator)
     if config.gauge == "l1":
         return L1Gauge(targets, unit, config.positivity)
-    return GeneralGauge(targets, unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator)
+    return GeneralGauge(
+        targets, unit, config.lyapunov_hidden or max(config.hidden, n + 1), generator
+    )
 
 
 def _gauge(centre: Tensor, inner: Tensor, outer: Tensor) -> LyapunovWeights:
@@ -80,7 +86,9 @@ class L1Gauge(LyapunovBatch):
         self.raw = nn.Parameter(torch.log(torch.expm1(relative.clamp(max=20.0))))
 
     def gains(self, active: Tensor) -> Tensor:
-        return self.floor * (1.0 + softplus(self.raw[active]))  # above the floor even after rounding
+        return self.floor * (
+            1.0 + softplus(self.raw[active])
+        )  # above the floor even after rounding
 
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
         offsets = (y - self.targets[active].unsqueeze(1)).abs()
@@ -94,13 +102,17 @@ class L1Gauge(LyapunovBatch):
 
 
 class GeneralGauge(LyapunovBatch):
-    def __init__(self, targets: Tensor, unit: Tensor, units: int, generator: torch.Generator) -> None:
+    def __init__(
+        self, targets: Tensor, unit: Tensor, units: int, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.targets = targets
         classes, n = unit.shape
         if units < n + 1:
             raise ConfigError(f"a gauge on R^{n} needs at least {n + 1} units", got=units)
-        scale = (unit.amax(dim=1, keepdim=True) / unit).unsqueeze(1)  # rows act on z in each axis's own unit
+        scale = (unit.amax(dim=1, keepdim=True) / unit).unsqueeze(
+            1
+        )  # rows act on z in each axis's own unit
         self.basis = nn.Parameter(torch.eye(n, dtype=torch.float64).repeat(classes, 1, 1) * scale)
         self.mix = nn.Parameter(torch.zeros(classes, n, dtype=torch.float64))
         free = uniform_start((classes, units - n - 1, n), n, generator)
@@ -138,8 +150,12 @@ class FreeFunction(LyapunovBatch):
         self.offset = uniform_start((classes,), units, generator)
 
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
-        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active]) + self.bias[active].unsqueeze(1)
-        return torch.einsum("kbu,ku->kb", heights.relu(), self.outer[active]) + self.offset[active].unsqueeze(1)
+        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active]) + self.bias[active].unsqueeze(
+            1
+        )
+        return torch.einsum("kbu,ku->kb", heights.relu(), self.outer[active]) + self.offset[
+            active
+        ].unsqueeze(1)
 
     @torch.no_grad()
     def shipped(self, index: int) -> LyapunovWeights:

@@ -1,9 +1,8 @@
 """Invariance and region at a glance: is the whole box, as one leaf of every row, already a proof?
 
-Training aims at bounds that keep F(D) inside D and a class's states its own, so that neither proof needs a single cut.
-Whether it does, the certificate's own check says, rigorously and in milliseconds; no engine has to start, and none to
-compile.
-"""
+Training aims at bounds that keep F(D) inside D and a class's states its own, so that neither proof
+needs a single cut. Whether it does, the certificate's own check says, rigorously and in
+milliseconds; no engine has to start, and none to compile."""
 
 from __future__ import annotations
 
@@ -32,7 +31,9 @@ def glance_region(region: Region) -> ConditionReport:
     return _report("region", fan, region.problem, {"multipliers": encode(weights)}, started)
 
 
-def _report(condition: str, fan: Fan, problem: Problem, more: dict[str, Any], started: float) -> ConditionReport:
+def _report(
+    condition: str, fan: Fan, problem: Problem, more: dict[str, Any], started: float
+) -> ConditionReport:
     bounds, slack = upper_bounds(fan, problem.lower, problem.upper)
     holds = bool((bounds <= -slack).all())  # with room for a machine that rounds otherwise
     seconds = time.monotonic() - started
@@ -41,4 +42,6 @@ def _report(condition: str, fan: Fan, problem: Problem, more: dict[str, Any], st
         return ConditionReport(condition, Verdict.UNKNOWN, "glance", reason, seconds=seconds)
     proof = {"version": 1, "kind": "box", "condition": condition, **more}
     reason = f"bounded on the whole box, {len(bounds)} rows"
-    return ConditionReport(condition, Verdict.PROVED, "glance", reason, seconds=seconds, nodes=len(bounds), proof=proof)
+    return ConditionReport(
+        condition, Verdict.PROVED, "glance", reason, seconds=seconds, nodes=len(bounds), proof=proof
+    )

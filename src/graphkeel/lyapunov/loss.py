@@ -1,10 +1,9 @@
 """The Lyapunov loss: Eq. 11 as published, and the same conditions with margins.
 
-Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y. The margin
-loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D) ⊆ D, F(Y) = Y, a
-decision region that keeps its states; and, where V is an l1 gauge, a contraction factor that proves the decrease
-without any search.
-"""
+Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y.
+The margin loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
+⊆ D, F(Y) = Y, a decision region that keeps its states; and, where V is an l1 gauge, a contraction
+factor that proves the decrease without any search."""
 
 from __future__ import annotations
 
@@ -28,7 +27,9 @@ from graphkeel.lyapunov.function import LyapunovBatch
 Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
-LEAD = 0.1  # by how much more than the margin (as a share of the strength) training wants a class to keep its lead
+# by how much more than the margin (as a share of the strength) training wants a class to keep its
+# lead
+LEAD = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,19 +88,25 @@ def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: T
     return terms
 
 
-def _invariance(context: LossContext, layers: BatchLayers, following: Tensor, active: Tensor) -> Tensor:
-    """How far F(D) reaches out of D: at the sampled states, and by interval bounds over the whole box."""
+def _invariance(
+    context: LossContext, layers: BatchLayers, following: Tensor, active: Tensor
+) -> Tensor:
+    """How far F(D) reaches out of D: at the sampled states, and by interval bounds over the whole
+    box."""
     low, high = context.low[active], context.high[active]
     half = (high - low) / 2
     inner_low, inner_high = low + ROOM * half, high - ROOM * half
     spread_low, spread_high = interval_bounds(layers, low, high)
     whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
-    seen = (following - inner_high.unsqueeze(1)).relu() + (inner_low.unsqueeze(1) - following).relu()
+    seen = (following - inner_high.unsqueeze(1)).relu() + (
+        inner_low.unsqueeze(1) - following
+    ).relu()
     return whole.sum(dim=1) + (seen / half.unsqueeze(1)).sum(dim=2).mean(dim=1)
 
 
 def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor:
-    """How far a state that belongs to the class may come to belong to another one, by bounds over the whole region."""
+    """How far a state that belongs to the class may come to belong to another one, by bounds over
+    the whole region."""
     config, classes = context.config, context.classes[active]
     bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
     excess = (bounds + LEAD * (config.strength - config.margin)).relu() / config.strength
@@ -107,7 +114,8 @@ def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor
 
 
 def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
-    """The two factors that need no search: κ in V's norm, and the one that keeps the hole in itself."""
+    """The two factors that need no search: κ in V's norm, and the one that keeps the hole in
+    itself."""
     gain = gain_matrix(layers)
     return {
         "contraction": (axis_factors(gain, gains) - aim).relu().sum(dim=1),

@@ -36,7 +36,8 @@ class RoundLog:
 
 @dataclass(frozen=True)
 class TrainState:
-    """Tensors (for safetensors) and the log (for JSON) after a round; `train(resume=…)` takes it back."""
+    """Tensors (for safetensors) and the log (for JSON) after a round; `train(resume=…)` takes it
+    back."""
 
     tensors: dict[str, Tensor]
     log: tuple[RoundLog, ...]

@@ -1,4 +1,5 @@
-"""A counterexample counts only if the shipped model shows it: f and C run as they are, not their collapse."""
+"""A counterexample counts only if the shipped model shows it: f and C run as they are, not their
+collapse."""
 
 from __future__ import annotations
 

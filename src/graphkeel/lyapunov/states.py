@@ -1,4 +1,5 @@
-"""The states that training looks at: logits of real nodes, samples of the domain, and counterexamples."""
+"""The states that training looks at: logits of real nodes, samples of the domain, and
+counterexamples."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ KEPT = 2048  # newest counterexamples kept per class
 class StateSet:
     """Per class: one fixed pool (classes, samples, n), and a growing list of counterexamples.
 
-    The pool is half real logits and half samples of the box: its inside, its corners, and rings around Y
-    down to the hole, since a uniform sample of a high-dimensional box has next to nothing near its middle.
-    """
+    The pool is half real logits and half samples of the box: its inside, its corners, and rings
+    around Y down to the hole, since a uniform sample of a high-dimensional box has next to nothing
+    near its middle."""
 
-    def __init__(self, logits: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: int, hole: float) -> None:
+    def __init__(
+        self, logits: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: int, hole: float
+    ) -> None:
         self.low, self.high, self.targets = low, high, targets
         self.logits, self.size, self.hole = logits.double(), size, hole
         self.extra = [torch.empty(0, low.shape[1], dtype=torch.float64) for _ in range(len(low))]
@@ -46,7 +49,8 @@ class StateSet:
         return torch.maximum(torch.minimum(states, self.high.unsqueeze(1)), self.low.unsqueeze(1))
 
     def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
-        """States (active, points, n): a draw from the pool, and one from the counterexamples if there are any."""
+        """States (active, points, n): a draw from the pool, and one from the counterexamples if
+        there are any."""
         picks = torch.randint(self.pool.shape[1], (size,), generator=generator)
         drawn = self.pool[active][:, picks]
         if not any(len(self.extra[k]) for k in active.tolist()):

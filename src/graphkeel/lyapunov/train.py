@@ -1,9 +1,10 @@
-"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples, repeat.
+"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples,
+repeat.
 
-All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is asked
-about the weights as they will be shipped, rounded once to float32 and collapsed exactly. Ending without a
-proof is an outcome like any other: every class's report says which of the three it is.
-"""
+All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is
+asked about the weights as they will be shipped, rounded once to float32 and collapsed exactly.
+Ending without a proof is an outcome like any other: every class's report says which of the three it
+is."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def train(
     if resume is not None:
         batch.restore(resume.tensors)
     inquiry = _Inquiry(batch, ask, ask_region, deadline=time.monotonic() + settings.seconds)
-    if resume is not None:  # a proof is not stored but found again: the weights are the same to the bit
+    if (
+        resume is not None
+    ):  # a proof is not stored but found again: the weights are the same to the bit
         inquiry.all([labels.index(label) for label in _proved(resume)], complete=True)
 
     while not (stopped := inquiry.stopped(len(log))):
@@ -82,14 +85,18 @@ def train(
 
 
 def _proved(state: TrainState) -> list[int]:
-    answers = ((c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True))
+    answers = (
+        (c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True)
+    )
     return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
 
 
 class _Inquiry:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
-    def __init__(self, batch: LoopBatch, ask: Ask, ask_region: AskRegion | None, deadline: float) -> None:
+    def __init__(
+        self, batch: LoopBatch, ask: Ask, ask_region: AskRegion | None, deadline: float
+    ) -> None:
         self.batch, self.ask, self.ask_region, self.deadline = batch, ask, ask_region, deadline
         self.reports: dict[int, VerifyReport] = {}
         self.problems: dict[int, Problem] = {}
@@ -98,7 +105,8 @@ class _Inquiry:
         self.started = time.monotonic()
 
     def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
-        """Ask about each class; count the counterexamples learnt, and those the shipped model denies."""
+        """Ask about each class; count the counterexamples learnt, and those the shipped model
+        denies."""
         return {k: self._one(k, complete) for k in active}
 
     def _one(self, k: int, complete: bool) -> tuple[int, int]:
@@ -109,10 +117,14 @@ class _Inquiry:
         self.reports[k] = report
         goals = self._goals(report)
         found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
-        found = [(condition, state) for condition, state in found if condition != "region"]  # trained by bounds alone
+        found = [
+            (condition, state) for condition, state in found if condition != "region"
+        ]  # trained by bounds alone
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
         if not found and any(c.verdict is not Verdict.PROVED for c in goals):
-            self.batch.tighten(k)  # neither a proof nor anything to learn from: an easier question, and more time
+            self.batch.tighten(
+                k
+            )  # neither a proof nor anything to learn from: an easier question, and more time
             self.patience[k] *= 2
         return confirmed, len(found) - confirmed
 
@@ -123,9 +135,15 @@ class _Inquiry:
         report = self.ask(self.problems[k], seconds=seconds, complete=complete)
         if self.ask_region is not None:
             region = Region(self.problems[k], self.batch.classes[k], self.batch.config.margin)
-            worth = complete and report.verdict is Verdict.PROVED  # nothing follows from a region alone
+            worth = (
+                complete and report.verdict is Verdict.PROVED
+            )  # nothing follows from a region alone
             answer = self.ask_region(region, seconds=seconds, complete=worth)
-            report = replace(report, conditions=(*report.conditions, answer), seconds=report.seconds + answer.seconds)
+            report = replace(
+                report,
+                conditions=(*report.conditions, answer),
+                seconds=report.seconds + answer.seconds,
+            )
         self.seconds[k] += time.monotonic() - started
         return report
 
@@ -163,6 +181,13 @@ class _Inquiry:
     def outcomes(self) -> tuple[ClassOutcome, ...]:
         batch = self.batch
         return tuple(
-            ClassOutcome(label, *batch.shipped(k), batch.domains[k], self.problems[k], self.reports[k], self.seconds[k])
+            ClassOutcome(
+                label,
+                *batch.shipped(k),
+                batch.domains[k],
+                self.problems[k],
+                self.reports[k],
+                self.seconds[k],
+            )
             for k, label in enumerate(batch.classes)
         )

@@ -1,8 +1,17 @@
-"""Reference networks (SGC, GCN, GAT, GraphSAGE, APPNP), their hyper-parameters and one small trainer."""
+"""Reference networks (SGC, GCN, GAT, GraphSAGE, APPNP), their hyper-parameters and one small
+trainer."""
 
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
 from graphkeel.models.training import TrainingConfig, accuracy, train
-from graphkeel.models.zoo import MODELS, RECIPES, Recipe, build_model, load_model, save_model, train_model
+from graphkeel.models.zoo import (
+    MODELS,
+    RECIPES,
+    Recipe,
+    build_model,
+    load_model,
+    save_model,
+    train_model,
+)
 
 __all__ = [
     "APPNP",

@@ -27,13 +27,13 @@ class ReturnType(StrEnum):
 class FrozenModel:
     """Wraps any `nn.Module` or callable `(x, edge_index, **kwargs) -> scores` for test-time use.
 
-    Every call runs in eval mode without gradients into the weights, puts the modes back afterwards, and checks that
-    the weights are, bit for bit, what they were when the model was wrapped.
+    Every call runs in eval mode without gradients into the weights, puts the modes back afterwards,
+    and checks that the weights are, bit for bit, what they were when the model was wrapped.
 
     Args:
         model: the trained model.
-        return_type: what its scores are; `logits` undoes it (up to a constant per node, for probabilities).
-        n_classes: checked against the output's width when given.
+        return_type: what its scores are; `logits` undoes it (up to a constant per node, for
+        probabilities). n_classes: checked against the output's width when given.
 
     >>> frozen = FrozenModel(lambda x, edge_index: 2 * x)
     >>> frozen.predict(torch.tensor([[0.0, 1.0], [3.0, 2.0]]), torch.empty(2, 0, dtype=torch.long))
@@ -41,15 +41,23 @@ class FrozenModel:
     """
 
     def __init__(
-        self, model: nn.Module | Scores, *, return_type: str | ReturnType = ReturnType.RAW, n_classes: int | None = None
+        self,
+        model: nn.Module | Scores,
+        *,
+        return_type: str | ReturnType = ReturnType.RAW,
+        n_classes: int | None = None,
     ) -> None:
         if not callable(model):
-            raise ModelError("a model must be a torch module or a callable", got=type(model).__name__)
+            raise ModelError(
+                "a model must be a torch module or a callable", got=type(model).__name__
+            )
         try:
             self.return_type = ReturnType(return_type)
         except ValueError:
             choices = ", ".join(kind.value for kind in ReturnType)
-            raise ModelError(f"return_type must be one of {choices}", got=repr(return_type)) from None
+            raise ModelError(
+                f"return_type must be one of {choices}", got=repr(return_type)
+            ) from None
         self.model, self.n_classes = model, n_classes
         self.weights_hash = self._hash()
 
@@ -85,7 +93,9 @@ class FrozenModel:
     def _checked(self, scores: object, n_nodes: int) -> Tensor:
         if not isinstance(scores, Tensor) or scores.dim() != 2 or scores.shape[0] != n_nodes:
             got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise ModelError(f"the model must return one row of scores for each of the {n_nodes} nodes", got=got)
+            raise ModelError(
+                f"the model must return one row of scores for each of the {n_nodes} nodes", got=got
+            )
         if self.n_classes is not None and scores.shape[1] != self.n_classes:
             raise ModelError(
                 f"the model's output must be as wide as there are classes, {self.n_classes}",
@@ -131,20 +141,29 @@ class FrozenModel:
             for name, tensor in sorted(self.model.state_dict().items()):
                 if isinstance(tensor, Tensor):
                     digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                    digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+                    digest.update(
+                        tensor.detach()
+                        .cpu()
+                        .contiguous()
+                        .flatten()
+                        .view(torch.uint8)
+                        .numpy()
+                        .tobytes()
+                    )
         return digest.hexdigest()
 
 
-# Where PyG layers keep what `cached=True` makes them remember. SGConv remembers propagated *features*, the others
-# normalised *edges*: with a warm cache a reconstruction would silently do nothing.
+# Where PyG layers keep what `cached=True` makes them remember. SGConv remembers propagated
+# *features*, the others normalised *edges*: with a warm cache a reconstruction would silently do
+# nothing.
 _CACHES = ("_cached_x", "_cached_h", "_cached_edge_index", "_cached_adj_t")
 
 
 def clear_caches(model: nn.Module) -> int:
     """Empty the caches of `cached=True` layers; returns how many there were.
 
-    A cached layer whose cache is none of the known ones is refused: its answers could not be trusted.
-    """
+    A cached layer whose cache is none of the known ones is refused: its answers could not be
+    trusted."""
     cleared = 0
     for name, module in model.named_modules():
         if not getattr(module, "cached", False):

@@ -1,12 +1,11 @@
 """The head C of a graph model: its logits on a constant feature field, taken out as a ReLU network.
 
-A node whose whole receptive field carries the feature x sees no neighbour that differs from itself, so
-message passing drops out: the model's response is that of a graph of one node with one self-loop. For SGC,
-GCN, GraphSAGE, GAT and APPNP that is an affine map or a multilayer perceptron. `extract_head` finds it
-without knowing the model: it watches the affine layers run on such a field, names what happens between them
-by its effect (nothing, ReLU, LeakyReLU), and accepts the result only if it reproduces the model's own
-logits.
-"""
+A node whose whole receptive field carries the feature x sees no neighbour that differs from itself,
+so message passing drops out: the model's response is that of a graph of one node with one
+self-loop. For SGC, GCN, GraphSAGE, GAT and APPNP that is an affine map or a multilayer perceptron.
+`extract_head` finds it without knowing the model: it watches the affine layers run on such a field,
+names what happens between them by its effect (nothing, ReLU, LeakyReLU), and accepts the result
+only if it reproduces the model's own logits."""
 
 from __future__ import annotations
 
@@ -38,18 +37,23 @@ _CACHES = ("_cached_x", "_cached_edge_index", "_cached_adj_t")
 
 @dataclass(frozen=True)
 class Head:
-    """C: R^d -> R^n, as affine layers with a ReLU between each two (float64 copies of the model's weights).
+    """C: R^d -> R^n, as affine layers with a ReLU between each two (float64 copies of the model's
+    weights).
 
-    When the model cannot be written that way, `layers` is empty, `unsupported` says why, and calling the head
-    runs the model itself: anchors can still be computed, but nothing can be proved.
-    """
+    When the model cannot be written that way, `layers` is empty, `unsupported` says why, and
+    calling the head runs the model itself: anchors can still be computed, but nothing can be
+    proved."""
 
     layers: tuple[Layer, ...]
     n_in: int
     n_out: int
     unsupported: str | None = None
-    model_gap: float = 0.0  # largest difference from the float32 model seen on random fields, relative
-    output: str = "logits"  # what the model itself returns: logits, or log_softmax / softmax of them
+    model_gap: float = (
+        0.0  # largest difference from the float32 model seen on random fields, relative
+    )
+    output: str = (
+        "logits"  # what the model itself returns: logits, or log_softmax / softmax of them
+    )
     response: Callable[[Tensor], Tensor] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -63,7 +67,9 @@ class Head:
     def __call__(self, x: Tensor) -> Tensor:
         """Logits of fields x of shape (..., d), in float64."""
         if self.unsupported is not None and self.response is not None:
-            return self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
+            return (
+                self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
+            )
         return relu_network(self.layers, x.double())
 
 
@@ -76,7 +82,8 @@ def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
 
 
 def constant_field_response(model: nn.Module, x: Tensor) -> Tensor:
-    """The model's outputs for nodes whose receptive fields carry the rows of x: (B, d) -> (B, n)."""
+    """The model's outputs for nodes whose receptive fields carry the rows of x: (B, d) -> (B,
+    n)."""
     with _evaluating(model):
         return torch.cat([model(part, _self_loops(part)) for part in x.split(CHUNK)])
 
@@ -88,7 +95,8 @@ def _self_loops(x: Tensor) -> Tensor:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode, propagation caches put aside: a cached layer would answer for the graph it saw before."""
+    """Eval mode, propagation caches put aside: a cached layer would answer for the graph it saw
+    before."""
     modules = list(model.modules())
     modes = [module.training for module in modules]
     caches = [(m, name, getattr(m, name)) for m in modules for name in _CACHES if hasattr(m, name)]
@@ -126,9 +134,9 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
     """Take the head out of a trained model (a module called as `model(x, edge_index)`).
 
     Args:
-        model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU network.
-        in_dim: number of input features d.
-        seed: of the random fields on which the result is compared with the model.
+        model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU
+        network. in_dim: number of input features d. seed: of the random fields on which the result
+        is compared with the model.
 
     >>> from torch_geometric.nn import GCN
     >>> head = extract_head(GCN(8, hidden_channels=4, num_layers=2, out_channels=3), in_dim=8)
@@ -138,7 +146,9 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
     fields = (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
-    twin = copy.deepcopy(model).double()  # exact copies of the weights; watching loses nothing to float32
+    twin = copy.deepcopy(
+        model
+    ).double()  # exact copies of the weights; watching loses nothing to float32
     with torch.no_grad(), _evaluating(twin):
         steps, final = _watch(twin, fields)
         response = _response_of(model)
@@ -182,7 +192,8 @@ def _watch(model: nn.Module, fields: Tensor) -> tuple[list[_Step], Tensor]:
 
 
 def _affine_modules(module: nn.Module) -> Iterator[nn.Module]:
-    """The outermost layers that are affine on a constant field; a convolution's inside is its own affair."""
+    """The outermost layers that are affine on a constant field; a convolution's inside is its own
+    affair."""
     known = MessagePassing | nn.Linear | nn.BatchNorm1d
     if isinstance(module, known) or type(module).__name__ == "Linear":
         yield module
@@ -193,7 +204,9 @@ def _affine_modules(module: nn.Module) -> Iterator[nn.Module]:
 
 def _assemble(steps: list[_Step], fields: Tensor, final: Tensor) -> tuple[tuple[Layer, ...], str]:
     if not steps:
-        raise _Unsupported("no affine layer (Linear, BatchNorm1d or a PyG convolution) was seen running")
+        raise _Unsupported(
+            "no affine layer (Linear, BatchNorm1d or a PyG convolution) was seen running"
+        )
     if not _close(steps[0].fed, fields):
         raise _Unsupported("the features are transformed before the first layer")
     layers: list[Layer] = []
@@ -215,17 +228,21 @@ def _append(layers: list[Layer], layer: Layer, slope: float | None) -> list[Laye
 
 
 def _between(before: _Step, after: _Step) -> float | None:
-    """What lies between two layers, by its effect: None for nothing, else a LeakyReLU's slope (ReLU: 0)."""
+    """What lies between two layers, by its effect: None for nothing, else a LeakyReLU's slope
+    (ReLU: 0)."""
     given, taken = before.gave, after.fed
     if given.shape != taken.shape:
-        raise _Unsupported("unsupported structure: a layer does not take the output of the one before it")
+        raise _Unsupported(
+            "unsupported structure: a layer does not take the output of the one before it"
+        )
     if _close(given, taken):
         return None
     if _close(given.relu(), taken):
         return 0.0
     below = given < -1e-3 * given.abs().max()
     if below.any():
-        # the model rounds the slope to its own precision, which also keeps slope·weight exact in float64
+        # the model rounds the slope to its own precision, which also keeps slope·weight exact in
+        # float64
         slope = float((taken[below] / given[below]).median().float())
         if 0 < slope < 1 and _close(torch.where(given > 0, given, slope * given), taken, 1e-6):
             return slope
@@ -243,11 +260,14 @@ def _output_kind(last: Tensor, final: Tensor) -> str:
     ):
         if last.shape == final.shape and _close(function(last), final):
             return kind
-    raise _Unsupported("unsupported activation after the last layer: only logits, log_softmax and softmax are known")
+    raise _Unsupported(
+        "unsupported activation after the last layer: only logits, log_softmax and softmax are known"
+    )
 
 
 def _affine_map(step: _Step) -> Layer:
-    """A layer's weight and bias: read by their usual names, probed otherwise; checked either way."""
+    """A layer's weight and bias: read by their usual names, probed otherwise; checked either
+    way."""
     fed, gave = step.fed, step.gave
     for layer in _candidates(step):
         if layer[0].shape[1] == fed.shape[1] and _close(nn.functional.linear(fed, *layer), gave):
@@ -258,7 +278,9 @@ def _affine_map(step: _Step) -> Layer:
 
 def _candidates(step: _Step) -> Iterator[Layer]:
     module = step.module
-    inner = getattr(module, "lin", module)  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
+    inner = getattr(
+        module, "lin", module
+    )  # GCNConv and SGConv keep their matrix in `lin`, their bias outside
     weight = getattr(inner, "weight", None)
     bias = getattr(module, "bias", None)
     bias = bias if bias is not None else getattr(inner, "bias", None)
@@ -284,8 +306,11 @@ def _close(a: Tensor, b: Tensor, tolerance: float = SAME) -> bool:
     return float((a - b).abs().max()) <= tolerance * scale
 
 
-def _gap_to_model(model: nn.Module, layers: tuple[Layer, ...], output: str, fields: Tensor) -> float:
-    """Largest difference between the extracted head and the model, relative to each field's own scale."""
+def _gap_to_model(
+    model: nn.Module, layers: tuple[Layer, ...], output: str, fields: Tensor
+) -> float:
+    """Largest difference between the extracted head and the model, relative to each field's own
+    scale."""
     theirs = _response_of(model)(fields).double()
     ours = relu_network(layers, fields.to(next(model.parameters()).dtype).double())
     if output == "log_softmax":

@@ -17,9 +17,8 @@ MOST_MESSAGES = (
 class SGC(nn.Module):
     """Simple graph convolution: one linear layer after K propagation steps.
 
-    Both are linear, so on a large graph the layer goes first and the hops carry class scores instead of features, by
-    sparse products instead of one message per edge.
-    """
+    Both are linear, so on a large graph the layer goes first and the hops carry class scores
+    instead of features, by sparse products instead of one message per edge."""
 
     def __init__(self, n_features: int, n_classes: int, *, k: int = 3) -> None:
         super().__init__()
@@ -41,7 +40,8 @@ class SGC(nn.Module):
 
 
 class _TwoConvolutions(nn.Module):
-    """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and GAT share."""
+    """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and
+    GAT share."""
 
     conv1: nn.Module
     conv2: nn.Module
@@ -57,7 +57,9 @@ class _TwoConvolutions(nn.Module):
 class GCN(_TwoConvolutions):
     """Kipf & Welling's two-layer graph convolutional network."""
 
-    def __init__(self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5) -> None:
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
+    ) -> None:
         super().__init__()
         self.conv1, self.conv2 = GCNConv(n_features, hidden), GCNConv(hidden, n_classes)
         self.dropout = dropout
@@ -66,17 +68,26 @@ class GCN(_TwoConvolutions):
 class GraphSAGE(_TwoConvolutions):
     """Two GraphSAGE layers with the mean aggregator."""
 
-    def __init__(self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5) -> None:
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
+    ) -> None:
         super().__init__()
         self.conv1, self.conv2 = SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes)
         self.dropout = dropout
 
 
 class GAT(_TwoConvolutions):
-    """Two graph attention layers. ReLU instead of the original ELU: its head is then a ReLU network, open to proof."""
+    """Two graph attention layers. ReLU instead of the original ELU: its head is then a ReLU
+    network, open to proof."""
 
     def __init__(
-        self, n_features: int, n_classes: int, *, hidden: int = 8, heads: int = 8, dropout: float = 0.6
+        self,
+        n_features: int,
+        n_classes: int,
+        *,
+        hidden: int = 8,
+        heads: int = 8,
+        dropout: float = 0.6,
     ) -> None:
         super().__init__()
         self.conv1 = GATConv(n_features, hidden, heads=heads, dropout=dropout)

@@ -1,4 +1,5 @@
-"""Graph convolution as a sparse product: for graphs whose messages, a row of features per edge, would not fit."""
+"""Graph convolution as a sparse product: for graphs whose messages, a row of features per edge,
+would not fit."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from graphkeel.graph.propagate import multiply, normalise_as_given
 
-# The matrix of an edge list, for as long as the list lives; the version tells whether it was changed in place.
+# The matrix of an edge list, for as long as the list lives; the version tells whether it was
+# changed in place.
 _matrices: Any = WeakIdKeyDictionary()
 
 

@@ -1,4 +1,5 @@
-"""One small trainer: full batch, Adam, cross-entropy on the training nodes, optional early stopping on validation."""
+"""One small trainer: full batch, Adam, cross-entropy on the training nodes, optional early stopping
+on validation."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from graphkeel.models.sparse_hops import convolution
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """Optimiser settings; `patience` epochs without a better validation loss end the training (None: never)."""
+    """Optimiser settings; `patience` epochs without a better validation loss end the training
+    (None: never)."""
 
     epochs: int = 200
     lr: float = 0.01
@@ -29,9 +31,8 @@ class TrainingConfig:
 def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Module:
     """Train in place, and return the model in eval mode.
 
-    With early stopping the weights of the epoch with the lowest validation loss are kept. Random numbers (dropout)
-    come from torch's global generator: seed it for a repeatable run.
-    """
+    With early stopping the weights of the epoch with the lowest validation loss are kept. Random
+    numbers (dropout) come from torch's global generator: seed it for a repeatable run."""
     forward = _forward(model, task)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     best = _BestWeights(model, config.patience)
@@ -53,7 +54,8 @@ def accuracy(scores: Tensor, task: GraphTask, mask: Tensor) -> float:
 
 
 def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
-    """The scores of the nodes in a mask; SGC's propagation has no weights, so it is done once and not once an epoch."""
+    """The scores of the nodes in a mask; SGC's propagation has no weights, so it is done once and
+    not once an epoch."""
     if not isinstance(model, SGC):
         return lambda mask: model(task.x, task.edge_index)[mask]
     if model.is_large(task.x, task.edge_index):
@@ -63,7 +65,8 @@ def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
 
 
 class _SomeRows:
-    """Large graphs: of the propagated features, only the rows that training looks at are computed."""
+    """Large graphs: of the propagated features, only the rows that training looks at are
+    computed."""
 
     def __init__(self, model: SGC, task: GraphTask) -> None:
         self.model = model
@@ -73,14 +76,19 @@ class _SomeRows:
     def __call__(self, mask: Tensor) -> Tensor:
         if id(mask) not in self._rows:
             nodes = mask.nonzero().flatten().numpy()
-            self._rows[id(mask)] = torch.from_numpy(rows_after(self.matrix, self.x, self.model.conv.K, nodes))
+            self._rows[id(mask)] = torch.from_numpy(
+                rows_after(self.matrix, self.x, self.model.conv.K, nodes)
+            )
         return self.model.conv.lin(self._rows[id(mask)])  # type: ignore[no-any-return]
 
 
 def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
-    """What SGConv feeds its linear layer, read with a hook so that the normalisation is PyG's own."""
+    """What SGConv feeds its linear layer, read with a hook so that the normalisation is PyG's
+    own."""
     seen: list[Tensor] = []
-    handle = model.conv.lin.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    handle = model.conv.lin.register_forward_pre_hook(
+        lambda _, inputs: seen.append(inputs[0].detach())
+    )
     try:
         with torch.no_grad():
             model(task.x, task.edge_index)
@@ -90,7 +98,9 @@ def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
 
 
 @torch.no_grad()
-def _validation_loss(model: nn.Module, forward: Callable[[Tensor], Tensor], task: GraphTask) -> float:
+def _validation_loss(
+    model: nn.Module, forward: Callable[[Tensor], Tensor], task: GraphTask
+) -> float:
     model.eval()
     mask = task.val_mask if task.val_mask.any() else task.train_mask
     return float(F.cross_entropy(forward(mask), task.y[mask]))

@@ -51,20 +51,35 @@ def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> n
 
 
 def train_model(
-    name: str, task: GraphTask, *, seed: int = 0, config: TrainingConfig | None = None, **options: Any
+    name: str,
+    task: GraphTask,
+    *,
+    seed: int = 0,
+    config: TrainingConfig | None = None,
+    **options: Any,
 ) -> nn.Module:
-    """Build and train a network of the zoo on the task's training nodes; the global random state is left alone."""
+    """Build and train a network of the zoo on the task's training nodes; the global random state is
+    left alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = build_model(name, task.n_features, task.n_classes, **options)
         return train(model, task, config or RECIPES[name].training)
 
 
-def save_model(path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any) -> None:
+def save_model(
+    path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any
+) -> None:
     """Weights as safetensors, what is needed to build the network again in its metadata."""
-    description = {"name": name, "n_features": n_features, "n_classes": n_classes, "options": options}
+    description = {
+        "name": name,
+        "n_features": n_features,
+        "n_classes": n_classes,
+        "options": options,
+    }
     weights = model.state_dict()
-    save_tensors(path, weights, {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)})
+    save_tensors(
+        path, weights, {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)}
+    )
 
 
 def load_model(path: Path) -> nn.Module:
@@ -76,9 +91,22 @@ def load_model(path: Path) -> nn.Module:
         if tensors_sha256(weights) != told["sha256"]:
             raise ValueError("its SHA-256 is another than when it was written")
         model = build_model(
-            description["name"], description["n_features"], description["n_classes"], **description["options"]
+            description["name"],
+            description["n_features"],
+            description["n_classes"],
+            **description["options"],
         )
         model.load_state_dict(weights)
-    except (OSError, SafetensorError, KeyError, ValueError, RuntimeError, TypeError, RecursionError) as error:
-        raise ModelError(f"{path} is not a stored model", got=str(error), fix="Write it with save_model.") from error
+    except (
+        OSError,
+        SafetensorError,
+        KeyError,
+        ValueError,
+        RuntimeError,
+        TypeError,
+        RecursionError,
+    ) as error:
+        raise ModelError(
+            f"{path} is not a stored model", got=str(error), fix="Write it with save_model."
+        ) from error
     return model.eval()

@@ -1,5 +1,5 @@
-"""Reconstruction: rewrite node features so that the same frozen weights predict better, where that shows
-on held-back labels."""
+"""Reconstruction: rewrite node features so that the same frozen weights predict better, where that
+shows on held-back labels."""
 
 from graphkeel.reconstruct.anchors import Anchors, solve_anchors
 from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, Diffuse, Replace

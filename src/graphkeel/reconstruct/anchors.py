@@ -1,4 +1,5 @@
-"""Class anchors: h*_c with C(h*_c) = m·e_c, the features to which the frozen head answers "class c"."""
+"""Class anchors: h*_c with C(h*_c) = m·e_c, the features to which the frozen head answers "class
+c"."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class Anchors:
         return max(self.residuals) / self.strength
 
 
-def solve_anchors(plant: Plant, strength: float, controller: str | Controller = "deadbeat") -> Anchors:
+def solve_anchors(
+    plant: Plant, strength: float, controller: str | Controller = "deadbeat"
+) -> Anchors:
     """Ask a controller for the anchor of every class.
 
     `deadbeat` is the closed form: the least-norm solution for an affine head; any other head gets
@@ -53,22 +56,27 @@ def solve_anchors(plant: Plant, strength: float, controller: str | Controller = 
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
     return Anchors(
-        torch.stack([one.anchor for one in reached]), strength, tuple(one.residual for one in reached), found.name
+        torch.stack([one.anchor for one in reached]),
+        strength,
+        tuple(one.residual for one in reached),
+        found.name,
     )
 
 
 def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     """Anchors of a head W₂·relu(W₁x + b₁) + b₂ that can be mixed: the head is linear between them.
 
-    Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative least squares, a
-    convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank. All these x have no negative
-    pre-activation, nor has any mixture of them, so no unit switches in between: C(Σ p_c h*_c) = Σ p_c C(h*_c).
-    """
+    Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative
+    least squares, a convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank.
+    All these x have no negative pre-activation, nor has any mixture of them, so no unit switches in
+    between: C(Σ p_c h*_c) = Σ p_c C(h*_c)."""
     (inner, inner_bias), (outer, outer_bias) = plant.layers
     lift = torch.linalg.pinv(inner)
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     # a whisper of ridge: among all solutions, one of small norm
-    system = torch.cat([outer, RIDGE * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)])
+    system = torch.cat(
+        [outer, RIDGE * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)]
+    )
     features, residuals = [], []
     for target in targets:
         wanted = torch.cat([target - outer_bias, torch.zeros(outer.shape[1], dtype=torch.float64)])
@@ -85,18 +93,28 @@ def searched_anchors(plant: Plant, strength: float) -> Anchors:
     Steps are damped until they help; what they could not reach is in the residuals.
     """
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
-    noise = torch.randn(plant.n_out, plant.n_in, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    x, damping = 0.1 * noise, torch.ones(plant.n_out, dtype=torch.float64)  # at zero itself, units may all be off
+    noise = torch.randn(
+        plant.n_out, plant.n_in, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
+    x, damping = (
+        0.1 * noise,
+        torch.ones(plant.n_out, dtype=torch.float64),
+    )  # at zero itself, units may all be off
     error = targets - plant(x).detach()
     for _ in range(SEARCH_STEPS):
         slope = _jacobians(plant, x)
         gram = slope @ slope.mT
         scale = gram.diagonal(dim1=1, dim2=2).mean(dim=1).clamp_min(1e-30) * damping
-        lever = torch.linalg.solve(gram + torch.diag_embed(scale.unsqueeze(1).expand_as(error)), error)
+        lever = torch.linalg.solve(
+            gram + torch.diag_embed(scale.unsqueeze(1).expand_as(error)), error
+        )
         trial = x + (slope.mT @ lever.unsqueeze(2)).squeeze(2)
         left = targets - plant(trial).detach()
         better = left.norm(dim=1) < error.norm(dim=1)
-        x, error = torch.where(better.unsqueeze(1), trial, x), torch.where(better.unsqueeze(1), left, error)
+        x, error = (
+            torch.where(better.unsqueeze(1), trial, x),
+            torch.where(better.unsqueeze(1), left, error),
+        )
         damping = torch.where(better, damping / 10, damping * 4).clamp(1e-12, 1e12)
         if float(error.norm(dim=1).max()) <= REACHED * strength:
             break
@@ -110,7 +128,10 @@ def _jacobians(plant: Plant, x: Tensor) -> Tensor:
     with torch.enable_grad():
         point = x.detach().requires_grad_(True)
         answers = plant(point)
-        parts = [torch.autograd.grad(column.sum(), point, retain_graph=True)[0] for column in answers.unbind(dim=1)]
+        parts = [
+            torch.autograd.grad(column.sum(), point, retain_graph=True)[0]
+            for column in answers.unbind(dim=1)
+        ]
     return torch.stack(parts, dim=1)
 
 
@@ -126,7 +147,8 @@ def named_controller(name: str) -> Controller:
 
 
 def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwargs: Any) -> Plant:
-    """The head as an exact network where it can be read off, else the model itself on constant fields."""
+    """The head as an exact network where it can be read off, else the model itself on constant
+    fields."""
     if isinstance(frozen.model, nn.Module):
         try:
             return extract_head(frozen.model, n_features)
@@ -139,7 +161,8 @@ def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwarg
 
 @dataclass(frozen=True)
 class FieldResponse:
-    """C by its definition, with no layers to read: the model on single nodes that see only themselves."""
+    """C by its definition, with no layers to read: the model on single nodes that see only
+    themselves."""
 
     frozen: FrozenModel
     n_in: int
@@ -154,5 +177,7 @@ class FieldResponse:
         rows = x.reshape(-1, self.n_in).float()
         nodes = torch.arange(rows.shape[0]).repeat(2, 1)
         return (
-            self.frozen.differentiable_logits(rows, nodes, **self.options).reshape(*x.shape[:-1], self.n_out).double()
+            self.frozen.differentiable_logits(rows, nodes, **self.options)
+            .reshape(*x.shape[:-1], self.n_out)
+            .double()
         )

@@ -1,4 +1,5 @@
-"""The candidates: every way of rewriting the features that the guard may choose from, and their making."""
+"""The candidates: every way of rewriting the features that the guard may choose from, and their
+making."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from graphkeel.reconstruct.scene import Scene
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: the scene's typical one) at the labelled nodes of one class, or of all."""
+    """Anchors of strength m (None: the scene's typical one) at the labelled nodes of one class, or
+    of all."""
 
     strength: float | None = None
     only: int | None = None
@@ -49,8 +51,11 @@ def _show(strength: float | None) -> str:
 
 
 REPLACE = tuple(Replace(strength) for strength in (1.0, 5.0, 20.0, None))
-DIFFUSE = tuple(Diffuse(alpha, strength) for alpha in (0.5, 0.8, 0.9, 0.95) for strength in (5.0, None))
-# Found by the ablation in docs/research.md; a larger grid is not better, it only makes the choice noisier.
+DIFFUSE = tuple(
+    Diffuse(alpha, strength) for alpha in (0.5, 0.8, 0.9, 0.95) for strength in (5.0, None)
+)
+# Found by the ablation in docs/research.md; a larger grid is not better, it only makes the choice
+# noisier.
 PROTOTYPE: tuple[Prototype, ...] = (
     *(Prototype(kind, with_labels=True) for kind in ("model", "cosine", "discriminant")),
     Prototype("discriminant"),
@@ -91,11 +96,14 @@ class Builder:
         self.posteriors = Posteriors(scene, labels)
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
-        """New features for every node; several prototypes are averaged, which averages their posteriors."""
+        """New features for every node; several prototypes are averaged, which averages their
+        posteriors."""
         if not members:
             return self.scene.x
         if len(members) > 1:
-            return self._blend([self.posteriors(one) for one in members if isinstance(one, Prototype)])
+            return self._blend(
+                [self.posteriors(one) for one in members if isinstance(one, Prototype)]
+            )
         (one,) = members
         if isinstance(one, Prototype):
             return self._blend([self.posteriors(one)])

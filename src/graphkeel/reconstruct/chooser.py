@@ -1,4 +1,5 @@
-"""From labels to features: make the candidates, let the guard choose, keep what the next labels can be added to."""
+"""From labels to features: make the candidates, let the guard choose, keep what the next labels can
+be added to."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ class Chooser:
         seed: of the folds, where known labels have to judge.
     """
 
-    def __init__(self, scene: Scene, method: str, significance: float, trained_on: Tensor, seed: int) -> None:
+    def __init__(
+        self, scene: Scene, method: str, significance: float, trained_on: Tensor, seed: int
+    ) -> None:
         self.scene, self.method, self.significance = scene, method, significance
         self.trained_on, self.seed = trained_on, seed
         self.candidates: tuple[Candidate, ...] = grid(method)
@@ -66,6 +69,12 @@ class Chooser:
         else:
             self._builder = LocalBuilder(fixed, labels)
         if not len(validation):
-            return cross_fit(lambda part: LocalBuilder(fixed, part), labels, self.trained_on, self.seed)
-        self._lens = fixed.model.lens(validation.nodes) if self._lens is None else self._lens.at(validation.nodes)
+            return cross_fit(
+                lambda part: LocalBuilder(fixed, part), labels, self.trained_on, self.seed
+            )
+        self._lens = (
+            fixed.model.lens(validation.nodes)
+            if self._lens is None
+            else self._lens.at(validation.nodes)
+        )
         return LensJudge(self._builder, validation, self._lens)

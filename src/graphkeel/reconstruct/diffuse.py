@@ -1,4 +1,5 @@
-"""`diffuse`: replaced features spread over the graph, with a Lyapunov function that proves where it ends."""
+"""`diffuse`: replaced features spread over the graph, with a Lyapunov function that proves where it
+ends."""
 
 from __future__ import annotations
 
@@ -20,8 +21,10 @@ class Diffusion:
 
     Attributes:
         features: the last X_t.
-        lyapunov: W(X_t) = ‖T(X_t) − X_t‖_F for each step, T(X) = αŜX + (1−α)X_0. Since ‖αŜ‖ ≤ α < 1, W shrinks by α
-            at least in every step, and ‖X_t − X_∞‖ ≤ W(X_t) / (1−α): W is zero at the fixed point alone.
+        lyapunov: W(X_t) = ‖T(X_t) − X_t‖_F for each step, T(X) = αŜX + (1−α)X_0. Since ‖αŜ‖ ≤ α <
+        1, W shrinks by α
+            at least in every step, and ‖X_t − X_∞‖ ≤ W(X_t) / (1−α): W is zero at the fixed point
+            alone.
         distance_bound: the bound on ‖X_t − X_∞‖_F at which it stopped.
         contraction: the largest W(X_t+1) / W(X_t) seen; at most α, up to rounding.
     """
@@ -32,10 +35,14 @@ class Diffusion:
     contraction: float
 
 
-def diffuse(start: Tensor, propagator: Propagator, alpha: float, tolerance: float = TOLERANCE) -> Diffusion:
-    """X_{t+1} = αŜX_t + (1−α)X_0 until X_t is proved to be within tolerance·‖X_0‖ of the fixed point.
+def diffuse(
+    start: Tensor, propagator: Propagator, alpha: float, tolerance: float = TOLERANCE
+) -> Diffusion:
+    """X_{t+1} = αŜX_t + (1−α)X_0 until X_t is proved to be within tolerance·‖X_0‖ of the fixed
+    point.
 
-    The number of steps is not a setting: W's contraction bounds the distance to the limit, and that bound stops it.
+    The number of steps is not a setting: W's contraction bounds the distance to the limit, and that
+    bound stops it.
 
     >>> import torch
     >>> pair = Propagator(torch.tensor([[0], [1]]), n_nodes=2)
@@ -44,12 +51,16 @@ def diffuse(start: Tensor, propagator: Propagator, alpha: float, tolerance: floa
     (tensor([0.7500, 0.2500]), True)
     """
     if not 0.0 < alpha < 1.0:
-        raise ConfigError("alpha must lie strictly between 0 and 1", got=alpha, fix="0.9 is a good start.")
+        raise ConfigError(
+            "alpha must lie strictly between 0 and 1", got=alpha, fix="0.9 is a good start."
+        )
     source = (1.0 - alpha) * start
     goal = tolerance * float(start.norm()) * (1.0 - alpha)
     current, values = start, []
     for _ in range(_enough_steps(alpha, tolerance)):
-        following = propagator(current).mul_(alpha).add_(source)  # in place: these are the largest arrays here
+        following = (
+            propagator(current).mul_(alpha).add_(source)
+        )  # in place: these are the largest arrays here
         values.append(float((following - current).norm()))
         if values[-1] <= goal:
             break

@@ -1,4 +1,5 @@
-"""Evidence for classes: from features (class means, discriminants) and from the graph (spread labels)."""
+"""Evidence for classes: from features (class means, discriminants) and from the graph (spread
+labels)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.propagation import Propagator
 
 SHARPNESS = 10.0  # typical gap between class scores, in nats, of `cosine_evidence`
-SHRINKAGE = 0.03  # share of the overall covariance in the within-class one: few labels do not determine it
+SHRINKAGE = (
+    0.03  # share of the overall covariance in the within-class one: few labels do not determine it
+)
 FLOOR = 1e-9  # no evidence rules a class out
 
 
@@ -27,11 +30,14 @@ def cosine_evidence(directions: Tensor, members: Tensor, memberships: Tensor) ->
 
 
 def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
-    """Linear discriminant analysis: Gaussian classes with one, shrunken covariance, equally likely beforehand."""
+    """Linear discriminant analysis: Gaussian classes with one, shrunken covariance, equally likely
+    beforehand."""
     wide, narrow = features.double(), members.double()
     weights = memberships.double()
     means, mass = class_means(narrow, weights), weights.sum(dim=0)
-    scatter = (narrow * weights.sum(1, keepdim=True)).T @ narrow - (means * mass.unsqueeze(1)).T @ means
+    scatter = (narrow * weights.sum(1, keepdim=True)).T @ narrow - (
+        means * mass.unsqueeze(1)
+    ).T @ means
     overall = torch.cov(wide.T).reshape(wide.shape[1], wide.shape[1])
     covariance = (1 - SHRINKAGE) * scatter / mass.sum() + SHRINKAGE * overall
     covariance.diagonal().add_(1e-9 * float(overall.diagonal().mean()) + 1e-30)
@@ -51,9 +57,8 @@ def label_evidence(propagator: Propagator, labels: Labels, teleport: float, step
 def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:
     """Evidence reweighted by class until every class holds the same share of the nodes (Sinkhorn).
 
-    Labels from one corner of the graph reach some classes' nodes better than others'; this takes that out again, at
-    the price of believing the classes equally large.
-    """
+    Labels from one corner of the graph reach some classes' nodes better than others'; this takes
+    that out again, at the price of believing the classes equally large."""
     weights = evidence.new_ones(evidence.shape[1])
     for _ in range(rounds):
         share = _weighted(evidence, weights).mean(dim=0)

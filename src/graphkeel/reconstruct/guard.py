@@ -1,4 +1,5 @@
-"""The guard: candidates are judged on held-back labels, and a paired test decides whether anything changes at all."""
+"""The guard: candidates are judged on held-back labels, and a paired test decides whether anything
+changes at all."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ NONE = "none"
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of the held-back labels: which were predicted rightly, and how many nodes are predicted otherwise."""
+    """What became of the held-back labels: which were predicted rightly, and how many nodes are
+    predicted otherwise."""
 
     correct: Tensor  # bool, one entry per held-back label
     changed: int
@@ -49,12 +51,11 @@ class GuardDecision:
     """What was chosen, and why.
 
     Attributes:
-        chosen: names of the candidates used (averaged when several); empty when the features are left alone.
-        reason: a sentence.
-        source: the labels it was judged on.
-        n_labels: how many those were.
-        untouched, accuracy: percent of them right, before and after (equal when left alone).
-        p_value: exact one-sided McNemar test of the chosen features against the untouched ones; 1 when left alone
+        chosen: names of the candidates used (averaged when several); empty when the features are
+        left alone. reason: a sentence. source: the labels it was judged on. n_labels: how many
+        those were. untouched, accuracy: percent of them right, before and after (equal when left
+        alone). p_value: exact one-sided McNemar test of the chosen features against the untouched
+        ones; 1 when left alone
             without a test.
         scores: every candidate, *none* first.
     """
@@ -73,7 +74,10 @@ class GuardDecision:
         return not self.chosen
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"chosen": list(self.chosen), "scores": [asdict(score) for score in self.scores]}
+        return asdict(self) | {
+            "chosen": list(self.chosen),
+            "scores": [asdict(score) for score in self.scores],
+        }
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> GuardDecision:
@@ -82,25 +86,36 @@ class GuardDecision:
 
 
 def decide(
-    candidates: Sequence[Candidate], judge: Judge, *, significance: float = SIGNIFICANCE, average: bool = True
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    *,
+    significance: float = SIGNIFICANCE,
+    average: bool = True,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
-    The candidates that are not measurably worse than the best one (within one standard error of the paired
-    difference) are averaged: with few labels to judge by, their mean is steadier than the luckiest of them. The
-    average is then tried like any candidate, and kept only if McNemar's test says that it beats *none*.
+    The candidates that are not measurably worse than the best one (within one standard error of the
+    paired difference) are averaged: with few labels to judge by, their mean is steadier than the
+    luckiest of them. The average is then tried like any candidate, and kept only if McNemar's test
+    says that it beats *none*.
 
     Args:
-        significance: the p-value up to which the change is accepted; 1 accepts whatever is not worse.
-        average: take the mean of the leading prototypes rather than the single best candidate.
+        significance: the p-value up to which the change is accepted; 1 accepts whatever is not
+        worse. average: take the mean of the leading prototypes rather than the single best
+        candidate.
     """
     base = judge.try_out(())
     if len(base.correct) < FEWEST:
         return (), _left_alone(
-            base, judge, f"left unchanged: {len(base.correct)} labels are too few to judge by (at least {FEWEST})"
+            base,
+            judge,
+            f"left unchanged: {len(base.correct)} labels are too few to judge by (at least {FEWEST})",
         )
     trials = {candidate: judge.try_out((candidate,)) for candidate in candidates}
-    scores = (_score(NONE, base, base), *(_score(c.name, trial, base) for c, trial in trials.items()))
+    scores = (
+        _score(NONE, base, base),
+        *(_score(c.name, trial, base) for c, trial in trials.items()),
+    )
     best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
     members = leaders(trials, best) if average else (best,)
     final = trials[best] if members == (best,) else judge.try_out(members)
@@ -117,26 +132,40 @@ def decide(
     )
     names = tuple(member.name for member in members)
     return members, GuardDecision(
-        names, reason, judge.source, len(base.correct), scores[0].accuracy, result.accuracy, result.p_value, scores
+        names,
+        reason,
+        judge.source,
+        len(base.correct),
+        scores[0].accuracy,
+        result.accuracy,
+        result.p_value,
+        scores,
     )
 
 
 def leaders(trials: dict[Candidate, Trial], best: Candidate) -> tuple[Candidate, ...]:
-    """The best and all prototypes within one standard error of it; the best alone if it is no prototype."""
+    """The best and all prototypes within one standard error of it; the best alone if it is no
+    prototype."""
     if not isinstance(best, Prototype):
         return (best,)
     top = trials[best].correct
-    return tuple(c for c, trial in trials.items() if isinstance(c, Prototype) and _as_good(trial.correct, top))
+    return tuple(
+        c
+        for c, trial in trials.items()
+        if isinstance(c, Prototype) and _as_good(trial.correct, top)
+    )
 
 
 def _as_good(correct: Tensor, top: Tensor) -> bool:
-    """(losses − wins) / √(losses + wins) ≤ 1: the paired difference is within its own standard error."""
+    """(losses − wins) / √(losses + wins) ≤ 1: the paired difference is within its own standard
+    error."""
     wins, losses = _paired(correct, top)
     return losses - wins <= math.sqrt(wins + losses)
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally good.
+    """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally
+    good.
 
     >>> mcnemar(wins=9, losses=1)
     0.0107421875
@@ -162,4 +191,6 @@ def _left_alone(
     base: Trial, judge: Judge, reason: str, scores: tuple[Score, ...] = (), p_value: float = 1.0
 ) -> GuardDecision:
     accuracy = percent(base.correct)
-    return GuardDecision((), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores)
+    return GuardDecision(
+        (), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores
+    )

@@ -1,4 +1,5 @@
-"""Where held-back labels come from: validation nodes, or, without any, the known labels by cross-fitting."""
+"""Where held-back labels come from: validation nodes, or, without any, the known labels by
+cross-fitting."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class ValidationJudge:
 
 
 class CrossFitJudge:
-    """Judges on known labels: each fold is predicted by candidates made from the other folds' labels."""
+    """Judges on known labels: each fold is predicted by candidates made from the other folds'
+    labels."""
 
     def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
         self.labels, self.source = labels, source
@@ -64,8 +66,8 @@ class CrossFitJudge:
 class LensJudge:
     """Judges on validation nodes, looking at no others: for linear models on large graphs.
 
-    The model is linear, so what the mean of several prototypes leads to is the mean of what they lead to.
-    """
+    The model is linear, so what the mean of several prototypes leads to is the mean of what they
+    lead to."""
 
     source = ValidationJudge.source
 
@@ -78,19 +80,24 @@ class LensJudge:
     def try_out(self, members: Sequence[Candidate]) -> Trial:
         predicted = self.untouched
         if members:
-            predicted = torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
+            predicted = (
+                torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
+            )
         return Trial(predicted == self.validation.classes, int((predicted != self.untouched).sum()))
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
-    """Validation labels where there are any; else known labels, those the model was not trained on if possible.
+    """Validation labels where there are any; else known labels, those the model was not trained on
+    if possible.
 
     Args:
         trained_on: bool mask over the nodes: the labels that the model has seen in training.
     """
     if len(validation):
         return ValidationJudge(builder, validation)
-    return cross_fit(lambda labels: Builder(builder.scene, labels), builder.labels, trained_on, seed)
+    return cross_fit(
+        lambda labels: Builder(builder.scene, labels), builder.labels, trained_on, seed
+    )
 
 
 def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> CrossFitJudge:

@@ -51,7 +51,9 @@ class Labels:
         """
         merged = dict(zip(self.nodes.tolist(), self.classes.tolist(), strict=True))
         merged.update(zip(nodes.tolist(), classes.tolist(), strict=True))
-        return Labels(torch.tensor(list(merged)), torch.tensor(list(merged.values())), self.n_classes)
+        return Labels(
+            torch.tensor(list(merged)), torch.tensor(list(merged.values())), self.n_classes
+        )
 
 
 def known_labels(task: GraphTask, nodes: Tensor) -> Labels:

@@ -1,4 +1,5 @@
-"""A model that is linear in the features: logits = M^K (X Wᵀ) + b; at a few nodes, a few sparse rows of M^K."""
+"""A model that is linear in the features: logits = M^K (X Wᵀ) + b; at a few nodes, a few sparse
+rows of M^K."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class LinearModel:
     def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearModel | None:
         """None where the model is no simple graph convolution, or says probabilities."""
         layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
-        if not isinstance(layer, SGConv) or not layer.add_self_loops or frozen.return_type is not ReturnType.RAW:
+        if (
+            not isinstance(layer, SGConv)
+            or not layer.add_self_loops
+            or frozen.return_type is not ReturnType.RAW
+        ):
             return None
         weight = layer.lin.weight.detach()
         bias = torch.zeros(weight.shape[0]) if layer.lin.bias is None else layer.lin.bias.detach()
@@ -56,7 +61,8 @@ class Lens:
     """The logits at some nodes: the rows of M^K there, made once.
 
     Attributes:
-        looked_at: the nodes that these logits depend on; what the hops carry from others need not be computed.
+        looked_at: the nodes that these logits depend on; what the hops carry from others need not
+        be computed.
     """
 
     def __init__(self, model: LinearModel, nodes: Tensor) -> None:
@@ -66,7 +72,9 @@ class Lens:
         if len(nodes) <= MOST_ROWS:
             n = model.matrix.shape[0]
             ones = np.ones(len(nodes), dtype=np.float32)
-            rows = sparse.csr_matrix((ones, (np.arange(len(nodes)), nodes.numpy())), shape=(len(nodes), n))
+            rows = sparse.csr_matrix(
+                (ones, (np.arange(len(nodes)), nodes.numpy())), shape=(len(nodes), n)
+            )
             for _ in range(model.hops):
                 rows = rows @ model.matrix
             self._rows, self.looked_at = _without_empty_columns(rows)
@@ -76,11 +84,15 @@ class Lens:
         return self.each([carried])[0]
 
     def each(self, carried: Iterable[Tensor]) -> list[Tensor]:
-        """The same for several; side by side they cost little more than one, as fetching rows is what takes time."""
+        """The same for several; side by side they cost little more than one, as fetching rows is
+        what takes time."""
         if self._rows is None:
             return [self.model.everywhere(one)[self.nodes] for one in carried]
         together = multiply(self._rows, torch.cat(list(carried), dim=1).numpy())
-        return [part + self.model.bias for part in torch.from_numpy(together).split(len(self.model.bias), dim=1)]
+        return [
+            part + self.model.bias
+            for part in torch.from_numpy(together).split(len(self.model.bias), dim=1)
+        ]
 
     def at(self, nodes: Tensor) -> Lens:
         """The lens for some of its nodes (for others, a new one)."""
@@ -102,4 +114,6 @@ def _without_empty_columns(rows: sparse.csr_matrix) -> tuple[sparse.csr_matrix, 
     columns = np.flatnonzero(used)
     number = np.cumsum(used, dtype=np.int32) - 1
     shape = (rows.shape[0], len(columns))
-    return sparse.csr_matrix((rows.data, number[rows.indices], rows.indptr), shape=shape), torch.from_numpy(columns)
+    return sparse.csr_matrix(
+        (rows.data, number[rows.indices], rows.indptr), shape=shape
+    ), torch.from_numpy(columns)

@@ -1,9 +1,9 @@
 """Candidates on large graphs: those that a label changes in its neighbourhood alone.
 
-Class means and discriminants are left out, as every label moves every node's evidence there. For a linear model the
-rest is done in as many dimensions as there are classes. The state is a handful of N × C arrays; `become` moves it to
-other labels by the difference, and it then holds, up to rounding, what it would have held had it begun with them.
-"""
+Class means and discriminants are left out, as every label moves every node's evidence there. For a
+linear model the rest is done in as many dimensions as there are classes. The state is a handful of
+N × C arrays; `become` moves it to other labels by the difference, and it then holds, up to
+rounding, what it would have held had it begun with them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _REST = 1e-6  # evidence for every class where no label is near
 
 
 class LocalScene:
-    """What no label changes, for a linear model: its projections and what feature evidence is measured by."""
+    """What no label changes, for a linear model: its projections and what feature evidence is
+    measured by."""
 
     def __init__(self, scene: Scene, model: LinearModel) -> None:
         self.scene, self.model = scene, model
@@ -75,12 +76,15 @@ class LocalBuilder:
         n, c = fixed.projected.shape
         self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
         self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
-        # Per node: evidence for the classes | what diffusion adds to the scores. In float64, since what rounding leaves
-        # of labels that were taken back would else be a share of the evidence where no label is near.
+        # Per node: evidence for the classes | what diffusion adds to the scores. In float64, since
+        # what rounding leaves of labels that were taken back would else be a share of the evidence
+        # where no label is near.
         self._spread = torch.zeros(n, 2 * c, dtype=torch.float64)
         self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
         self._replaced = fixed.projected.clone()
-        self._written: tuple[tuple[Candidate, ...], Tensor] | None = None  # the features handed out last, and of whom
+        self._written: tuple[tuple[Candidate, ...], Tensor] | None = (
+            None  # the features handed out last, and of whom
+        )
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
         prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
         self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
@@ -89,7 +93,8 @@ class LocalBuilder:
     # ---- labels
 
     def become(self, labels: Labels) -> None:
-        """Take these labels in place of the present ones; the work is that of the labels that differ."""
+        """Take these labels in place of the present ones; the work is that of the labels that
+        differ."""
         wanted = torch.full_like(self._known, _UNKNOWN)
         wanted[labels.nodes] = labels.classes
         changed = (wanted != self._known).nonzero().flatten()
@@ -104,7 +109,8 @@ class LocalBuilder:
             posterior[rows] = self._posterior(prototype, rows)
 
     def _row(self, nodes: Tensor, classes: Tensor) -> Tensor:
-        """What the hops carry from these nodes: their anchor's answer, or their own where no label is known."""
+        """What the hops carry from these nodes: their anchor's answer, or their own where no label
+        is known."""
         own = self.fixed.projected[nodes]
         return torch.where((classes == _UNKNOWN).unsqueeze(1), own, self.fixed.answers[classes])
 
@@ -121,13 +127,22 @@ class LocalBuilder:
 
     def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
         touched = np.zeros(out.shape[0], dtype=bool)
-        push(*self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, EPSILON, out.numpy(), touched)
+        push(
+            *self.fixed.graph,
+            nodes.numpy(),
+            amounts.numpy(),
+            TELEPORT,
+            EPSILON,
+            out.numpy(),
+            touched,
+        )
         return touched
 
     # ---- candidates
 
     def carried(self, members: Sequence[Candidate], nodes: Tensor | slice = slice(None)) -> Tensor:
-        """What the model's hops carry from the nodes with the candidates' features (several prototypes: the mean)."""
+        """What the model's hops carry from the nodes with the candidates' features (several
+        prototypes: the mean)."""
         if not members:
             return self.fixed.projected[nodes]
         if isinstance(members[0], Replace):
@@ -145,12 +160,17 @@ class LocalBuilder:
             return replace(self.scene.x, self.labels, anchors)
         if isinstance(members[0], Diffuse):
             features = self.fixed.diffused_features.clone()
-            self._pushed(self.labels.nodes, anchors[self.labels.classes] - self.scene.x[self.labels.nodes], features)
+            self._pushed(
+                self.labels.nodes,
+                anchors[self.labels.classes] - self.scene.x[self.labels.nodes],
+                features,
+            )
             return features
         return self._written_features(tuple(members), anchors)
 
     def _written_features(self, members: tuple[Candidate, ...], anchors: Tensor) -> Tensor:
-        """Of prototypes; while the choice stays the same, only the rows that labels have reached are rewritten."""
+        """Of prototypes; while the choice stays the same, only the rows that labels have reached
+        are rewritten."""
         if self._written is None or self._written[0] != members:
             self._written = members, self._mean_posterior(members) @ anchors
         else:
@@ -174,7 +194,9 @@ class LocalBuilder:
         named = (classes != _UNKNOWN).unsqueeze(1)
         return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
 
-    def _mean_posterior(self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)) -> Tensor:
+    def _mean_posterior(
+        self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)
+    ) -> Tensor:
         found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
 

@@ -1,4 +1,5 @@
-"""The contract of everything that `keel run` and `keel table` compare: ours, the rivals, the retraining references."""
+"""The contract of everything that `keel run` and `keel table` compare: ours, the rivals, the
+retraining references."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ class MethodResult:
 
     Attributes:
         scores: one row of class scores per node; None means "the untouched model's".
-        features: the rewritten features, for methods that rewrite them; None otherwise, or where they were left alone.
-        decision: plain values that say what was chosen and why (JSON-able).
+        features: the rewritten features, for methods that rewrite them; None otherwise, or where
+        they were left alone. decision: plain values that say what was chosen and why (JSON-able).
     """
 
     scores: Tensor | None = None
@@ -31,9 +32,9 @@ class MethodResult:
 class Method(Protocol):
     """One row of a table.
 
-    `labelled` are the nodes whose label may be used, `validation` those that may be used to select; `task` has no
-    other labels than theirs. Methods with `retrains = True` do not touch the frozen model but train one of their own.
-    """
+    `labelled` are the nodes whose label may be used, `validation` those that may be used to select;
+    `task` has no other labels than theirs. Methods with `retrains = True` do not touch the frozen
+    model but train one of their own."""
 
     name: str
     retrains: bool
@@ -43,13 +44,18 @@ class Method(Protocol):
     ) -> MethodResult: ...
 
 
-def check_nodes(task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False) -> None:
-    """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict` begins with it."""
+def check_nodes(
+    task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False
+) -> None:
+    """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict`
+    begins with it."""
     for name, nodes in (("labelled", labelled), ("validation", validation)):
         if nodes.dtype != torch.int64 or nodes.dim() != 1:
             got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"
             raise DataError(
-                f"{name} must be a vector of node ids", got=got, fix="From a mask: mask.nonzero().flatten()."
+                f"{name} must be a vector of node ids",
+                got=got,
+                fix="From a mask: mask.nonzero().flatten().",
             )
         if len(nodes) and not 0 <= int(nodes.min()) <= int(nodes.max()) < task.n_nodes:
             got = f"{int(nodes.min())} to {int(nodes.max())}"
@@ -59,6 +65,8 @@ def check_nodes(task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_
             raise DataError(f"{name} names nodes whose label is unknown", got=unknown)
     both = int(torch.isin(labelled, validation).sum())
     if both:
-        raise DataError("a node is either labelled or for validation, never both: that would leak", got=both)
+        raise DataError(
+            "a node is either labelled or for validation, never both: that would leak", got=both
+        )
     if needs_labels and len(labelled) == 0:
         raise DataError("this method needs labelled nodes", got="none")

@@ -22,16 +22,20 @@ from graphkeel.reconstruct.scene import Scene
 class Reconstruction:
     """Candidates of one kind, or of all, chosen by the guard.
 
-    `auto` asks for significance. The single kinds are rows of an ablation: they take what validation prefers, so that
-    the table shows what the kind itself does.
-    """
+    `auto` asks for significance. The single kinds are rows of an ablation: they take what
+    validation prefers, so that the table shows what the kind itself does."""
 
     name: str
     significance: float = 1.0
     retrains: bool = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)
@@ -45,13 +49,19 @@ class Reconstruction:
 
 @dataclass
 class ReplaceOne:
-    """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no selection."""
+    """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no
+    selection."""
 
     name: str = "replace-one"
     retrains: bool = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation, needs_labels=True)
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)

@@ -12,19 +12,26 @@ from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.scene import Scene
 
 
-def proved_anchors(scene: Scene, verifier: str, settings: dict[str, Any]) -> tuple[dict[str, Any], Anchors] | None:
-    """Algorithm 1 on the model's head; None if the head is no ReLU network, so that nothing can be proved.
+def proved_anchors(
+    scene: Scene, verifier: str, settings: dict[str, Any]
+) -> tuple[dict[str, Any], Anchors] | None:
+    """Algorithm 1 on the model's head; None if the head is no ReLU network, so that nothing can be
+    proved.
 
-    The anchors are f(Y) of the shipped controllers, whatever the verdicts: those are in the certificate.
-    """
+    The anchors are f(Y) of the shipped controllers, whatever the verdicts: those are in the
+    certificate."""
     ask = ask_engine(verifier)
     head = scene.plant
     if not isinstance(head, Head) or head.unsupported is not None:
         return None
     config = LyapunovConfig(**settings)
     result = train(head, scene.logits, None, config, ask=ask)
-    certificate = certificate_of(head, result, provenance={"model_sha256": scene.frozen.weights_hash})
-    features = torch.stack([torch.from_numpy(anchor_of(outcome.control)).float() for outcome in result.outcomes])
+    certificate = certificate_of(
+        head, result, provenance={"model_sha256": scene.frozen.weights_hash}
+    )
+    features = torch.stack(
+        [torch.from_numpy(anchor_of(outcome.control)).float() for outcome in result.outcomes]
+    )
     targets = config.strength * torch.eye(head.n_out, dtype=torch.float64)
     residuals = (head(features.double()) - targets).norm(dim=1)
     return certificate, Anchors(features, config.strength, tuple(residuals.tolist()), "neural")

@@ -18,9 +18,8 @@ TELEPORT, STEPS = 0.1, 10
 class Propagator:
     """Multiplies by Ŝ, the normalised adjacency with self-loops.
 
-    Edges are taken both ways and once each, so Ŝ is symmetric with spectrum in [-1, 1] whatever `edge_index` says:
-    the contraction argument of `diffuse` rests on that.
-    """
+    Edges are taken both ways and once each, so Ŝ is symmetric with spectrum in [-1, 1] whatever
+    `edge_index` says: the contraction argument of `diffuse` rests on that."""
 
     def __init__(self, edge_index: Tensor, n_nodes: int) -> None:
         self.n_nodes = n_nodes
@@ -34,7 +33,9 @@ class Propagator:
             columns = columns.long()  # both must be of one type
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
-            self.matrix = torch.sparse_csr_tensor(starts, columns, values, (n_nodes, n_nodes), check_invariants=False)
+            self.matrix = torch.sparse_csr_tensor(
+                starts, columns, values, (n_nodes, n_nodes), check_invariants=False
+            )
 
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
         """Row starts, columns and values, sharing memory with the matrix."""
@@ -46,7 +47,8 @@ class Propagator:
         return self.matrix @ values
 
     def smooth(self, values: Tensor, teleport: float = TELEPORT, steps: int = STEPS) -> Tensor:
-        """Z ← (1−a) Ŝ Z + a·values, from Z = values: personalised PageRank, cut off after `steps`."""
+        """Z ← (1−a) Ŝ Z + a·values, from Z = values: personalised PageRank, cut off after
+        `steps`."""
         smoothed = values
         source = teleport * values
         for _ in range(steps):

@@ -1,9 +1,9 @@
 """`prototype`: every node's feature becomes a blend of class anchors, Σ_c p_v(c)·h*_c.
 
-The frozen head answers an anchor with its class, so the model's output on the blend is the (propagated) posterior p.
-What p should be is the whole question. A `Prototype` composes it of steps that `docs/research.md` compares:
-evidence, joined with where labels are in the graph, refined once on all nodes, smoothed.
-"""
+The frozen head answers an anchor with its class, so the model's output on the blend is the
+(propagated) posterior p. What p should be is the whole question. A `Prototype` composes it of steps
+that `docs/research.md` compares: evidence, joined with where labels are in the graph, refined once
+on all nodes, smoothed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ class Prototype:
     """A recipe for p.
 
     Attributes:
-        evidence: where p starts: `model` (its own probabilities); `cosine` or `discriminant` (nearest class mean, LDA;
-            `spread-…` on features mixed with the neighbourhood's); `labels`, `balanced-labels` (labels spread).
+        evidence: where p starts: `model` (its own probabilities); `cosine` or `discriminant`
+        (nearest class mean, LDA;
+            `spread-…` on features mixed with the neighbourhood's); `labels`, `balanced-labels`
+            (labels spread).
         with_labels: join with the labels spread over the graph.
-        refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature evidences.
-        smooth: diffuse p over the graph at the end.
+        refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
+        evidences. smooth: diffuse p over the graph at the end.
     """
 
     evidence: str
@@ -49,9 +51,13 @@ class Prototype:
 
     def __post_init__(self) -> None:
         if self.evidence not in EVIDENCE:
-            raise ConfigError(f"the evidence must be one of {', '.join(EVIDENCE)}", got=repr(self.evidence))
+            raise ConfigError(
+                f"the evidence must be one of {', '.join(EVIDENCE)}", got=repr(self.evidence)
+            )
         if self.refine is not None and self.refine not in MEASURES:
-            raise ConfigError(f"refine must be None or one of {', '.join(MEASURES)}", got=repr(self.refine))
+            raise ConfigError(
+                f"refine must be None or one of {', '.join(MEASURES)}", got=repr(self.refine)
+            )
 
     @property
     def name(self) -> str:
@@ -62,7 +68,8 @@ class Prototype:
 
 
 class Posteriors:
-    """The posteriors of prototypes for one set of labels; what two recipes share is computed once."""
+    """The posteriors of prototypes for one set of labels; what two recipes share is computed
+    once."""
 
     def __init__(self, scene: Scene, labels: Labels) -> None:
         self.scene, self.labels = scene, labels
@@ -80,7 +87,10 @@ class Posteriors:
 
     def _start(self, evidence: str, with_labels: bool) -> Tensor:
         if with_labels:
-            return self._once(f"{evidence}+", lambda: both(self._evidence(evidence), self._evidence("near-labels")))
+            return self._once(
+                f"{evidence}+",
+                lambda: both(self._evidence(evidence), self._evidence("near-labels")),
+            )
         return self._evidence(evidence)
 
     def _evidence(self, name: str) -> Tensor:

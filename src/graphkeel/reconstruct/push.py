@@ -1,9 +1,10 @@
-"""Labels spread by forward push: local, and a sum over the labels, so a new label only adds its own neighbourhood.
+"""Labels spread by forward push: local, and a sum over the labels, so a new label only adds its own
+neighbourhood.
 
-Personalised PageRank of one node (Andersen, Chung & Lang 2006) for Ŝ: mass waits as residual until there is more than
-EPSILON of it at a node; then a share stays and the rest moves on. At most 1/(teleport·EPSILON) moves, however large the
-graph. What a label contributes depends on that label alone, in any order of arrival.
-"""
+Personalised PageRank of one node (Andersen, Chung & Lang 2006) for Ŝ: mass waits as residual until
+there is more than EPSILON of it at a node; then a share stays and the rest moves on. At most
+1/(teleport·EPSILON) moves, however large the graph. What a label contributes depends on that label
+alone, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -29,11 +30,12 @@ def push(
     out: Floats,
     touched: NDArray[np.bool_],
 ) -> None:  # pragma: no cover - compiled
-    """out[v] += ppr(node)[v] · amounts[k] for every node with its row of amounts; marks the rows it touched.
+    """out[v] += ppr(node)[v] · amounts[k] for every node with its row of amounts; marks the rows it
+    touched.
 
-    Nodes are numbered in the order in which a label reaches them, so that all but one of the arrays in use stay as
-    small as its neighbourhood, and in the cache; the rest of their memory is never touched.
-    """
+    Nodes are numbered in the order in which a label reaches them, so that all but one of the arrays
+    in use stay as small as its neighbourhood, and in the cache; the rest of their memory is never
+    touched."""
     n = len(starts) - 1
     number = np.zeros(n, dtype=np.int32)  # of a node; 0: not reached
     reached, ring = np.empty(n + 1, dtype=np.int32), np.empty(n, dtype=np.int32)

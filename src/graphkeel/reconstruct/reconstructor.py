@@ -1,4 +1,5 @@
-"""`Reconstructor`, the facade: hand over a frozen model and its graph, get better features for it, or a refusal."""
+"""`Reconstructor`, the facade: hand over a frozen model and its graph, get better features for it,
+or a refusal."""
 
 from __future__ import annotations
 
@@ -29,27 +30,26 @@ from graphkeel.reconstruct.storage import load_folder, save_folder
 class Reconstructor:
     """Rewrites node features so that a frozen model predicts better on its graph.
 
-    Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes end in `_`) and
-    PyG's for transforms (`rec(data)` returns a changed copy).
+    Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes
+    end in `_`) and PyG's for transforms (`rec(data)` returns a changed copy).
 
     Args:
-        model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never changed.
-        method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
-        controller: who finds the class anchors: `deadbeat` (closed form), `lqr`, `pid`, `mfac`, or `neural`, which
+        model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never
+        changed. method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
+        controller: who finds the class anchors: `deadbeat` (closed form), `lqr`, `pid`, `mfac`, or
+        `neural`, which
             trains and proves a controller per class first, and so takes its time.
-        verifier: who proves the neural controllers; `auto` asks all engines in the order of their cost.
-        significance: the p-value up to which the guard accepts a change.
-        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
-        seed: of everything random.
+        verifier: who proves the neural controllers; `auto` asks all engines in the order of their
+        cost. significance: the p-value up to which the guard accepts a change. return_type: what
+        the model's scores are: `raw` (logits), `log_probs` or `probs`. seed: of everything random.
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
-        features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites rows of them in place.
-        anchors_: the class anchors.
-        labels_: the labels in use; `feedback` adds to them.
-        certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has run; else None.
-        notes_: what `save` was given to keep, after `load`.
-        n_features_in_, classes_: as scikit-learn has them.
+        features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites
+        rows of them in place. anchors_: the class anchors. labels_: the labels in use; `feedback`
+        adds to them. certificate_: of the controllers, once `certify` (or a fit with
+        `controller="neural"`) has run; else None. notes_: what `save` was given to keep, after
+        `load`. n_features_in_, classes_: as scikit-learn has them.
     """
 
     def __init__(
@@ -63,7 +63,12 @@ class Reconstructor:
         return_type: str = ReturnType.RAW.value,
         seed: int = 0,
     ) -> None:
-        self.model, self.method, self.controller, self.verifier = model, method, controller, verifier
+        self.model, self.method, self.controller, self.verifier = (
+            model,
+            method,
+            controller,
+            verifier,
+        )
         self.significance, self.return_type, self.seed = significance, return_type, seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -73,7 +78,9 @@ class Reconstructor:
     def set_params(self, **params: Any) -> Reconstructor:
         unknown = sorted(set(params) - set(_parameters()))
         if unknown:
-            raise ConfigError(f"the parameters are {', '.join(_parameters())}", got=", ".join(unknown))
+            raise ConfigError(
+                f"the parameters are {', '.join(_parameters())}", got=", ".join(unknown)
+            )
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -90,8 +97,8 @@ class Reconstructor:
     def fit(self, data: Data, y: None = None, **model_kwargs: Any) -> Reconstructor:
         """Choose new features for the graph.
 
-        Only labels in `train_mask` are used, and only those in `val_mask` judge; all others are erased before
-        anything is computed.
+        Only labels in `train_mask` are used, and only those in `val_mask` judge; all others are
+        erased before anything is computed.
 
         Args:
             data: with x, edge_index, y and train_mask; val_mask where there is one.
@@ -105,11 +112,12 @@ class Reconstructor:
         return self.reset()
 
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
-        """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had never been away.
+        """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
+        never been away.
 
-        The labels it had taken in and anchors that were certified are kept; everything else is computed anew, as no
-        more than what `transform` needs is ever stored. `data` and `model_kwargs` are those of `fit`.
-        """
+        The labels it had taken in and anchors that were certified are kept; everything else is
+        computed anew, as no more than what `transform` needs is ever stored. `data` and
+        `model_kwargs` are those of `fit`."""
         self._check_fitted()
         self._check_same_graph(data)
         known, certified = self.labels_, self.anchors_ if self.certificate_ is not None else None
@@ -117,12 +125,15 @@ class Reconstructor:
         self._set_the_scene(data, model_kwargs)
         if len(self.classes_) != expected:
             raise ModelError(
-                f"this reconstruction was made for a model with {expected} classes", got=len(self.classes_)
+                f"this reconstruction was made for a model with {expected} classes",
+                got=len(self.classes_),
             )
         if certified is not None:
             self._scene.adopt(certified)
         judging = self._start[1]
-        return self._choose(known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten()))
+        return self._choose(
+            known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten())
+        )
 
     def _set_the_scene(self, data: Data, model_kwargs: dict[str, Any]) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
@@ -134,12 +145,22 @@ class Reconstructor:
         _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
         self._scene = Scene(
-            frozen, task.x, task.edge_index, model_kwargs=model_kwargs, controller=classical, seed=self.seed
+            frozen,
+            task.x,
+            task.edge_index,
+            model_kwargs=model_kwargs,
+            controller=classical,
+            seed=self.seed,
         )
         if data.x.dtype == task.x.dtype:
             self._scene.logits = frozen._as_logits(scores)  # asked already
-        self._chooser = Chooser(self._scene, self.method, self.significance, task.train_mask, self.seed)
-        self._start = tuple(known_labels(task, mask.nonzero().flatten()) for mask in (task.train_mask, task.val_mask))
+        self._chooser = Chooser(
+            self._scene, self.method, self.significance, task.train_mask, self.seed
+        )
+        self._start = tuple(
+            known_labels(task, mask.nonzero().flatten())
+            for mask in (task.train_mask, task.val_mask)
+        )
         self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
 
     def reset(self) -> Reconstructor:
@@ -149,7 +170,8 @@ class Reconstructor:
         return self._choose(*self._start)
 
     def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
-        """Take in new labels and choose the features anew; neither weights nor anchors are computed again.
+        """Take in new labels and choose the features anew; neither weights nor anchors are computed
+        again.
 
         A validation node whose label is fed back is used from now on, and no longer judges.
         """
@@ -157,7 +179,9 @@ class Reconstructor:
         self._check_scene()
         nodes, labels = torch.as_tensor(nodes).flatten(), torch.as_tensor(labels).flatten()
         self._check_feedback(nodes, labels)
-        judging = self._validation.without(torch.isin(self._validation.nodes, nodes).nonzero().flatten())
+        judging = self._validation.without(
+            torch.isin(self._validation.nodes, nodes).nonzero().flatten()
+        )
         return self._choose(self.labels_.with_more(nodes, labels), judging)
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
@@ -195,9 +219,8 @@ class Reconstructor:
     def certify(self, **config: Any) -> dict[str, Any] | None:
         """Train and prove a controller per class; their anchors replace those in use.
 
-        Returns the certificate (also in `certificate_`), or None where the head has an activation that cannot be
-        proved. `config` goes to `LyapunovConfig`.
-        """
+        Returns the certificate (also in `certificate_`), or None where the head has an activation
+        that cannot be proved. `config` goes to `LyapunovConfig`."""
         self._check_scene()
         settings = {"strength": self._scene.typical_strength, "seed": self.seed, **config}
         found = proved_anchors(self._scene, self.verifier, settings)
@@ -212,11 +235,11 @@ class Reconstructor:
     # ---- keeping
 
     def save(self, folder: str | Path, notes: dict[str, Any] | None = None) -> None:
-        """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to keep.
+        """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
+        keep.
 
-        A save that is killed leaves what was in the folder before. `notes` (JSON values of your own) are kept with it,
-        in the same breath; `load` gives them back as `notes_`.
-        """
+        A save that is killed leaves what was in the folder before. `notes` (JSON values of your
+        own) are kept with it, in the same breath; `load` gives them back as `notes_`."""
         self._check_fitted()
         tensors = {
             "features": self.features_,
@@ -246,7 +269,8 @@ class Reconstructor:
             return self._scene.frozen
         if self.model is None:
             raise ModelError(
-                "a loaded reconstructor has no model to predict with", fix="Hand it over: load(folder, model=model)."
+                "a loaded reconstructor has no model to predict with",
+                fix="Hand it over: load(folder, model=model).",
             )
         return FrozenModel(self.model, return_type=self.return_type)
 
@@ -256,12 +280,15 @@ class Reconstructor:
     def _check_parameters(self) -> None:
         if self.model is None:
             raise ModelError(
-                "there is no model to reconstruct for", fix="Pass the trained model: Reconstructor(model)."
+                "there is no model to reconstruct for",
+                fix="Pass the trained model: Reconstructor(model).",
             )
         if self.method not in GRIDS:
             raise ConfigError(f"method must be one of {', '.join(GRIDS)}", got=repr(self.method))
         if not 0.0 < self.significance <= 1.0:
-            raise ConfigError("significance must lie in (0, 1]", got=self.significance, fix="0.05 is usual.")
+            raise ConfigError(
+                "significance must lie in (0, 1]", got=self.significance, fix="0.05 is usual."
+            )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -270,33 +297,49 @@ class Reconstructor:
     def _check_scene(self) -> None:
         if not hasattr(self, "_scene"):
             raise ConfigError(
-                "a loaded reconstructor has no graph to choose features for", fix="Call attach(data) first."
+                "a loaded reconstructor has no graph to choose features for",
+                fix="Call attach(data) first.",
             )
 
     def _check_same_graph(self, data: Data) -> None:
         got, expected = tuple(data.x.shape), tuple(self.features_.shape)
         if got != expected:
-            raise DataError(f"the features were made for a graph with x of shape {expected}", got=got, fix="Call fit.")
+            raise DataError(
+                f"the features were made for a graph with x of shape {expected}",
+                got=got,
+                fix="Call fit.",
+            )
 
     def _check_feedback(self, nodes: Tensor, labels: Tensor) -> None:
         n_nodes, n_classes = self.features_.shape[0], len(self.classes_)
         if nodes.shape != labels.shape:
-            raise DataError("feedback needs one label per node", got=f"{len(nodes)} nodes, {len(labels)} labels")
+            raise DataError(
+                "feedback needs one label per node", got=f"{len(nodes)} nodes, {len(labels)} labels"
+            )
         for what, values, limit in (("nodes", nodes, n_nodes), ("labels", labels, n_classes)):
-            if values.is_floating_point() or (len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit):
-                raise DataError(f"{what} must be integers in 0..{limit - 1}", got=values.tolist()[:5])
+            if values.is_floating_point() or (
+                len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit
+            ):
+                raise DataError(
+                    f"{what} must be integers in 0..{limit - 1}", got=values.tolist()[:5]
+                )
 
 
 def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
-    """A reconstructor from `save`: it transforms at once; with the model it predicts and, after `attach`, learns on."""
+    """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
+    `attach`, learns on."""
     tensors, facts = load_folder(Path(folder))
     try:
         return _restored(model, tensors, facts)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise DataError(f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again.") from error
+        raise DataError(
+            f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
+        ) from error
 
 
-def _restored(model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Reconstructor:
+def _restored(
+    model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]
+) -> Reconstructor:
     rec = Reconstructor(model, **facts["parameters"])
     rec.features_, anchors, told = tensors["features"], tensors["anchors"], facts["anchors"]
     if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
@@ -311,11 +354,14 @@ def _restored(model: nn.Module | Scores | None, tensors: dict[str, Tensor], fact
 
 
 def _check_room(task: GraphTask) -> None:
-    """Candidates are made one at a time; what stays is a few copies of the features and a posterior each."""
+    """Candidates are made one at a time; what stays is a few copies of the features and a posterior
+    each."""
     n, d, c = task.n_nodes, task.n_features, task.n_classes
     needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
     require(
-        needed, f"reconstructing a {n} × {d} feature matrix", "Reduce the features by PCA, or take a smaller graph."
+        needed,
+        f"reconstructing a {n} × {d} feature matrix",
+        "Reduce the features by PCA, or take a smaller graph.",
     )
 
 

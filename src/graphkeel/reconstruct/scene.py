@@ -1,4 +1,5 @@
-"""What no label changes: the frozen model on its graph, asked and propagated once, kept across label feedback."""
+"""What no label changes: the frozen model on its graph, asked and propagated once, kept across
+label feedback."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from torch import Tensor
 
 from graphkeel.control import Controller, Plant
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.anchors import Anchors, blendable_anchors, hidden_is_free, plant_of, solve_anchors
+from graphkeel.reconstruct.anchors import (
+    Anchors,
+    blendable_anchors,
+    hidden_is_free,
+    plant_of,
+    solve_anchors,
+)
 from graphkeel.reconstruct.propagation import Propagator
 
 STRONG = 10.0
@@ -19,7 +26,8 @@ WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW princ
 
 
 class Scene:
-    """A frozen model, its graph and its features; everything derived is computed on first use and kept.
+    """A frozen model, its graph and its features; everything derived is computed on first use and
+    kept.
 
     Args:
         frozen: the model.
@@ -101,20 +109,23 @@ class Scene:
 
     def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
         if len(self.plant.layers) != 1:
-            # Only an affine head answers a mixture with the mixture of its answers; others like it clear-cut.
+            # Only an affine head answers a mixture with the mixture of its answers; others like it
+            # clear-cut.
             sharp = posterior**SHARPER
             posterior = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
         return posterior @ anchors.features
 
     def _solve(self, strength: float) -> Anchors:
-        """Where there are two ways to the anchors, those with which the model best repeats what it already says."""
+        """Where there are two ways to the anchors, those with which the model best repeats what it
+        already says."""
         found = solve_anchors(self.plant, strength, self.controller)
         if self.controller != "deadbeat" or not hidden_is_free(self.plant.layers):
             return found
         return max((found, blendable_anchors(self.plant, strength)), key=self.faithfulness)
 
     def faithfulness(self, anchors: Anchors) -> float:
-        """Share of nodes whose class the model repeats when its own beliefs are written with these anchors."""
+        """Share of nodes whose class the model repeats when its own beliefs are written with these
+        anchors."""
         repeated = self.ask(self._blend(self.beliefs, anchors)).argmax(dim=1)
         return float((repeated == self.beliefs.argmax(dim=1)).float().mean())
 
@@ -126,9 +137,9 @@ class Scene:
     def typical_strength(self) -> float:
         """The model's largest logit; more for an affine head.
 
-        Where Ŝ's rows do not sum to one, the head's bias is off by as much, and strong anchors make that small. In a
-        model with attention strong features drown it, though: GAT answers ten-fold anchors five points worse.
-        """
+        Where Ŝ's rows do not sum to one, the head's bias is off by as much, and strong anchors make
+        that small. In a model with attention strong features drown it, though: GAT answers ten-fold
+        anchors five points worse."""
         largest = max(1.0, float(self.logits.abs().max()))
         return STRONG * largest if len(self.plant.layers) == 1 else largest
 

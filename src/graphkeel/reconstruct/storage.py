@@ -1,8 +1,8 @@
 """A reconstruction in a folder: tensors as safetensors, everything else as JSON, nothing pickled.
 
-The two files belong together, so the JSON file is the one that counts: it holds the checksum of its tensors, which is
-also in their file's name. A save that is killed at any moment leaves the old pair or the new one.
-"""
+The two files belong together, so the JSON file is the one that counts: it holds the checksum of its
+tensors, which is also in their file's name. A save that is killed at any moment leaves the old pair
+or the new one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def save_folder(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any])
         sha256 = file_sha256(part)
         try:
             part.replace(folder / _tensors(sha256))
-            write_text(folder / FACTS, json.dumps({"format": FORMAT, "sha256": sha256, **facts}, indent=1) + "\n")
+            write_text(
+                folder / FACTS,
+                json.dumps({"format": FORMAT, "sha256": sha256, **facts}, indent=1) + "\n",
+            )
             _forget_all_but(folder, sha256)
         except OSError as error:
             raise cannot_write(folder, error) from error
@@ -39,7 +42,11 @@ def save_folder(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any])
 
 def load_folder(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if not (folder / FACTS).is_file():
-        raise DataError(f"{folder} holds no stored reconstruction", got=f"no {FACTS}", fix="Write it with save().")
+        raise DataError(
+            f"{folder} holds no stored reconstruction",
+            got=f"no {FACTS}",
+            fix="Write it with save().",
+        )
     try:
         with locked(folder):
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
@@ -47,11 +54,15 @@ def load_folder(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = _checked_tensors(folder, facts["sha256"]) if known else {}
     except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(
-            f"{folder} holds no stored reconstruction", got=str(error)[:200], fix="Write it with save()."
+            f"{folder} holds no stored reconstruction",
+            got=str(error)[:200],
+            fix="Write it with save().",
         ) from error
     if not known:
         raise DataError(
-            f"{folder} was written by another version", got=repr(facts["format"])[:80], fix="Fit and save again."
+            f"{folder} was written by another version",
+            got=repr(facts["format"])[:80],
+            fix="Fit and save again.",
         )
     return tensors, {key: value for key, value in facts.items() if key not in ("format", "sha256")}
 

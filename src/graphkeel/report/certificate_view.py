@@ -1,4 +1,5 @@
-"""A certificate as the page shows it: verdicts, conclusions and limits in words, and the loops for the surface."""
+"""A certificate as the page shows it: verdicts, conclusions and limits in words, and the loops for
+the surface."""
 
 from __future__ import annotations
 
@@ -10,17 +11,27 @@ from graphkeel.certificate import CheckResult
 from graphkeel.certificate.encoding import decode_array
 
 CONDITIONS = {
-    "representative": ("C(h*) ≈ Y", "the model answers the class's feature h* with its target Y, within δ"),
-    "positivity": ("V > 0", "V grows with the distance from Y, on the whole domain outside the hole"),
+    "representative": (
+        "C(h*) ≈ Y",
+        "the model answers the class's feature h* with its target Y, within δ",
+    ),
+    "positivity": (
+        "V > 0",
+        "V grows with the distance from Y, on the whole domain outside the hole",
+    ),
     "decrease": ("V falls", "every step of the loop lowers V by the factor ρ, outside the hole"),
     "invariance": ("D is kept", "no step leaves the domain D"),
     "hole": ("the hole", "what happens in the small box around Y that the conditions leave out"),
-    "region": ("R is kept", "a state whose largest logit is the class's is followed by another such state"),
+    "region": (
+        "R is kept",
+        "a state whose largest logit is the class's is followed by another such state",
+    ),
 }
 
 
 def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
-    """Everything the template needs, in plain values; a certificate is shown as proof only if it was accepted."""
+    """Everything the template needs, in plain values; a certificate is shown as proof only if it
+    was accepted."""
     classes = [_class_row(entry) for entry in certificate["classes"]]
     verdicts = [row["verdict"] for row in classes]
     provenance = certificate.get("provenance") or {}
@@ -29,11 +40,18 @@ def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[
         "reason": checked.reason,
         "check_seconds": checked.seconds,
         "classes": classes,
-        "conditions": [{"name": name, "short": short, "long": long} for name, (short, long) in CONDITIONS.items()],
-        "counts": {verdict: verdicts.count(verdict) for verdict in ("proved", "refuted", "unknown")},
+        "conditions": [
+            {"name": name, "short": short, "long": long}
+            for name, (short, long) in CONDITIONS.items()
+        ],
+        "counts": {
+            verdict: verdicts.count(verdict) for verdict in ("proved", "refuted", "unknown")
+        },
         "conclusions": _conclusions(classes),
         "not_covered": [str(sentence) for sentence in certificate.get("not_covered", [])],
-        "provenance": {key: value for key, value in provenance.items() if isinstance(value, str | int | float)},
+        "provenance": {
+            key: value for key, value in provenance.items() if isinstance(value, str | int | float)
+        },
         "data": (certificate.get("hashes") or {}).get("data") or "",
         "sha256": certificate.get("sha256", ""),
     }
@@ -46,7 +64,9 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
         "form": entry["form"],
         "verdict": entry["verdict"],
         "conditions": {name: conditions[name]["verdict"] for name in CONDITIONS},
-        "engines": sorted({conditions[name]["engine"] for name in ("positivity", "decrease", "invariance")}),
+        "engines": sorted(
+            {conditions[name]["engine"] for name in ("positivity", "decrease", "invariance")}
+        ),
         "distance": conditions["representative"]["distance"],
         "kind": entry["conclusion"]["kind"],
         "sentence": entry["conclusion"]["sentence"],
@@ -57,16 +77,21 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows, once for each kind of conclusion, in the words of the class for which it is weakest."""
+    """What follows, once for each kind of conclusion, in the words of the class for which it is
+    weakest."""
     kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in classes:
         # Where nothing follows, the sentence names the missing condition: classes differ in that.
-        kinds.setdefault((row["kind"], row["sentence"] if row["kind"] == "nothing" else ""), []).append(row)
+        kinds.setdefault(
+            (row["kind"], row["sentence"] if row["kind"] == "nothing" else ""), []
+        ).append(row)
     told = []
     for group in kinds.values():
         weakest = max(group, key=lambda row: row["radius"] or 0.0)
         labels = [row["label"] for row in group]
-        told.append({"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels})
+        told.append(
+            {"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels}
+        )
     return told
 
 

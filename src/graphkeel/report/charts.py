@@ -22,11 +22,19 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str) -> Markup:
     def x(value: float) -> float:
         return LEFT + (value - low) / max(high - low, 1e-9) * (WIDTH - LEFT - RIGHT)
 
-    parts = [Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(WIDTH, height, label)]
+    parts = [
+        Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
+            WIDTH, height, label
+        )
+    ]
     for tick in _ticks(low, high):
         parts.append(
-            Markup('<line class="rule" x1="{0:.1f}" x2="{0:.1f}" y1="4" y2="{1}"/>').format(x(tick), height - 22)
-            + Markup('<text class="tick" x="{:.1f}" y="{}">{:g} %</text>').format(x(tick), height - 6, tick)
+            Markup('<line class="rule" x1="{0:.1f}" x2="{0:.1f}" y1="4" y2="{1}"/>').format(
+                x(tick), height - 22
+            )
+            + Markup('<text class="tick" x="{:.1f}" y="{}">{:g} %</text>').format(
+                x(tick), height - 6, tick
+            )
         )
     for i, row in enumerate(rows):
         parts.append(_dumbbell(row, x(row["before"]), x(row["after"]), ROW * i + 17))
@@ -38,7 +46,9 @@ def _dumbbell(row: dict[str, Any], before: float, after: float, y: int) -> Marku
     kind = "up" if gain > 0 else "down" if gain < 0 else "same"
     return (
         Markup('<text class="name" x="4" y="{}">{}</text>').format(y + 4, row["name"])
-        + Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(kind, before, after, y=y)
+        + Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(
+            kind, before, after, y=y
+        )
         + Markup('<circle class="before" cx="{:.1f}" cy="{}" r="4"/>').format(before, y)
         + Markup('<circle class="{}" cx="{:.1f}" cy="{}" r="5"/>').format(kind, after, y)
         + Markup('<text class="gain" x="{}" y="{}">{:+.1f}</text>').format(WIDTH - 4, y + 4, gain)

@@ -50,7 +50,9 @@ def render_page(sources: Sources) -> str:
     ) as error:
         # Files may come from anywhere, and the template asks for all that it shows.
         got = f"{type(error).__name__}: {error}"[:200]
-        raise ConfigError("the files hold what no keel command writes", got=got, fix="Write them again.") from error
+        raise ConfigError(
+            "the files hold what no keel command writes", got=got, fix="Write them again."
+        ) from error
 
 
 def _rendered(sources: Sources) -> str:
@@ -78,7 +80,8 @@ def _rendered(sources: Sources) -> str:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that may stand in a script element: no character of it can end the element or begin a comment."""
+    """JSON that may stand in a script element: no character of it can end the element or begin a
+    comment."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -114,7 +117,9 @@ def _certificate(sources: Sources) -> dict[str, Any] | None:
     try:
         return certificate_view(sources.certificate, sources.checked)
     except (KeyError, TypeError, AttributeError) as error:
-        raise CertificateError("the certificate lacks what every certificate has", got=repr(error)) from error
+        raise CertificateError(
+            "the certificate lacks what every certificate has", got=repr(error)
+        ) from error
 
 
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
@@ -124,7 +129,8 @@ def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> st
 
 
 def _same_data(sources: Sources) -> bool | None:
-    """Whether the certificate speaks of data that the run used; None where one of them is missing."""
+    """Whether the certificate speaks of data that the run used; None where one of them is
+    missing."""
     if sources.run is None or sources.certificate is None:
         return None
     data = (sources.certificate.get("hashes") or {}).get("data")
@@ -134,7 +140,10 @@ def _same_data(sources: Sources) -> bool | None:
 def _figure(path: Path) -> dict[str, str]:
     """An SVG as an image: whatever is in the file, it cannot run a script in the page."""
     content = base64.b64encode(path.read_bytes()).decode()
-    return {"uri": f"data:image/svg+xml;base64,{content}", "caption": CAPTIONS.get(path.stem, path.stem)}
+    return {
+        "uri": f"data:image/svg+xml;base64,{content}",
+        "caption": CAPTIONS.get(path.stem, path.stem),
+    }
 
 
 def _table(content: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +163,10 @@ def _table(content: dict[str, Any]) -> dict[str, Any]:
 
 def _seed_chart(run: dict[str, Any] | None) -> Markup:
     seeds = run["seeds"] if run else []
-    rows = [{"name": f"seed {row['seed']}", "before": row["base"], "after": row["after"]} for row in seeds]
+    rows = [
+        {"name": f"seed {row['seed']}", "before": row["base"], "after": row["after"]}
+        for row in seeds
+    ]
     return dumbbells(rows, label="test accuracy of each seed, before and after")
 
 
@@ -173,9 +185,14 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
     if run:
         spec, seeds = run["spec"], [row["seed"] for row in run["seeds"]]
         flags = [f"--{key} {shlex.quote(str(spec[key]))}" for key in _RUN_FLAGS if key in spec]
-        told.append(f"keel run {' '.join(flags)} --seed {min(seeds)} --seeds {len(seeds)} --out run/")
+        told.append(
+            f"keel run {' '.join(flags)} --seed {min(seeds)} --seeds {len(seeds)} --out run/"
+        )
     if certificate:
         by = certificate["provenance"]
         flags = [f"--{key} {shlex.quote(str(by[key]))}" for key in _CERTIFY_FLAGS if key in by]
-        told += [f"keel certify {' '.join(flags)} --out certificate/", "keel check certificate/certificate.json"]
+        told += [
+            f"keel certify {' '.join(flags)} --out certificate/",
+            "keel check certificate/certificate.json",
+        ]
     return told

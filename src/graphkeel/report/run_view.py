@@ -11,7 +11,9 @@ from graphkeel.paper.tables.statistics import TEST, paired_p, summarise
 from graphkeel.report.sources import Nodes, RunFiles
 
 TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them
-NODE_LIMIT = 120_000  # rows in the page, over all seeds; beyond it the last seeds' nodes are left out
+NODE_LIMIT = (
+    120_000  # rows in the page, over all seeds; beyond it the last seeds' nodes are left out
+)
 
 
 def run_view(run: RunFiles) -> dict[str, Any]:
@@ -41,7 +43,10 @@ def run_view(run: RunFiles) -> dict[str, Any]:
 
 def node_data(run: RunFiles) -> dict[str, Any]:
     """Columns of every node for the page's search, seed by seed."""
-    return {str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS} for seed in _shown_seeds(run)}
+    return {
+        str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS}
+        for seed in _shown_seeds(run)
+    }
 
 
 _COLUMNS = ("y", "split", "before", "after", "degree")
@@ -91,11 +96,15 @@ def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
     """Test accuracy class by class, all seeds together."""
     if not nodes:
         return []
-    y, before, after = (np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED)
+    y, before, after = (
+        np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED
+    )
     rows = []
     for label in np.unique(y):
         mine = y == label
-        right_before, right_after = (100.0 * float((part[mine] == label).mean()) for part in (before, after))
+        right_before, right_after = (
+            100.0 * float((part[mine] == label).mean()) for part in (before, after)
+        )
         rows.append(
             {
                 "label": int(label),
@@ -116,10 +125,13 @@ def _test(found: Nodes, name: str) -> np.ndarray:
 
 
 def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
-    """Test nodes a seed that changed their class: to the right one, from it, or between two wrong ones."""
+    """Test nodes a seed that changed their class: to the right one, from it, or between two wrong
+    ones."""
     if not nodes:
         return None
-    y, before, after = (np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED)
+    y, before, after = (
+        np.concatenate([_test(found, name) for found in nodes.values()]) for name in _COMPARED
+    )
     moved = before != after
     counts = {"gained": moved & (after == y), "lost": moved & (before == y)}
     counts["wrong"] = moved & ~counts["gained"] & ~counts["lost"]

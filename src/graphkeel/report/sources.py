@@ -1,4 +1,5 @@
-"""What a folder holds for a report: a run, a certificate, figures, tables. Files only; no model is loaded."""
+"""What a folder holds for a report: a run, a certificate, figures, tables. Files only; no model is
+loaded."""
 
 from __future__ import annotations
 
@@ -51,9 +52,13 @@ def find_sources(folders: Sequence[Path]) -> Sources:
     """Read each folder; the first run and the first certificate found count."""
     for folder in folders:
         if not folder.is_dir():
-            raise ConfigError("there is no such folder", got=str(folder), fix="Give a folder written with --out.")
+            raise ConfigError(
+                "there is no such folder", got=str(folder), fix="Give a folder written with --out."
+            )
     runs = [found for folder in folders if (found := _run(folder)) is not None]
-    certificates = [folder / "certificate.json" for folder in folders if (folder / "certificate.json").is_file()]
+    certificates = [
+        folder / "certificate.json" for folder in folders if (folder / "certificate.json").is_file()
+    ]
     sources = Sources(
         run=runs[0] if runs else None,
         certificate=_certificate(certificates[0]) if certificates else None,
@@ -78,14 +83,23 @@ def _run(folder: Path) -> RunFiles | None:
     rows = [row for row in found if row is not None and _is_row(row)]
     if not rows:
         return None
-    nodes = {row["seed"]: _nodes(folder / "nodes" / f"seed-{row['seed']:04d}.safetensors") for row in rows}
-    return RunFiles(folder, manifest, rows, {seed: found for seed, found in nodes.items() if found is not None})
+    nodes = {
+        row["seed"]: _nodes(folder / "nodes" / f"seed-{row['seed']:04d}.safetensors")
+        for row in rows
+    }
+    return RunFiles(
+        folder, manifest, rows, {seed: found for seed, found in nodes.items() if found is not None}
+    )
 
 
 def _is_row(row: dict[str, Any]) -> bool:
     """Whether a row has its numbers; a seed is also part of a file's name."""
     scores = [row.get("base"), row.get("accuracy")]
-    return type(row.get("seed")) is int and 0 <= row["seed"] < 2**63 and all(type(s) in (int, float) for s in scores)
+    return (
+        type(row.get("seed")) is int
+        and 0 <= row["seed"] < 2**63
+        and all(type(s) in (int, float) for s in scores)
+    )
 
 
 def _nodes(path: Path) -> Nodes | None:

@@ -1,9 +1,10 @@
-"""Conformance checks for parts of your own: a controller, a verification engine, a reconstruction method.
+"""Conformance checks for parts of your own: a controller, a verification engine, a reconstruction
+method.
 
-`check_controller`, `check_verifier` and `check_reconstruction` run every check and raise `ConformanceError` at the
-first that fails; the `yield_*_checks` hand the checks out one by one, for `pytest.mark.parametrize`. The names load on
-first use, so that an engine can be checked without torch.
-"""
+`check_controller`, `check_verifier` and `check_reconstruction` run every check and raise
+`ConformanceError` at the first that fails; the `yield_*_checks` hand the checks out one by one, for
+`pytest.mark.parametrize`. The names load on first use, so that an engine can be checked without
+torch."""
 
 from __future__ import annotations
 

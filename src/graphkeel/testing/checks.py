@@ -10,7 +10,8 @@ from graphkeel.core.errors import KeelError
 
 
 class ConformanceError(KeelError, AssertionError):
-    """A part breaks its contract; the message names the part, the check, what was expected and what came."""
+    """A part breaks its contract; the message names the part, the check, what was expected and what
+    came."""
 
 
 class Unmet(Exception):
@@ -40,7 +41,8 @@ def expect_refusal(call: Callable[[], object], because: str) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """One named check of one part: call it. It raises `ConformanceError`, or `SkipTest` where it does not apply."""
+    """One named check of one part: call it. It raises `ConformanceError`, or `SkipTest` where it
+    does not apply."""
 
     part: str
     name: str
@@ -52,7 +54,9 @@ class Check:
         except SkipTest:
             raise
         except Unmet as unmet:
-            raise ConformanceError(f"{self._heading}: expected {unmet.expected}", got=unmet.got) from unmet.__cause__
+            raise ConformanceError(
+                f"{self._heading}: expected {unmet.expected}", got=unmet.got
+            ) from unmet.__cause__
         except Exception as error:
             got = f"{type(error).__name__}: {error}"
             raise ConformanceError(f"{self._heading}: expected no exception", got=got) from error

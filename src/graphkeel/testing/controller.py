@@ -1,4 +1,5 @@
-"""The contract of a controller: steers a plant to its target, and tells the truth about how near it came."""
+"""The contract of a controller: steers a plant to its target, and tells the truth about how near it
+came."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ Factory = Callable[[Plant, Tensor], Controller]
 
 REACHABLE: dict[str, dict[str, Plant]] = {
     "affine": {"by hand": affine_plant(), "20 features": random_plant((20, 7), seed=1)},
-    "relu": {"30-16-4": random_plant((30, 16, 4), seed=5), "8-24-24-3": random_plant((8, 24, 24, 3), seed=1)},
+    "relu": {
+        "30-16-4": random_plant((30, 16, 4), seed=5),
+        "8-24-24-3": random_plant((8, 24, 24, 3), seed=1),
+    },
 }
 STRENGTHS = (1.0, 5.0)
 
@@ -35,9 +39,11 @@ def check_controller(
     """Run every check on a controller.
 
     Args:
-        controller: the controller, its class, or a function `(plant, target) -> controller` for one that is trained
+        controller: the controller, its class, or a function `(plant, target) -> controller` for one
+        that is trained
             for its plant and target; the function may refuse a plant with a `KeelError`.
-        reaches: the kinds of plants, "affine" and "relu", on which it claims to arrive. On the others it still has to
+        reaches: the kinds of plants, "affine" and "relu", on which it claims to arrive. On the
+        others it still has to
             tell the truth.
         tolerance: how near it has to come, as a part of 1 + ‖Y‖.
     """
@@ -56,7 +62,9 @@ def yield_controller_checks(
         for name, plant in REACHABLE[kind].items():
             yield subject.check(f"reaches its targets ({kind} plant, {name})", _reaches, plant)
     for name, plant in _every_plant().items():
-        yield subject.check(f"measures its residual at the shipped feature ({name})", _tells_the_truth, plant)
+        yield subject.check(
+            f"measures its residual at the shipped feature ({name})", _tells_the_truth, plant
+        )
     for deed in (
         _has_the_promised_form,
         _begins_where_it_is_told,
@@ -81,7 +89,10 @@ class _Subject:
 
     @property
     def name(self) -> str:
-        return str(getattr(self.given, "name", None) or getattr(self.given, "__name__", type(self.given).__name__))
+        return str(
+            getattr(self.given, "name", None)
+            or getattr(self.given, "__name__", type(self.given).__name__)
+        )
 
     def of(self, plant: Plant, target: Tensor) -> Controller:
         if hasattr(self.given, "regulate"):
@@ -99,7 +110,11 @@ class _Subject:
 
 
 def _every_plant() -> dict[str, Plant]:
-    reachable = {f"{kind}, {name}": plant for kind, plants in REACHABLE.items() for name, plant in plants.items()}
+    reachable = {
+        f"{kind}, {name}": plant
+        for kind, plants in REACHABLE.items()
+        for name, plant in plants.items()
+    }
     return {**reachable, "without layers": OpaquePlant(), "blind to a logit": blind_plant()}
 
 
@@ -119,21 +134,37 @@ def _reaches(subject: _Subject, plant: Plant) -> None:
     for target in _targets(plant):
         allowed = subject.tolerance * (1.0 + float(target.norm()))
         residual = subject.regulate(plant, target).residual
-        expect(residual <= allowed, f"a residual of at most {allowed:.1e} for Y = {target.tolist()}", residual)
+        expect(
+            residual <= allowed,
+            f"a residual of at most {allowed:.1e} for Y = {target.tolist()}",
+            residual,
+        )
 
 
 def _tells_the_truth(subject: _Subject, plant: Plant) -> None:
     for target in _targets(plant):
         found = subject.regulate(plant, target)
-        expect(bool(torch.isfinite(found.anchor).all()), f"a finite feature for Y = {target.tolist()}", found.anchor)
+        expect(
+            bool(torch.isfinite(found.anchor).all()),
+            f"a finite feature for Y = {target.tolist()}",
+            found.anchor,
+        )
         true = float((plant(found.anchor.double()) - target).norm())
         near = math.isclose(found.residual, true, rel_tol=1e-6, abs_tol=1e-12)
-        expect(near, f"the residual ‖C(h*) − Y‖ = {true:.9g} of the float32 feature handed over", found.residual)
+        expect(
+            near,
+            f"the residual ‖C(h*) − Y‖ = {true:.9g} of the float32 feature handed over",
+            found.residual,
+        )
 
 
 def _admits_what_cannot_be_reached(subject: _Subject) -> None:
     residual = subject.regulate(blind_plant(), _target((0.0, 1.0))).residual
-    expect(residual >= 1.0 - 1e-6, "a residual of at least 1 where no feature moves the logit asked for", residual)
+    expect(
+        residual >= 1.0 - 1e-6,
+        "a residual of at least 1 where no feature moves the logit asked for",
+        residual,
+    )
 
 
 def _has_the_promised_form(subject: _Subject) -> None:
@@ -141,13 +172,23 @@ def _has_the_promised_form(subject: _Subject) -> None:
     controller = subject.of(plant, target)
     found = controller.regulate(plant, target)
     expect(isinstance(found, Regulation), "a Regulation", type(found).__name__)
-    expect(bool(controller.name) and found.controller == controller.name, "its own name on it", found.controller)
+    expect(
+        bool(controller.name) and found.controller == controller.name,
+        "its own name on it",
+        found.controller,
+    )
     shape, kind = tuple(found.anchor.shape), found.anchor.dtype
     expect(
-        shape == (plant.n_in,) and kind == torch.float32, f"a float32 feature of shape ({plant.n_in},)", (shape, kind)
+        shape == (plant.n_in,) and kind == torch.float32,
+        f"a float32 feature of shape ({plant.n_in},)",
+        (shape, kind),
     )
     states = tuple(found.trajectory.shape)
-    expect(states == (found.steps + 1, plant.n_out), "a trajectory of steps + 1 states", (states, found.steps))
+    expect(
+        states == (found.steps + 1, plant.n_out),
+        "a trajectory of steps + 1 states",
+        (states, found.steps),
+    )
     attached = found.anchor.requires_grad or found.trajectory.requires_grad
     expect(not attached, "tensors without a gradient history", "one that requires gradients")
 
@@ -156,7 +197,11 @@ def _begins_where_it_is_told(subject: _Subject) -> None:
     plant, start = affine_plant(), torch.tensor([3.0, -2.0, 1.0])
     first = subject.regulate(plant, _target(), start).trajectory[0]
     there = plant(start.double())
-    expect(torch.allclose(first.double(), there), f"C(start) = {there.tolist()} as the first state", first.tolist())
+    expect(
+        torch.allclose(first.double(), there),
+        f"C(start) = {there.tolist()} as the first state",
+        first.tolist(),
+    )
 
 
 # ---- nothing but the arguments counts, and nothing but the answer changes
@@ -180,17 +225,29 @@ def _ignores_the_global_generators(subject: _Subject) -> None:
 
 
 def _expect_same(first: Regulation, second: Regulation, what: str) -> None:
-    expect(torch.equal(first.anchor, second.anchor), what, f"anchors apart by {(first.anchor - second.anchor).norm()}")
-    expect(first.residual == second.residual, what, f"residuals {first.residual} and {second.residual}")
+    expect(
+        torch.equal(first.anchor, second.anchor),
+        what,
+        f"anchors apart by {(first.anchor - second.anchor).norm()}",
+    )
+    expect(
+        first.residual == second.residual, what, f"residuals {first.residual} and {second.residual}"
+    )
 
 
 def _leaves_its_arguments_alone(subject: _Subject) -> None:
     plant = random_plant((30, 16, 4), seed=5)
-    tensors = {"target": torch.eye(4, dtype=torch.float64)[1], "start": torch.ones(30, dtype=torch.float64)}
+    tensors = {
+        "target": torch.eye(4, dtype=torch.float64)[1],
+        "start": torch.ones(30, dtype=torch.float64),
+    }
     before = [tensor.clone() for tensor in (*tensors.values(), *_weights(plant))]
     subject.regulate(plant, tensors["target"], tensors["start"])
     for name, kept, now in zip(
-        (*tensors, *["plant"] * len(_weights(plant))), before, (*tensors.values(), *_weights(plant)), strict=True
+        (*tensors, *["plant"] * len(_weights(plant))),
+        before,
+        (*tensors.values(), *_weights(plant)),
+        strict=True,
     ):
         expect(torch.equal(kept, now), f"the {name} to be left alone", "a change")
 

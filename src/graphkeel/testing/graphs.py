@@ -1,4 +1,5 @@
-"""Small tasks for reconstruction methods: an ordinary one, odd ones, and the same one with its nodes renamed."""
+"""Small tasks for reconstruction methods: an ordinary one, odd ones, and the same one with its
+nodes renamed."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ PER_NODE = ("x", "y", "train_mask", "val_mask", "test_mask")
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What a method is given: a frozen model, a task, and the nodes whose labels it may use or select on."""
+    """What a method is given: a frozen model, a task, and the nodes whose labels it may use or
+    select on."""
 
     frozen: FrozenModel
     task: GraphTask
@@ -48,7 +50,9 @@ class Case:
     def poisoned(self) -> Case:
         """With wrong labels on all hidden nodes."""
         wrong = (self.task.y + 1) % self.task.n_classes
-        return replace(self, task=replace(self.task, y=torch.where(self.hidden, wrong, self.task.y)))
+        return replace(
+            self, task=replace(self.task, y=torch.where(self.hidden, wrong, self.task.y))
+        )
 
     def without_validation(self) -> Case:
         return replace(self, validation=self.validation[:0])
@@ -60,7 +64,8 @@ class Case:
         order = torch.randperm(self.task.n_edges, generator=generator)
         back = names.argsort()
         by_node = {
-            field: getattr(self.task, field)[back] for field in ("x", "y", "train_mask", "val_mask", "test_mask")
+            field: getattr(self.task, field)[back]
+            for field in ("x", "y", "train_mask", "val_mask", "test_mask")
         }
         task = replace(self.task, edge_index=names[self.task.edge_index][:, order], **by_node)
         return Case(self.frozen, task, names[self.labelled], names[self.validation]), names
@@ -75,7 +80,9 @@ def ordinary(model: str = "sgc", seed: int = 0) -> Case:
 
 def _case(task: GraphTask, model: str = "sgc") -> Case:
     frozen = FrozenModel(train_model(model, task, seed=0), n_classes=task.n_classes)
-    return Case(frozen, task, task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten())
+    return Case(
+        frozen, task, task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten()
+    )
 
 
 def odd_graphs() -> dict[str, Case]:
@@ -90,13 +97,19 @@ def odd_graphs() -> dict[str, Case]:
         "one-way edges": edges[:, edges[0] < edges[1]],
         "self-loops and repeated edges": torch.cat([edges, edges[:, :200], loops], dim=1),
     }
-    return {name: replace(case, task=replace(case.task, edge_index=given)) for name, given in changed.items()}
+    return {
+        name: replace(case, task=replace(case.task, edge_index=given))
+        for name, given in changed.items()
+    }
 
 
 def few_labels() -> Case:
     """One label a class, and three validation nodes."""
     case = ordinary()
-    first = [case.labelled[case.task.y[case.labelled] == label][:1] for label in range(case.task.n_classes)]
+    first = [
+        case.labelled[case.task.y[case.labelled] == label][:1]
+        for label in range(case.task.n_classes)
+    ]
     train = torch.zeros_like(case.task.train_mask)
     train[torch.cat(first)] = True
     task = replace(case.task, train_mask=train)

@@ -46,7 +46,8 @@ def affine_plant() -> LayeredPlant:
 
 
 def blind_plant() -> LayeredPlant:
-    """y = (x₀, 0): no feature moves the second logit, so a target off the first axis cannot be reached."""
+    """y = (x₀, 0): no feature moves the second logit, so a target off the first axis cannot be
+    reached."""
     weight = torch.tensor([[1.0, 0.0], [0.0, 0.0]], dtype=torch.float64)
     return LayeredPlant(((weight, torch.zeros(2, dtype=torch.float64)),))
 

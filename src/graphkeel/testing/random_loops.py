@@ -1,4 +1,5 @@
-"""Closed loops without a known answer: small ones to be contradicted on, a hard one to run out of budget on."""
+"""Closed loops without a known answer: small ones to be contradicted on, a hard one to run out of
+budget on."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from graphkeel.verify.problem import Array, Network, Problem
 
 
 def random_loop(seed: int) -> Problem:
-    """Two states, few hidden units, weights of two decimals; each condition holds for some seeds, fails for others."""
+    """Two states, few hidden units, weights of two decimals; each condition holds for some seeds,
+    fails for others."""
     rng = np.random.default_rng(seed)
     n, h = 2, 3
 
@@ -20,7 +22,10 @@ def random_loop(seed: int) -> Problem:
     centred = float(rng.choice([0.0, 1.0]))
     sides = (np.vstack([rows[0], -rows[0]]), centred * np.concatenate([rows[1], -rows[1]]))
     return Problem(
-        Network.of((first[0], centred * first[1]), (float(rng.choice([0.1, 0.5])) * last[0], centred * last[1])),
+        Network.of(
+            (first[0], centred * first[1]),
+            (float(rng.choice([0.1, 0.5])) * last[0], centred * last[1]),
+        ),
         Network.of(sides, (np.ones((1, 2 * n)), np.array([centred * rng.choice([0.0, 0.5])]))),
         lower=-np.ones(n),
         upper=np.ones(n),
@@ -35,7 +40,10 @@ def random_loop(seed: int) -> Problem:
 
 def suspicious_states(problem: Problem, condition: str, per_axis: int = 41) -> Array:
     """The states of a grid that seem to violate a condition in float64 (or hardly keep it)."""
-    axes = [np.linspace(low, high, per_axis) for low, high in zip(problem.lower, problem.upper, strict=True)]
+    axes = [
+        np.linspace(low, high, per_axis)
+        for low, high in zip(problem.lower, problem.upper, strict=True)
+    ]
     grid: Array = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, problem.n)
     image = problem.closed_loop(grid)
     if condition == "invariance":
@@ -50,12 +58,14 @@ def suspicious_states(problem: Problem, condition: str, per_axis: int = 41) -> A
 def hard_loop(n: int = 8, faces: int = 16, seed: int = 0) -> Problem:
     """A rotation measured by a norm whose axes are askew: the bounds of no box are tight.
 
-    It is shrunk so that the largest ratio V(F(y))/V(y) among many samples is 0.7; the true one lies above that.
-    """
+    It is shrunk so that the largest ratio V(F(y))/V(y) among many samples is 0.7; the true one lies
+    above that."""
     rng = np.random.default_rng(seed)
     turn: Array = np.linalg.qr(rng.normal(size=(n, n)))[0]
     rows = rng.normal(size=(faces, n))
-    norm = Network.of((np.vstack([rows, -rows]), np.zeros(2 * faces)), (np.ones((1, 2 * faces)), np.zeros(1)))
+    norm = Network.of(
+        (np.vstack([rows, -rows]), np.zeros(2 * faces)), (np.ones((1, 2 * faces)), np.zeros(1))
+    )
     samples = rng.normal(size=(20_000, n))
     ratio = float((norm(samples @ turn.T) / norm(samples)).max())
     return Problem(

@@ -1,4 +1,5 @@
-"""The contract of a reconstruction method: the frozen model stays, hidden labels do not count, the seed decides."""
+"""The contract of a reconstruction method: the frozen model stays, hidden labels do not count, the
+seed decides."""
 
 from __future__ import annotations
 
@@ -26,13 +27,17 @@ def check_reconstruction(
     """Run every check on a method.
 
     Args:
-        method: the method, or its class. Methods that retrain are not asked what only a frozen model can promise.
-        equivariant: renaming the nodes renames the answer; by default asked of all but those that retrain. Not for
+        method: the method, or its class. Methods that retrain are not asked what only a frozen
+        model can promise. equivariant: renaming the nodes renames the answer; by default asked of
+        all but those that retrain. Not for
             methods that draw nodes or edges at random.
-        rewrites_edges: its scores are those of the new features on edges of its own, so they cannot be recomputed
+        rewrites_edges: its scores are those of the new features on edges of its own, so they cannot
+        be recomputed
             from the features alone.
     """
-    return run_all(yield_reconstruction_checks(method, equivariant=equivariant, rewrites_edges=rewrites_edges))
+    return run_all(
+        yield_reconstruction_checks(method, equivariant=equivariant, rewrites_edges=rewrites_edges)
+    )
 
 
 def yield_reconstruction_checks(
@@ -45,9 +50,13 @@ def yield_reconstruction_checks(
     for name in odd_graphs():
         yield subject.check(f"copes with an odd graph ({name})", _copes_with_an_odd_graph, name)
     if not rewrites_edges and not subject.method.retrains:
-        yield subject.check("scores its features with the frozen model", _scores_its_features_with_the_frozen_model)
+        yield subject.check(
+            "scores its features with the frozen model", _scores_its_features_with_the_frozen_model
+        )
     if equivariant if equivariant is not None else not subject.method.retrains:
-        yield subject.check("does not care what nodes are called", _does_not_care_what_nodes_are_called)
+        yield subject.check(
+            "does not care what nodes are called", _does_not_care_what_nodes_are_called
+        )
     for deed in (
         _never_looks_at_hidden_labels,
         _leaves_the_model_alone,
@@ -114,9 +123,17 @@ def _scores_its_features_with_the_frozen_model(subject: _Subject) -> None:
     if result.features is None:
         return
     again = case.frozen.logits(result.features, case.task.edge_index)
-    scores = case.frozen.logits(case.task.x, case.task.edge_index) if result.scores is None else result.scores
+    scores = (
+        case.frozen.logits(case.task.x, case.task.edge_index)
+        if result.scores is None
+        else result.scores
+    )
     apart = float((scores - again).abs().max())
-    expect(apart <= 1e-4 * (1 + float(again.abs().max())), "the frozen model's scores of the new features", apart)
+    expect(
+        apart <= 1e-4 * (1 + float(again.abs().max())),
+        "the frozen model's scores of the new features",
+        apart,
+    )
 
 
 # ---- what must not count
@@ -126,14 +143,18 @@ def _never_looks_at_hidden_labels(subject: _Subject) -> None:
     case = ordinary()
     clean = subject.run(case.erased())
     for other, told in ((case.poisoned(), "wrong labels"), (case, "the true labels")):
-        _expect_same(clean, subject.run(other), f"the same result with {told} on nodes it may not look at")
+        _expect_same(
+            clean, subject.run(other), f"the same result with {told} on nodes it may not look at"
+        )
 
 
 def _does_the_same_again(subject: _Subject) -> None:
     case = ordinary().erased()
     first = subject.run(case, seed=3)
     subject.run(few_labels().erased(), seed=4)
-    _expect_same(first, subject.run(case, seed=3), "the same result, to the bit, from the same seed")
+    _expect_same(
+        first, subject.run(case, seed=3), "the same result, to the bit, from the same seed"
+    )
 
 
 def _ignores_the_global_generators(subject: _Subject) -> None:
@@ -158,12 +179,18 @@ def _does_not_care_what_nodes_are_called(subject: _Subject) -> None:
     renamed, names = case.renamed()
     before, after = _classes(subject, case), _classes(subject, renamed)[names]
     differing = float((before != after).float().mean())
-    expect(differing <= MAY_DIFFER, "the same class for a node of another name", f"{differing:.1%} of nodes differ")
+    expect(
+        differing <= MAY_DIFFER,
+        "the same class for a node of another name",
+        f"{differing:.1%} of nodes differ",
+    )
 
 
 def _classes(subject: _Subject, case: Case) -> Tensor:
     scores = subject.run(case).scores
-    return (case.frozen(case.task.x, case.task.edge_index) if scores is None else scores).argmax(dim=1)
+    return (case.frozen(case.task.x, case.task.edge_index) if scores is None else scores).argmax(
+        dim=1
+    )
 
 
 # ---- what has to stay as it was
@@ -180,7 +207,9 @@ def _leaves_the_model_alone(subject: _Subject) -> None:
         subject.run(case)
         after = _condition_of(model)
         for name, value in before.items():
-            expect(after[name] == value, f"the model's {name} to be as before, bit for bit", "a change")
+            expect(
+                after[name] == value, f"the model's {name} to be as before, bit for bit", "a change"
+            )
     finally:
         model.eval()
 
@@ -191,7 +220,10 @@ def _condition_of(model: nn.Module) -> dict[str, object]:
         "training modes": [module.training for module in model.modules()],
         "wishes for gradients": [parameter.requires_grad for parameter in model.parameters()],
         "gradients": [parameter.grad is None for parameter in model.parameters()],
-        "hooks": [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()],
+        "hooks": [
+            len(module._forward_hooks) + len(module._forward_pre_hooks)
+            for module in model.modules()
+        ],
     }
 
 
@@ -200,7 +232,9 @@ def _leaves_the_task_alone(subject: _Subject) -> None:
     before = [case.task.x, case.task.edge_index, case.task.y, case.labelled, case.validation]
     kept = [tensor.clone() for tensor in before]
     subject.run(case)
-    for name, old, now in zip(("x", "edge_index", "y", "labelled", "validation"), kept, before, strict=True):
+    for name, old, now in zip(
+        ("x", "edge_index", "y", "labelled", "validation"), kept, before, strict=True
+    ):
         expect(torch.equal(old, now), f"{name} to be left alone", "a change")
 
 

@@ -1,4 +1,5 @@
-"""What a part has to leave as it found it: random generators, numerical settings, the working folder.
+"""What a part has to leave as it found it: random generators, numerical settings, the working
+folder.
 
 Torch is looked at only where somebody has imported it: an engine's checks do not need it.
 """

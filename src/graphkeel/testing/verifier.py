@@ -1,7 +1,8 @@
-"""The contract of a verification engine: never wrong, never over budget, `unknown` always with a reason.
+"""The contract of a verification engine: never wrong, never over budget, `unknown` always with a
+reason.
 
-No torch is needed here. `graphkeel.testing.loops` has the loops with known truth, `random_loops` those without.
-"""
+No torch is needed here. `graphkeel.testing.loops` has the loops with known truth, `random_loops`
+those without."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def check_verifier(
 
     Args:
         verifier: the engine, or its class.
-        complete: it claims to decide what can be decided, so `unknown` on an easy loop is a failure.
-        limits: time and memory.
+        complete: it claims to decide what can be decided, so `unknown` on an easy loop is a
+        failure. limits: time and memory.
     """
     return run_all(yield_verifier_checks(verifier, complete=complete, limits=limits))
 
@@ -59,7 +60,9 @@ def yield_verifier_checks(
     verifier: Verifier | type[Verifier], *, complete: bool = False, limits: Limits | None = None
 ) -> Iterator[Check]:
     """The checks one by one, each to be called."""
-    subject = _Subject(verifier() if isinstance(verifier, type) else verifier, complete, limits or Limits())
+    subject = _Subject(
+        verifier() if isinstance(verifier, type) else verifier, complete, limits or Limits()
+    )
     for known in ALL:
         yield subject.check(f"is not wrong about: {known.name}", _is_not_wrong, known)
     for deed in (
@@ -88,10 +91,15 @@ class _Subject:
         return Check(self.verifier.name, name, partial(deed, self, *arguments))
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         self.need(problem)
-        return self.verifier.solve(problem, budget or Budget(seconds=self.limits.seconds), conditions)
+        return self.verifier.solve(
+            problem, budget or Budget(seconds=self.limits.seconds), conditions
+        )
 
     def need(self, problem: Problem) -> None:
         against = self.verifier.supports(problem)
@@ -109,26 +117,43 @@ def _is_not_wrong(subject: _Subject, known: Known) -> None:
         _expect_a_whole_answer(known.problem, answer)
         right = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}[truth]
         given = f"{answer.verdict.value} ({answer.reason})"
-        expect(answer.verdict in (right, Verdict.UNKNOWN), f"{condition} to be {right.value} or unknown", given)
+        expect(
+            answer.verdict in (right, Verdict.UNKNOWN),
+            f"{condition} to be {right.value} or unknown",
+            given,
+        )
         if subject.complete and condition in known.decisive:
-            expect(answer.verdict is right, f"a complete engine to find {condition} {right.value}", given)
+            expect(
+                answer.verdict is right,
+                f"a complete engine to find {condition} {right.value}",
+                given,
+            )
 
 
 def _expect_a_whole_answer(problem: Problem, answer: ConditionReport) -> None:
-    """A refutation has a state that violates the condition in exact rationals, an `unknown` has a reason."""
+    """A refutation has a state that violates the condition in exact rationals, an `unknown` has a
+    reason."""
     state, condition = answer.counterexample, answer.condition
     expect(isinstance(answer.verdict, Verdict), f"a Verdict on {condition}", answer.verdict)
     if answer.verdict is Verdict.UNKNOWN:
         expect(bool(answer.reason), f"a reason why {condition} is unknown", "none")
     if answer.verdict is not Verdict.REFUTED:
-        expect(state is None, f"no counterexample to {condition}, which is {answer.verdict.value}", state)
+        expect(
+            state is None,
+            f"no counterexample to {condition}, which is {answer.verdict.value}",
+            state,
+        )
         return
     if state is None:
         expect(False, f"a state that refutes {condition}", "none")
         return
     form = (state.dtype, state.shape)
     expect(form == (np.float64, (problem.n,)), f"a float64 state of shape ({problem.n},)", form)
-    expect(violates(problem, condition, state), f"a state that violates {condition} over the rationals", state.tolist())
+    expect(
+        violates(problem, condition, state),
+        f"a state that violates {condition} over the rationals",
+        state.tolist(),
+    )
 
 
 def _proves_nothing_that_a_grid_contradicts(subject: _Subject) -> None:
@@ -140,7 +165,9 @@ def _proves_nothing_that_a_grid_contradicts(subject: _Subject) -> None:
             if answer.verdict is not Verdict.PROVED:
                 continue
             states = suspicious_states(problem, answer.condition)
-            wrong = next((state for state in states if violates(problem, answer.condition, state)), None)
+            wrong = next(
+                (state for state in states if violates(problem, answer.condition, state)), None
+            )
             what = f"no proof of {answer.condition} for {problem.name!r} next to a violation"
             expect(wrong is None, what, f"proved, though {wrong} violates it")
 
@@ -178,7 +205,11 @@ def _keeps_to_its_time(subject: _Subject) -> None:
         begun = time.monotonic()
         report = subject.solve(hard_loop(), Budget(seconds=seconds))
         taken, allowed = time.monotonic() - begun, seconds + subject.limits.grace
-        expect(taken <= allowed, f"an answer within {allowed} s of a budget of {seconds} s", f"{taken:.1f} s")
+        expect(
+            taken <= allowed,
+            f"an answer within {allowed} s of a budget of {seconds} s",
+            f"{taken:.1f} s",
+        )
         for answer in report.conditions:
             _expect_a_whole_answer(hard_loop(), answer)
 
@@ -187,7 +218,11 @@ def _keeps_to_its_nodes(subject: _Subject) -> None:
     budget = Budget(seconds=subject.limits.seconds, nodes=500)
     answer = subject.solve(hard_loop(), budget, ("decrease",))["decrease"]
     allowed = budget.nodes + subject.limits.nodes_grace
-    expect(answer.nodes <= allowed, f"at most {allowed} nodes for a budget of {budget.nodes}", answer.nodes)
+    expect(
+        answer.nodes <= allowed,
+        f"at most {allowed} nodes for a budget of {budget.nodes}",
+        answer.nodes,
+    )
 
 
 def _keeps_to_its_memory(subject: _Subject) -> None:
@@ -197,11 +232,19 @@ def _keeps_to_its_memory(subject: _Subject) -> None:
     if not status.exists():
         raise SkipTest("the process's memory can only be watched on Linux")
     subject.solve(stable().problem)
-    before = next(int(line.split()[1]) / 1024 for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    before = next(
+        int(line.split()[1]) / 1024
+        for line in status.read_text().splitlines()
+        if line.startswith("VmRSS")
+    )
     reset_peak()
     subject.solve(hard_loop(), Budget(seconds=2.0), ("decrease",))
     grown = peak_mb() - before
-    expect(grown <= subject.limits.memory_mb, f"at most {subject.limits.memory_mb} MB", f"{grown:.0f} MB")
+    expect(
+        grown <= subject.limits.memory_mb,
+        f"at most {subject.limits.memory_mb} MB",
+        f"{grown:.0f} MB",
+    )
 
 
 # ---- nothing but the problem counts, and nothing but the answer changes
@@ -246,4 +289,6 @@ def _leaves_its_surroundings_alone(subject: _Subject) -> None:
 def _refuses_unknown_conditions(subject: _Subject) -> None:
     problem = stable().problem
     subject.need(problem)
-    expect_refusal(lambda: subject.verifier.solve(problem, None, ("hope",)), "a condition that does not exist")
+    expect_refusal(
+        lambda: subject.verifier.solve(problem, None, ("hope",)), "a condition that does not exist"
+    )

@@ -1,4 +1,5 @@
-"""The verify room: is V a Lyapunov function of the closed loop F on a box? Proved, refuted, or unknown and why."""
+"""The verify room: is V a Lyapunov function of the closed loop F on a box? Proved, refuted, or
+unknown and why."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from graphkeel.core.optional import available
 from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
-# name -> (module, class, the package it cannot do without); modules are imported when their engine is asked for
+# name -> (module, class, the package it cannot do without); modules are imported when their engine
+# is asked for
 _ENGINES = {
     "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
     "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
@@ -30,7 +32,7 @@ def load_engine(name: str) -> Verifier:
     return verifier
 
 
-def engines() -> dict[str, Verifier]:
+def available_engines() -> dict[str, Verifier]:
     """The engines that can run here, by name."""
     found: dict[str, Verifier] = {}
     for name, (_, _, package) in _ENGINES.items():
@@ -38,7 +40,10 @@ def engines() -> dict[str, Verifier]:
             continue
         try:
             found[name] = load_engine(name)
-        except (ImportError, OSError):  # a package that is there but does not load (dReal without its libraries)
+        except (
+            ImportError,
+            OSError,
+        ):  # a package that is there but does not load (dReal without its libraries)
             continue
     return found
 
@@ -53,7 +58,8 @@ def verify(
 
     >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
     >>> halving = Network.of(([[0.5]], [0.0]))
-    >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75, positivity=0.5)
+    >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75,
+    positivity=0.5)
     >>> verify(problem).verdict
     <Verdict.PROVED: 'proved'>
     """
@@ -61,7 +67,10 @@ def verify(
     verifier = load_engine(engine)
     against = verifier.supports(problem)
     if against is not None:
-        reports = tuple(ConditionReport(c, Verdict.UNKNOWN, engine, f"unsupported: {against}") for c in conditions)
+        reports = tuple(
+            ConditionReport(c, Verdict.UNKNOWN, engine, f"unsupported: {against}")
+            for c in conditions
+        )
         return VerifyReport(reports)
     report: VerifyReport = verifier.solve(problem, budget, conditions)
     return report
@@ -77,7 +86,7 @@ __all__ = [
     "Verdict",
     "Verifier",
     "VerifyReport",
-    "engines",
+    "available_engines",
     "load_engine",
     "verify",
 ]

@@ -1,4 +1,5 @@
-"""Every engine that is installed, asked about the same problem; two that contradict each other are an error."""
+"""Every engine that is installed, asked about the same problem; two that contradict each other are
+an error."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def cross_check(
     *,
     among: Mapping[str, Verifier] | None = None,
 ) -> VerifyReport:
-    """The first final answer to each condition, with the names of all engines that agree in its reason.
+    """The first final answer to each condition, with the names of all engines that agree in its
+    reason.
 
     Args:
         budget: of each engine.
@@ -38,10 +40,14 @@ def cross_check(
 
 def _asked(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
     """`auto` only asks others, so it is no witness of its own."""
-    from graphkeel.verify import engines
+    from graphkeel.verify import available_engines
 
-    found = engines() if among is None else among
-    return {name: engine for name, engine in found.items() if name != "auto" and engine.supports(problem) is None}
+    found = available_engines() if among is None else among
+    return {
+        name: engine
+        for name, engine in found.items()
+        if name != "auto" and engine.supports(problem) is None
+    }
 
 
 def _agreed(answers: list[ConditionReport]) -> ConditionReport:
@@ -62,7 +68,9 @@ def _agreed(answers: list[ConditionReport]) -> ConditionReport:
         first.verdict,
         names,
         first.reason,
-        next((answer.counterexample for answer in final if answer.counterexample is not None), None),
+        next(
+            (answer.counterexample for answer in final if answer.counterexample is not None), None
+        ),
         sum(answer.seconds for answer in answers),
         sum(answer.nodes for answer in answers),
         next((answer.proof for answer in final if answer.proof is not None), None),

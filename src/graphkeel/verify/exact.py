@@ -1,8 +1,8 @@
 """Exact evaluation of one state in rational numbers: the last word on every counterexample.
 
-Float weights are rationals, so F, V and the conditions have exact values. Where a layer carries error bounds the
-value is an interval, and a violation counts only if it is there for every network within the bounds.
-"""
+Float weights are rationals, so F, V and the conditions have exact values. Where a layer carries
+error bounds the value is an interval, and a violation counts only if it is there for every network
+within the bounds."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def in_box(problem: Problem, state: list[Fraction]) -> bool:
 
 
 def violates(problem: Problem, condition: str, point: Array) -> bool:
-    """Whether the state violates the condition for certain, over real arithmetic and all weights within the errors."""
+    """Whether the state violates the condition for certain, over real arithmetic and all weights
+    within the errors."""
     state = rationals(point)
     if not in_box(problem, state):
         return False

@@ -1,8 +1,9 @@
-"""`auto`: the engines in the order of their cost, condition by condition, until one of them decides.
+"""`auto`: the engines in the order of their cost, condition by condition, until one of them
+decides.
 
-The closed form comes first. Then the boxes, because an easy condition is proved in fewer than a thousand of them; only
-where that does not end is it worth looking for a violation (gradients and the climb), before the long way is taken.
-"""
+The closed form comes first. Then the boxes, because an easy condition is proved in fewer than a
+thousand of them; only where that does not end is it worth looking for a violation (gradients and
+the climb), before the long way is taken."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyRepo
 
 
 class AutoVerifier:
-    """Contraction, a first look at boxes, falsification, branch and bound; reports name the engine that decided."""
+    """Contraction, a first look at boxes, falsification, branch and bound; reports name the engine
+    that decided."""
 
     name = "auto"
 
@@ -24,17 +26,24 @@ class AutoVerifier:
         return None
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         check_conditions(conditions)
         budget = budget or Budget()
         warm_up()
         start = time.monotonic()
         deadline = start + budget.seconds
-        reports = tuple(self._decide(problem, condition, budget, deadline) for condition in conditions)
+        reports = tuple(
+            self._decide(problem, condition, budget, deadline) for condition in conditions
+        )
         return VerifyReport(reports, time.monotonic() - start)
 
-    def _decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
+    def _decide(
+        self, problem: Problem, condition: str, budget: Budget, deadline: float
+    ) -> ConditionReport:
         start = time.monotonic()
         report = ContractionVerifier().decide(problem, condition)
         if report.verdict is Verdict.UNKNOWN:

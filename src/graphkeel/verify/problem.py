@@ -1,10 +1,10 @@
 """The verification problem as plain arrays: a closed loop F, a Lyapunov function V, a box, a hole.
 
-Everything here is solver-neutral. The claim is always about **real arithmetic**: float weights are taken as the
-rational numbers they are. Where a layer is itself the rounded result of an exact computation (the collapse of
-f's last layer with the head), `weight_error` and `bias_error` bound the distance to the exact value, entry by
-entry, and every engine has to cover all weights within those bounds.
-"""
+Everything here is solver-neutral. The claim is always about **real arithmetic**: float weights are
+taken as the rational numbers they are. Where a layer is itself the rounded result of an exact
+computation (the collapse of f's last layer with the head), `weight_error` and `bias_error` bound
+the distance to the exact value, entry by entry, and every engine has to cover all weights within
+those bounds."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ def _frozen(values: object, name: str, ndim: int) -> Array:
     if array.ndim != ndim:
         raise ProblemError(f"{name} must have {ndim} dimension(s)", got=f"shape {array.shape}")
     if not np.isfinite(array).all():
-        raise ProblemError(f"{name} must be finite", got=f"{int((~np.isfinite(array)).sum())} NaN or infinite entries")
+        raise ProblemError(
+            f"{name} must be finite",
+            got=f"{int((~np.isfinite(array)).sum())} NaN or infinite entries",
+        )
     array.setflags(write=False)
     return array
 
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """x -> weight @ x + bias, with entrywise bounds on how far the stored numbers are from the exact ones."""
+    """x -> weight @ x + bias, with entrywise bounds on how far the stored numbers are from the
+    exact ones."""
 
     weight: Array  # (out, in)
     bias: Array  # (out,)
@@ -46,7 +50,8 @@ class Affine:
         bias = _frozen(self.bias, "a layer's bias", 1)
         if bias.shape[0] != weight.shape[0]:
             raise ProblemError(
-                "a layer's bias must have one entry per output", got=f"weight {weight.shape}, bias {bias.shape}"
+                "a layer's bias must have one entry per output",
+                got=f"weight {weight.shape}, bias {bias.shape}",
             )
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "bias", bias)
@@ -59,7 +64,9 @@ class Affine:
             return
         error = _frozen(value, f"a layer's {name}", like.ndim)
         if error.shape != like.shape or (error < 0).any():
-            raise ProblemError(f"a layer's {name} must be non-negative and of its array's shape", got=error.shape)
+            raise ProblemError(
+                f"a layer's {name} must be non-negative and of its array's shape", got=error.shape
+            )
         object.__setattr__(self, name, error if error.any() else None)
 
     @property
@@ -116,7 +123,8 @@ class Network:
         return tuple(layer.n_out for layer in self.layers[:-1])
 
     def __call__(self, points: Array) -> Array:
-        """Float64 value at points of shape (..., n_in); for search and replay, never for a proof."""
+        """Float64 value at points of shape (..., n_in); for search and replay, never for a
+        proof."""
         value = np.asarray(points, dtype=np.float64)
         for i, layer in enumerate(self.layers):
             value = value @ layer.weight.T + layer.bias
@@ -127,7 +135,8 @@ class Network:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Is V a Lyapunov function of y⁺ = F(y) on the box [lower, upper] without a hole around the equilibrium?
+    """Is V a Lyapunov function of y⁺ = F(y) on the box [lower, upper] without a hole around the
+    equilibrium?
 
     For all y in the box with ‖y − equilibrium‖ ≥ hole_radius (in `hole_norm`):
 
@@ -138,8 +147,8 @@ class Problem:
 
     * invariance: lower ≤ F(y) ≤ upper.
 
-    The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the equilibrium only.
-    """
+    The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the
+    equilibrium only."""
 
     closed_loop: Network  # F: R^n -> R^n
     lyapunov: Network  # V: R^n -> R
@@ -162,7 +171,9 @@ class Problem:
                 got=f"R^{self.closed_loop.n_in} to R^{self.closed_loop.n_out}",
             )
         if self.lyapunov.n_in != n or self.lyapunov.n_out != 1:
-            raise ProblemError(f"V must map R^{n} to R", got=f"R^{self.lyapunov.n_in} to R^{self.lyapunov.n_out}")
+            raise ProblemError(
+                f"V must map R^{n} to R", got=f"R^{self.lyapunov.n_in} to R^{self.lyapunov.n_out}"
+            )
         if self.upper.shape != (n,) or self.equilibrium.shape != (n,):
             raise ProblemError(
                 "lower, upper and equilibrium must have the same length",
@@ -170,7 +181,10 @@ class Problem:
             )
         if (self.lower >= self.upper).any():
             axis = int(np.argmax(self.lower >= self.upper))
-            raise ProblemError(f"the box is empty along axis {axis}", got=f"[{self.lower[axis]}, {self.upper[axis]}]")
+            raise ProblemError(
+                f"the box is empty along axis {axis}",
+                got=f"[{self.lower[axis]}, {self.upper[axis]}]",
+            )
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -202,4 +216,6 @@ def check_conditions(conditions: Sequence[str]) -> None:
     """Refuse a name that is no condition: a proof of something else must not be filed under it."""
     for condition in conditions:
         if condition not in CONDITIONS:
-            raise ProblemError(f"a condition must be one of {tuple(CONDITIONS)}", got=repr(condition))
+            raise ProblemError(
+                f"a condition must be one of {tuple(CONDITIONS)}", got=repr(condition)
+            )

@@ -1,8 +1,8 @@
-"""A verification problem as a file: `.json` for reading by eye, `.npz` for size (docs/problem-format.md).
+"""A verification problem as a file: `.json` for reading by eye, `.npz` for size
+(docs/problem-format.md).
 
-Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated, pickles are
-refused, and whatever is wrong becomes one `ProblemError` that says where.
-"""
+Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated,
+pickles are refused, and whatever is wrong becomes one `ProblemError` that says where."""
 
 from __future__ import annotations
 
@@ -44,12 +44,15 @@ def read_problem(path: str | Path) -> Problem:
 
 
 def write_problem(problem: Problem, path: str | Path, *, readable: bool = False) -> None:
-    """Write a `.json` or `.npz` problem file; both keep every bit, `readable` JSON has plain nested lists."""
+    """Write a `.json` or `.npz` problem file; both keep every bit, `readable` JSON has plain nested
+    lists."""
     path = Path(path)
     if path.suffix == ".npz":
         np.savez_compressed(path, **_flat(problem))
     elif path.suffix == ".json":
-        path.write_text(json.dumps(to_dict(problem, readable=readable), indent=1) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(to_dict(problem, readable=readable), indent=1) + "\n", encoding="utf-8"
+        )
     else:
         raise ProblemError("a problem file ends in .json or .npz", got=path.name)
 
@@ -62,7 +65,11 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
 
     def layers(network: Network) -> list[dict[str, Any]]:
         return [
-            {part: encode(getattr(layer, part)) for part in _PARTS if getattr(layer, part) is not None}
+            {
+                part: encode(getattr(layer, part))
+                for part in _PARTS
+                if getattr(layer, part) is not None
+            }
             for layer in network.layers
         ]
 
@@ -89,7 +96,9 @@ def encode_array(array: Array) -> dict[str, Any]:
     return {
         "dtype": "<f8",
         "shape": list(array.shape),
-        "base64": base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii"),
+        "base64": base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode(
+            "ascii"
+        ),
     }
 
 
@@ -97,12 +106,17 @@ def _check_size(path: Path) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise ProblemError("the problem file cannot be read", got=f"{path}: {error.strerror}") from error
+        raise ProblemError(
+            "the problem file cannot be read", got=f"{path}: {error.strerror}"
+        ) from error
     if size > MAX_BYTES:
-        raise ProblemError(f"a problem file may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB")
+        raise ProblemError(
+            f"a problem file may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB"
+        )
 
 
-# ---- JSON ------------------------------------------------------------------------------------------------
+# ---- JSON
+# ------------------------------------------------------------------------------------------------
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -127,7 +141,9 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise ProblemError("a key stands twice in one JSON object", got=next(k for k in keys if keys.count(k) > 1))
+        raise ProblemError(
+            "a key stands twice in one JSON object", got=next(k for k in keys if keys.count(k) > 1)
+        )
     return content
 
 
@@ -135,7 +151,8 @@ def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
-# ---- NPZ -------------------------------------------------------------------------------------------------
+# ---- NPZ
+# -------------------------------------------------------------------------------------------------
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
@@ -143,32 +160,48 @@ def _read_npz(path: Path) -> dict[str, Any]:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
         if unpacked > MAX_BYTES:
-            raise ProblemError(f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB")
+            raise ProblemError(
+                f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB"
+            )
         with np.load(path, allow_pickle=False) as arrays:
             flat = {key: arrays[key] for key in arrays.files}
     except ProblemError:
         raise
-    except Exception as error:  # a damaged archive can raise nearly anything: zlib.error, RuntimeError, …
-        raise ProblemError(f"{path.name} is not a readable .npz file", got=_first_line(error)) from error
+    except (
+        Exception
+    ) as error:  # a damaged archive can raise nearly anything: zlib.error, RuntimeError, …
+        raise ProblemError(
+            f"{path.name} is not a readable .npz file", got=_first_line(error)
+        ) from error
     return _nested(flat)
 
 
 def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn F_weight_0, F_bias_0, … into lists of layers; scalars become Python numbers and strings."""
+    """Turn F_weight_0, F_bias_0, … into lists of layers; scalars become Python numbers and
+    strings."""
     content: dict[str, Any] = {}
     layers: dict[str, dict[int, dict[str, Any]]] = {key: {} for key in _NETWORKS}
     for key, value in flat.items():
         network, _, rest = key.partition("_")
         part, _, number = rest.rpartition("_")
-        if network in _NETWORKS and part in _PARTS and number.isdecimal() and int(number) < MAX_LAYERS:
+        if (
+            network in _NETWORKS
+            and part in _PARTS
+            and number.isdecimal()
+            and int(number) < MAX_LAYERS
+        ):
             layers[network].setdefault(int(number), {})[part] = value
         elif key in _TOP_LEVEL and key not in _NETWORKS:
-            content[key] = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+            content[key] = (
+                value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+            )
         else:
             raise ProblemError("an .npz problem has an unknown array", got=key)
     for key, numbered in layers.items():
         if sorted(numbered) != list(range(len(numbered))):
-            raise ProblemError(f"the layers of {key} must be numbered 0, 1, …", got=sorted(numbered))
+            raise ProblemError(
+                f"the layers of {key} must be numbered 0, 1, …", got=sorted(numbered)
+            )
         content[key] = [numbered[i] for i in range(len(numbered))]
     return content
 
@@ -185,13 +218,16 @@ def _flat(problem: Problem) -> dict[str, Any]:
     return flat
 
 
-# ---- from the nested content to the problem --------------------------------------------------------------
+# ---- from the nested content to the problem
+# --------------------------------------------------------------
 
 
 def _problem(content: Mapping[str, Any], name: str) -> Problem:
     _check_header(content)
     lower, upper, equilibrium = (_array(_needed(content, key), key) for key in _VECTORS)
-    hole_radius, rho, positivity = (_number(content.get(key, default), key) for key, default in _NUMBERS.items())
+    hole_radius, rho, positivity = (
+        _number(content.get(key, default), key) for key, default in _NUMBERS.items()
+    )
     return Problem(
         closed_loop=_network(content, "F"),
         lyapunov=_network(content, "V"),
@@ -211,7 +247,9 @@ def _check_header(content: Mapping[str, Any]) -> None:
     if not isinstance(name, str) or name != FORMAT:
         raise ProblemError(f"the file's format must be {FORMAT!r}", got=repr(name)[:80])
     if type(version) not in (int, float) or version != VERSION:
-        raise ProblemError(f"this program reads version {VERSION} of the problem format", got=repr(version)[:80])
+        raise ProblemError(
+            f"this program reads version {VERSION} of the problem format", got=repr(version)[:80]
+        )
     unknown = sorted(set(content) - _TOP_LEVEL)
     if unknown:
         # A misspelt optional key ("hole-radius") would otherwise silently decide another problem.
@@ -220,21 +258,27 @@ def _check_header(content: Mapping[str, Any]) -> None:
 
 def _needed(content: Mapping[str, Any], key: str) -> Any:
     if key not in content:
-        raise ProblemError(f"a problem needs the key {key!r}", got=f"only {', '.join(sorted(content))[:200]}")
+        raise ProblemError(
+            f"a problem needs the key {key!r}", got=f"only {', '.join(sorted(content))[:200]}"
+        )
     return content[key]
 
 
 def _network(content: Mapping[str, Any], key: str) -> Network:
     layers = _needed(content, key)
     if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
-        raise ProblemError(f"{key} must be a list of at most {MAX_LAYERS} layers", got=type(layers).__name__)
+        raise ProblemError(
+            f"{key} must be a list of at most {MAX_LAYERS} layers", got=type(layers).__name__
+        )
     return Network(tuple(_layer(layer, f"{key}[{i}]") for i, layer in enumerate(layers)))
 
 
 def _layer(layer: Any, where: str) -> Affine:
     if not isinstance(layer, dict) or not {"weight", "bias"} <= set(layer) <= set(_PARTS):
         got = sorted(map(str, layer)) if isinstance(layer, dict) else type(layer).__name__
-        raise ProblemError(f"{where} needs weight and bias, and may have weight_error and bias_error", got=got)
+        raise ProblemError(
+            f"{where} needs weight and bias, and may have weight_error and bias_error", got=got
+        )
     return Affine(**{part: _array(value, f"{where}.{part}") for part, value in layer.items()})
 
 
@@ -270,7 +314,9 @@ def _listed(value: list[Any], where: str) -> Array:
     rows = value if value and all(isinstance(row, list) for row in value) else [value]
     numbers = [[_number(entry, where) for entry in row] for row in rows]
     if any(len(row) != len(numbers[0]) for row in numbers):
-        raise ProblemError(f"the rows of {where} must have one length", got=sorted({len(row) for row in numbers}))
+        raise ProblemError(
+            f"the rows of {where} must have one length", got=sorted({len(row) for row in numbers})
+        )
     array = np.array(numbers, dtype=np.float64)
     return array if rows is value else array[0]
 
@@ -283,7 +329,9 @@ def _decoded(value: dict[str, Any], where: str) -> Array:
         or value["dtype"] not in kinds
         or not isinstance(value["base64"], str)
     ):
-        raise ProblemError(f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5])
+        raise ProblemError(
+            f'{where} must be {{"dtype": "<f8", "shape": …, "base64": …}}', got=sorted(value)[:5]
+        )
     if not isinstance(shape, list) or not all(type(k) is int and 0 <= k < 2**31 for k in shape):
         raise ProblemError(f"{where} needs a shape of whole numbers", got=repr(shape)[:100])
     try:
@@ -292,5 +340,7 @@ def _decoded(value: dict[str, Any], where: str) -> Array:
         raise ProblemError(f"{where} is not base64", got=_first_line(error)) from error
     dtype = np.dtype(value["dtype"])
     if len(raw) != dtype.itemsize * math.prod(shape):
-        raise ProblemError(f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes")
+        raise ProblemError(
+            f"{where} has another size than its shape {shape}", got=f"{len(raw)} bytes"
+        )
     return np.frombuffer(raw, dtype=dtype).reshape(shape).astype(np.float64)

@@ -1,9 +1,10 @@
-"""Problem + condition -> rows: scalar functions g of the state that must not be positive on a box without a hole.
+"""Problem + condition -> rows: scalar functions g of the state that must not be positive on a box
+without a hole.
 
-Every row has the shape g(y) = direct(y) + A(y) + B(y): an affine part and two chains of ReLU layers over the same
-input. Decrease has V∘F as chain A and −ρV as chain B, so both are bounded together; positivity needs B alone and
-invariance A alone. Wherever building a row rounds, the rounding goes into the layer's error bounds.
-"""
+Every row has the shape g(y) = direct(y) + A(y) + B(y): an affine part and two chains of ReLU layers
+over the same input. Decrease has V∘F as chain A and −ρV as chain B, so both are bounded together;
+positivity needs B alone and invariance A alone. Wherever building a row rounds, the rounding goes
+into the layer's error bounds."""
 
 from __future__ import annotations
 
@@ -18,13 +19,15 @@ TINY = 1e-300  # an absolute allowance for underflow, far above 2^-1074 times an
 
 
 def gamma(terms: int) -> float:
-    """A relative bound on the rounding of a float64 sum of `terms` products, in any order, with room to spare."""
+    """A relative bound on the rounding of a float64 sum of `terms` products, in any order, with
+    room to spare."""
     return (terms + 16) * 2.0**-51
 
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Hidden layers with a ReLU after each, then one affine row; no hidden layer means the chain is just affine."""
+    """Hidden layers with a ReLU after each, then one affine row; no hidden layer means the chain is
+    just affine."""
 
     hidden: tuple[Affine, ...]
     final: Affine  # one output
@@ -36,7 +39,8 @@ class Chain:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """g = direct + A + B, to be shown ≤ 0 (strict: < 0) on [lower, upper], outside the hole if `hole`."""
+    """g = direct + A + B, to be shown ≤ 0 (strict: < 0) on [lower, upper], outside the hole if
+    `hole`."""
 
     name: str
     direct: Affine
@@ -79,7 +83,9 @@ def errors_of(layer: Affine) -> tuple[Array, Array]:
 
 def _scaled(layer: Affine, factor: float) -> Affine:
     if abs(factor) == 1.0:
-        return Affine(factor * layer.weight, factor * layer.bias, layer.weight_error, layer.bias_error)
+        return Affine(
+            factor * layer.weight, factor * layer.bias, layer.weight_error, layer.bias_error
+        )
     we, be = errors_of(layer)
     size = abs(factor) * (1.0 + 2.0**-50)
     weight, bias = factor * layer.weight, factor * layer.bias
@@ -132,11 +138,14 @@ def _positivity(problem: Problem) -> list[Row]:
     if problem.positivity == 0.0:
         direct = _nothing(problem.n)
         return [_row(problem, "positivity", direct, _no_chain(), minus_v, hole=True, strict=True)]
-    return [_distance_row(problem, axis, sign, minus_v) for axis in range(problem.n) for sign in (1, -1)]
+    return [
+        _distance_row(problem, axis, sign, minus_v) for axis in range(problem.n) for sign in (1, -1)
+    ]
 
 
 def _distance_row(problem: Problem, axis: int, sign: int, minus_v: Chain) -> Row:
-    """c·sign·(y_i − Y_i) − V(y) where the distance is at least the hole's radius along this axis."""
+    """c·sign·(y_i − Y_i) − V(y) where the distance is at least the hole's radius along this
+    axis."""
     c, centre = problem.positivity, float(problem.equilibrium[axis])
     weight = np.zeros((1, problem.n))
     weight[0, axis] = sign * c
@@ -175,9 +184,17 @@ def _invariance(problem: Problem) -> list[Row]:
     we, be = errors_of(last)
     rows = []
     for i in range(problem.n):
-        for name, sign, bound in (("upper", 1.0, problem.upper[i]), ("lower", -1.0, problem.lower[i])):
+        for name, sign, bound in (
+            ("upper", 1.0, problem.upper[i]),
+            ("lower", -1.0, problem.lower[i]),
+        ):
             bias = sign * (last.bias[i : i + 1] - bound)
-            final = Affine(sign * last.weight[i : i + 1], bias, we[i : i + 1], be[i : i + 1] + np.abs(bias) * 2.0**-52)
+            final = Affine(
+                sign * last.weight[i : i + 1],
+                bias,
+                we[i : i + 1],
+                be[i : i + 1] + np.abs(bias) * 2.0**-52,
+            )
             chain = Chain(layers[:-1], final)
             rows.append(_row(problem, f"{name} {i}", _nothing(problem.n), chain, _no_chain()))
     return rows

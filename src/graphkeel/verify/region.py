@@ -1,9 +1,10 @@
-"""Does a class keep its states? The decision region R_c = {y in D: y_c − y_k ≥ γ for every k ≠ c} under the loop F.
+"""Does a class keep its states? The decision region R_c = {y in D: y_c − y_k ≥ γ for every k ≠ c}
+under the loop F.
 
-Where F(y)_c − F(y)_k ≥ γ (γ = 0: > 0) on all of R_c, a controller that is chosen anew at every step by the largest
-logit never changes, so what is proved of the class's own loop holds of the switched one. The polytope is taken into the
-rows by multipliers: λ·(y_c − y_j − γ) is not negative on R_c, so a row with it added may be bounded over the whole box.
-"""
+Where F(y)_c − F(y)_k ≥ γ (γ = 0: > 0) on all of R_c, a controller that is chosen anew at every step
+by the largest logit never changes, so what is proved of the class's own loop holds of the switched
+one. The polytope is taken into the rows by multipliers: λ·(y_c − y_j − γ) is not negative on R_c,
+so a row with it added may be bounded over the whole box."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Region:
 
     def __post_init__(self) -> None:
         if not 0 <= self.axis < self.problem.n:
-            raise ProblemError(f"a region's axis must lie in 0 … {self.problem.n - 1}", got=self.axis)
+            raise ProblemError(
+                f"a region's axis must lie in 0 … {self.problem.n - 1}", got=self.axis
+            )
         if not (np.isfinite(self.margin) and self.margin >= 0):
             raise ProblemError("a region's margin must be finite and not negative", got=self.margin)
 
@@ -45,9 +48,12 @@ class Region:
 
 
 def violates(region: Region, point: Array) -> bool:
-    """Whether a state of the region is certainly led out of it, over real arithmetic and all weights within errors."""
+    """Whether a state of the region is certainly led out of it, over real arithmetic and all
+    weights within errors."""
     state, margin = rationals(point), Fraction(region.margin)
-    if not in_box(region.problem, state) or any(state[region.axis] - state[k] < margin for k in region.rivals):
+    if not in_box(region.problem, state) or any(
+        state[region.axis] - state[k] < margin for k in region.rivals
+    ):
         return False
     after = evaluate(region.problem.closed_loop, [(y, y) for y in state])
     highest = after[region.axis][1]
@@ -71,7 +77,9 @@ def region_rows(region: Region, weights: Array) -> list[Row]:
         offset = (be[[k]] + be[[c]]) * (1 + ROUND) + np.abs(bias) * ROUND + TINY
         step = Affine(weight, bias, error, offset)
         tilt = _tilt(region, pull)
-        direct, chain = (tilt, Chain(tuple(hidden), step)) if hidden else (_sum(tilt, step), _NO_CHAIN)
+        direct, chain = (
+            (tilt, Chain(tuple(hidden), step)) if hidden else (_sum(tilt, step), _NO_CHAIN)
+        )
         ends = (region.problem.lower, region.problem.upper)
         rows.append(Row(f"class {k}", direct, (chain, _NO_CHAIN), *ends, strict=region.margin == 0))
     return rows
@@ -86,7 +94,9 @@ def _tilt(region: Region, pull: Array) -> Affine:
     weight, error = -pull[None, :].copy(), np.zeros((1, n))
     weight[0, region.axis], error[0, region.axis] = total, n * ROUND * total + TINY
     bias = np.array([region.margin * (1.0 - total)])
-    return Affine(weight, bias, error, (n + 4) * ROUND * region.margin * (1.0 + total) * np.ones(1) + TINY)
+    return Affine(
+        weight, bias, error, (n + 4) * ROUND * region.margin * (1.0 + total) * np.ones(1) + TINY
+    )
 
 
 def _sum(a: Affine, b: Affine) -> Affine:
@@ -100,24 +110,30 @@ def _sum(a: Affine, b: Affine) -> Affine:
 
 
 def multipliers(region: Region) -> Array:
-    """λ, a row for every k ≠ c and a column for every j, that brings the relaxation's bound on the box down."""
+    """λ, a row for every k ≠ c and a column for every j, that brings the relaxation's bound on the
+    box down."""
     n, c, rivals = region.problem.n, region.axis, region.rivals
     rows = np.zeros((len(rivals), n))
     rows[np.arange(len(rivals)), rivals] = 1.0
     rows[:, c] = -1.0
     linear = _upper_form(region.problem, rows)
-    return np.array([_pull(region, form, k) for form, k in zip(linear, rivals, strict=True)]).reshape(-1, n)
+    return np.array(
+        [_pull(region, form, k) for form, k in zip(linear, rivals, strict=True)]
+    ).reshape(-1, n)
 
 
 def _pull(region: Region, form: Array, rival: int) -> Array:
-    """Coordinate descent from the rival on: the maximum over the box is piecewise linear in λ_j, with two bends."""
+    """Coordinate descent from the rival on: the maximum over the box is piecewise linear in λ_j,
+    with two bends."""
     lower, upper, c = region.problem.lower, region.problem.upper, region.axis
     pull = np.zeros(region.problem.n)
 
     def top(candidate: Array) -> float:
         tilted = form - candidate
         tilted[c] += candidate.sum()
-        return float(np.maximum(tilted * lower, tilted * upper).sum() - region.margin * candidate.sum())
+        return float(
+            np.maximum(tilted * lower, tilted * upper).sum() - region.margin * candidate.sum()
+        )
 
     for j in [rival, *(k for k in region.rivals if k != rival)]:
         for bend in (form[j], pull[j] - form[c] - pull.sum()):
@@ -133,7 +149,10 @@ def _upper_form(problem: Problem, rows: Array) -> Array:
     ends, low, high = [], problem.lower, problem.upper
     *hidden, last = problem.closed_loop.layers
     for layer in hidden:
-        centre, spread = layer.weight @ ((low + high) / 2) + layer.bias, np.abs(layer.weight) @ ((high - low) / 2)
+        centre, spread = (
+            layer.weight @ ((low + high) / 2) + layer.bias,
+            np.abs(layer.weight) @ ((high - low) / 2),
+        )
         ends.append((centre - spread, centre + spread))
         low, high = np.maximum(centre - spread, 0.0), np.maximum(centre + spread, 0.0)
     linear = rows @ last.weight

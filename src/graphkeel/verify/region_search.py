@@ -1,4 +1,5 @@
-"""Deciding whether a class keeps its states: branch and bound on a region's rows, and the search for violations."""
+"""Deciding whether a class keeps its states: branch and bound on a region's rows, and the search
+for violations."""
 
 from __future__ import annotations
 
@@ -22,12 +23,15 @@ MOST_CLIMBS = 40  # from the boxes of one region
 
 
 def decide_region(region: Region, budget: Budget | None = None) -> ConditionReport:
-    """Branch and bound on every row; `proved` comes with multipliers and trees, `refuted` with a confirmed state."""
+    """Branch and bound on every row; `proved` comes with multipliers and trees, `refuted` with a
+    confirmed state."""
     budget, start = budget or Budget(), time.monotonic()
     weights = multipliers(region)
     rows, confirm = region_rows(region, weights), _Confirm(region)
     if any(map(too_large, rows)):
-        return ConditionReport("region", Verdict.UNKNOWN, "branch", "numerical: magnitudes near overflow")
+        return ConditionReport(
+            "region", Verdict.UNKNOWN, "branch", "numerical: magnitudes near overflow"
+        )
     warm_up()
     trees, nodes, gap = [], 0, ""
     for row in rows:
@@ -42,10 +46,20 @@ def decide_region(region: Region, budget: Budget | None = None) -> ConditionRepo
             trees.append(tree_entry(row, outcome.piece, outcome.lenses))
     seconds = time.monotonic() - start
     if gap:
-        return ConditionReport("region", Verdict.UNKNOWN, "branch", gap, seconds=seconds, nodes=nodes)
-    proof = {"version": 1, "kind": "branch", "condition": "region", "multipliers": encode(weights), "trees": trees}
+        return ConditionReport(
+            "region", Verdict.UNKNOWN, "branch", gap, seconds=seconds, nodes=nodes
+        )
+    proof = {
+        "version": 1,
+        "kind": "branch",
+        "condition": "region",
+        "multipliers": encode(weights),
+        "trees": trees,
+    }
     reason = f"bounded on every leaf of {len(trees)} tree(s)"
-    return ConditionReport("region", Verdict.PROVED, "branch", reason, seconds=seconds, nodes=nodes, proof=proof)
+    return ConditionReport(
+        "region", Verdict.PROVED, "branch", reason, seconds=seconds, nodes=nodes, proof=proof
+    )
 
 
 class _Confirm:
@@ -70,7 +84,8 @@ class _Confirm:
 
 
 def find_violation(region: Region) -> Array | None:
-    """Sampled states of the region, the best of them climbed; only what exact arithmetic confirms."""
+    """Sampled states of the region, the best of them climbed; only what exact arithmetic
+    confirms."""
     rng, problem = np.random.default_rng(0), region.problem
     inside = rng.uniform(problem.lower, problem.upper, (STARTS, problem.n))
     corners = np.where(rng.random((STARTS, problem.n)) < 0.5, problem.lower, problem.upper)
@@ -95,7 +110,8 @@ def _moved_in(region: Region, points: Array) -> Array:
 
 
 def _climbed(region: Region, point: Array) -> Array | None:
-    """The state of the point's activation cell in which a rival gains most, if it is a violation."""
+    """The state of the point's activation cell in which a rival gains most, if it is a
+    violation."""
     problem, n, c = region.problem, region.problem.n, region.axis
     piece = local(problem.closed_loop, np.eye(n), np.zeros(n), point)
     gains = piece.weight[region.rivals] - piece.weight[c]

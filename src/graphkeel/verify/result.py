@@ -61,7 +61,9 @@ class ConditionReport:
     counterexample: Array | None = None  # a state y, confirmed in exact arithmetic
     seconds: float = 0.0
     nodes: int = 0
-    proof: dict[str, Any] | None = None  # what the independent checker needs; see docs/proof-format.md
+    proof: dict[str, Any] | None = (
+        None  # what the independent checker needs; see docs/proof-format.md
+    )
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class VerifyReport:
 
     @property
     def counterexample(self) -> Array | None:
-        return next((c.counterexample for c in self.conditions if c.counterexample is not None), None)
+        return next(
+            (c.counterexample for c in self.conditions if c.counterexample is not None), None
+        )
 
     @property
     def nodes(self) -> int:

@@ -57,7 +57,9 @@ def test_the_pattern_is_the_dense_one(n, count, seed, sort_first, both_ways):
 
 
 def test_edges_as_given_keep_repeats_and_direction():
-    found = normalise_as_given(np.array([[0, 0, 1, 2], [1, 1, 1, 0]]), 3).toarray()  # 0->1 twice, a loop, 2->0
+    found = normalise_as_given(
+        np.array([[0, 0, 1, 2], [1, 1, 1, 0]]), 3
+    ).toarray()  # 0->1 twice, a loop, 2->0
     arriving = np.array([[1, 0, 1], [2, 1, 0], [0, 0, 1]], dtype=float)
     degrees = arriving.sum(axis=1)
     assert np.allclose(found, arriving / np.sqrt(np.outer(degrees, degrees)), atol=1e-7)
@@ -66,12 +68,16 @@ def test_edges_as_given_keep_repeats_and_direction():
 @pytest.mark.parametrize("width", [1, 5, 8, 9, 16, 70])
 def test_products_are_scipys_to_the_bit(width):
     matrix = normalise(np.stack(pairs(2, 500, 4000)), 500)
-    values = np.random.default_rng(3).standard_normal((501, width)).astype(np.float32)[1:]  # off a cache line
+    values = (
+        np.random.default_rng(3).standard_normal((501, width)).astype(np.float32)[1:]
+    )  # off a cache line
     assert np.array_equal(multiply(matrix, values), matrix @ values)
     assert prepared(values).shape[1] >= width
 
 
 def test_columns_of_another_order_are_multiplied_as_well():
     matrix = normalise(np.stack(pairs(4, 300, 2000)), 300)
-    values = np.asfortranarray(np.random.default_rng(5).standard_normal((300, 12)).astype(np.float32))
+    values = np.asfortranarray(
+        np.random.default_rng(5).standard_normal((300, 12)).astype(np.float32)
+    )
     assert np.array_equal(multiply(matrix, values), matrix @ np.ascontiguousarray(values))

@@ -1,4 +1,5 @@
-"""Propagation on a cluster of worker processes: the local result to the bit, and a killed worker changes nothing."""
+"""Propagation on a cluster of worker processes: the local result to the bit, and a killed worker
+changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import available
 from graphkeel.graph.propagate import Partitions, normalise, partition, partition_edges, propagate
 
-needs_dask = pytest.mark.skipif(not available("distributed"), reason="dask.distributed is not installed (extra: dask)")
+needs_dask = pytest.mark.skipif(
+    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,9 @@ def medium():
 
 @pytest.mark.parametrize("norm", ["sym", "row"])
 @pytest.mark.parametrize("parts", [1, 4, 7])
-def test_edges_cut_part_by_part_give_the_matrix_of_the_whole(medium, tmp_path, norm, parts, monkeypatch):
+def test_edges_cut_part_by_part_give_the_matrix_of_the_whole(
+    medium, tmp_path, norm, parts, monkeypatch
+):
     monkeypatch.setattr("graphkeel.graph.propagate.partitions.CHUNK", 999)
     edges, x = medium
     whole = normalise(edges, len(x), norm)
@@ -52,7 +57,9 @@ def test_blocks_without_an_edge_are_not_read(tmp_path):
     assert made.traffic(features=10, hops=2) == 0
     path = partition_edges(np.array([[0, 1, 2], [1, 2, 3]]), 4, tmp_path / "path", 2)
     assert path.reads == [[0, 1], [0, 1]]
-    assert path.traffic(features=10, hops=3) == 3 * 4 * 10 * 4  # every node's row crosses once a hop
+    assert (
+        path.traffic(features=10, hops=3) == 3 * 4 * 10 * 4
+    )  # every node's row crosses once a hop
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,9 @@ def test_what_cannot_be_cut_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="needs the Dask engine"):
         propagate(partition_edges(edges, 2, tmp_path, 1), np.zeros((2, 1), np.float32))
     with pytest.raises(DataError, match="must have 3 nodes"):
-        propagate(partition_edges(edges, 2, tmp_path, 1), np.zeros((3, 1), np.float32), engine="dask")
+        propagate(
+            partition_edges(edges, 2, tmp_path, 1), np.zeros((3, 1), np.float32), engine="dask"
+        )
 
 
 # ---- on a cluster
@@ -101,7 +110,14 @@ def test_the_result_is_the_local_one_to_the_bit(cluster, medium, hops, teleport)
     edges, x = medium
     local = propagate(edges, x, hops, teleport=teleport)
     there = propagate(
-        edges, x, hops, teleport=teleport, engine="dask", address=cluster.scheduler_address, parts=5, block=16
+        edges,
+        x,
+        hops,
+        teleport=teleport,
+        engine="dask",
+        address=cluster.scheduler_address,
+        parts=5,
+        block=16,
     )
     assert np.array_equal(there, local)
 
@@ -120,12 +136,16 @@ def test_parts_and_features_on_disk_are_read_by_the_workers(cluster, medium, tmp
     edges, x = medium
     np.save(tmp_path / "edges.npy", edges)
     np.save(tmp_path / "x.npy", x)
-    made = partition_edges(np.load(tmp_path / "edges.npy", mmap_mode="r"), len(x), tmp_path / "graph", 4)
+    made = partition_edges(
+        np.load(tmp_path / "edges.npy", mmap_mode="r"), len(x), tmp_path / "graph", 4
+    )
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     address = cluster.scheduler_address
-    written = propagate(made, mapped, 2, out=tmp_path / "z.npy", engine="dask", address=address, scratch=scratch)
+    written = propagate(
+        made, mapped, 2, out=tmp_path / "z.npy", engine="dask", address=address, scratch=scratch
+    )
     assert isinstance(written, np.memmap)
     assert np.array_equal(written, propagate(edges, x, 2))
     assert not list(scratch.iterdir())
@@ -151,17 +171,30 @@ def test_dask_arrays_are_taken_as_features(cluster, medium):
 def test_a_worker_killed_in_the_middle_changes_nothing(cluster):
     """SIGKILL as soon as some blocks are summed and others are not."""
     rng = np.random.default_rng(2)
-    edges, x = rng.integers(0, 30_000, (2, 200_000)), rng.standard_normal((30_000, 24), dtype=np.float32)
+    edges, x = (
+        rng.integers(0, 30_000, (2, 200_000)),
+        rng.standard_normal((30_000, 24), dtype=np.float32),
+    )
     local = propagate(edges, x, 6)
     killed = {}
 
     def kill() -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            states = [task.state for task in list(cluster.scheduler.tasks.values()) if "_add_block" in str(task.key)]
+            states = [
+                task.state
+                for task in list(cluster.scheduler.tasks.values())
+                if "_add_block" in str(task.key)
+            ]
             if states.count("memory") >= 6:
-                victim = next(nanny for nanny in cluster.workers.values() if nanny.process and nanny.process.pid)
-                killed.update(pid=victim.process.pid, unfinished=len(states) - states.count("memory"))
+                victim = next(
+                    nanny
+                    for nanny in cluster.workers.values()
+                    if nanny.process and nanny.process.pid
+                )
+                killed.update(
+                    pid=victim.process.pid, unfinished=len(states) - states.count("memory")
+                )
                 os.kill(victim.process.pid, signal.SIGKILL)
                 return
             time.sleep(0.005)

@@ -43,7 +43,9 @@ def test_a_path_of_three_nodes_by_hand():
     x = np.array([[6.0], [0.0], [0.0]], dtype=np.float32)
     assert propagate(edges, x, 1, norm="row").ravel() == pytest.approx([3.0, 2.0, 0.0])
     assert propagate(edges, x, 2, norm="row").ravel() == pytest.approx([2.5, 5 / 3, 1.0])
-    assert propagate(edges, x, 1, norm="row", teleport=0.5).ravel() == pytest.approx([4.5, 1.0, 0.0])
+    assert propagate(edges, x, 1, norm="row", teleport=0.5).ravel() == pytest.approx(
+        [4.5, 1.0, 0.0]
+    )
     assert propagate(edges, x, 0).ravel() == pytest.approx([6.0, 0.0, 0.0])
 
 

@@ -1,4 +1,5 @@
-"""KDGA's graph augmentor written down directly, with N × N matrices and plain autograd: the reference of the tests."""
+"""KDGA's graph augmentor written down directly, with N × N matrices and plain autograd: the
+reference of the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def dense_edge_loss(hidden: Tensor, adjacency: Tensor) -> Tensor:
     """Weighted binary cross-entropy of the logits h hᵀ against the adjacency."""
     n, ones = adjacency.shape[0], adjacency.sum()
     weight, norm = (n * n - ones) / ones, n * n / (2 * (n * n - ones))
-    return norm * F.binary_cross_entropy_with_logits(hidden @ hidden.T, adjacency, pos_weight=weight)
+    return norm * F.binary_cross_entropy_with_logits(
+        hidden @ hidden.T, adjacency, pos_weight=weight
+    )
 
 
 class _Round(torch.autograd.Function):
@@ -34,10 +37,14 @@ class _Round(torch.autograd.Function):
         return gradient
 
 
-def dense_sample(hidden: Tensor, adjacency: Tensor, uniforms: Tensor, alpha: float, temperature: float) -> Tensor:
+def dense_sample(
+    hidden: Tensor, adjacency: Tensor, uniforms: Tensor, alpha: float, temperature: float
+) -> Tensor:
     """The normalised sampled graph; `uniforms` are read above the diagonal."""
     logits = hidden @ hidden.T
-    probabilities = (alpha * logits / logits.max() + (1 - alpha) * adjacency).clamp(EPSILON, 1 - EPSILON)
+    probabilities = (alpha * logits / logits.max() + (1 - alpha) * adjacency).clamp(
+        EPSILON, 1 - EPSILON
+    )
     noise = uniforms.clamp(EPSILON, 1 - EPSILON)
     soft = ((noise.logit() + probabilities.logit()) / temperature).sigmoid()
     upper = _Round.apply(soft).triu(1)

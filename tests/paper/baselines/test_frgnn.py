@@ -27,7 +27,9 @@ def edgeless_plant() -> tuple[FrozenModel, GraphTask]:
     mask = torch.zeros(400, dtype=torch.bool)
     train = mask.clone()
     train[:20] = True
-    task = GraphTask(x, torch.empty(2, 0, dtype=torch.long), torch.arange(400) % 2, train, mask, mask, 2)
+    task = GraphTask(
+        x, torch.empty(2, 0, dtype=torch.long), torch.arange(400) % 2, train, mask, mask, 2
+    )
     return FrozenModel(model), task
 
 
@@ -58,10 +60,13 @@ def test_all_classes_replace_every_training_node():
 
 
 def test_the_decision_says_how_far_from_the_one_hot_the_head_is():
-    """Where features are a function of outputs, training closes the gap; the report must show it."""
+    """Where features are a function of outputs, training closes the gap; the report must show
+    it."""
     frozen, task = edgeless_plant()
     few, many = (
-        apply(FRGNN(config=FrgnnConfig(outputs="logits", epochs=epochs)), task, frozen).decision["logit_error"]
+        apply(FRGNN(config=FrgnnConfig(outputs="logits", epochs=epochs)), task, frozen).decision[
+            "logit_error"
+        ]
         for epochs in (5, 500)
     )
     assert many < 0.1 < few
@@ -83,7 +88,9 @@ def test_seeds_draw_different_classes():
 def test_the_reading_with_validation_labels_replaces_those_nodes_too():
     result = check_contract(PaperReading("reading", with_validation=True), TASK, FROZEN)
     changed = (result.features != TASK.x).any(dim=1)
-    assert torch.equal(changed, (TASK.train_mask | TASK.val_mask) & (TASK.y == result.decision["class"]))
+    assert torch.equal(
+        changed, (TASK.train_mask | TASK.val_mask) & (TASK.y == result.decision["class"])
+    )
 
 
 def test_picking_class_and_strength_on_validation_is_no_worse_there():
@@ -93,7 +100,11 @@ def test_picking_class_and_strength_on_validation_is_no_worse_there():
 
     fixed = right_on_validation(PaperReading("fixed"))
     picked = right_on_validation(PaperReading("picked", pick_class=True))
-    assert fixed <= picked <= right_on_validation(PaperReading("both", pick_class=True, strengths=None))
+    assert (
+        fixed
+        <= picked
+        <= right_on_validation(PaperReading("both", pick_class=True, strengths=None))
+    )
 
 
 def test_a_larger_strength_is_reached_by_the_head():

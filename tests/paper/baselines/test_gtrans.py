@@ -1,4 +1,5 @@
-"""GTrans: projection and loss by hand, weighted edges in models that know of none, the budget, the contract."""
+"""GTrans: projection and loss by hand, weighted edges in models that know of none, the budget, the
+contract."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from shifted_graph import apply, check_contract, small_task
 
 from graphkeel.models import TrainingConfig, train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.gtrans import START, GTrans, GTransConfig, Views, dissimilarity, project
+from graphkeel.paper.baselines.gtrans import (
+    START,
+    GTrans,
+    GTransConfig,
+    Views,
+    dissimilarity,
+    project,
+)
 
 TASK = small_task()
 QUICK = TrainingConfig(epochs=20)
@@ -20,8 +28,12 @@ def frozen(name: str) -> FrozenModel:
 
 def test_projection_by_hand():
     """0.9 + 0.8 + 0.1 shifted by 0.35 leaves 0.55 + 0.45 + 0, whose sum is the budget."""
-    assert torch.allclose(project(torch.tensor([0.9, 0.8, 0.1]), 1.0), torch.tensor([0.55, 0.45, START]), atol=1e-4)
-    assert torch.allclose(project(torch.tensor([0.3, -1.0, 0.2]), 1.0), torch.tensor([0.3, START, 0.2]))
+    assert torch.allclose(
+        project(torch.tensor([0.9, 0.8, 0.1]), 1.0), torch.tensor([0.55, 0.45, START]), atol=1e-4
+    )
+    assert torch.allclose(
+        project(torch.tensor([0.3, -1.0, 0.2]), 1.0), torch.tensor([0.3, START, 0.2])
+    )
 
 
 def test_dissimilarity_by_hand():
@@ -45,14 +57,18 @@ def test_a_weight_of_zero_is_a_missing_edge(name):
 def test_the_embedding_is_what_enters_the_last_layer():
     model = frozen("gcn")
     hidden = model.model.conv1(TASK.x, TASK.edge_index).relu()
-    assert torch.allclose(Views(model, TASK).embedding(TASK.x, torch.ones(TASK.n_edges)), hidden, atol=1e-5)
+    assert torch.allclose(
+        Views(model, TASK).embedding(TASK.x, torch.ones(TASK.n_edges)), hidden, atol=1e-5
+    )
 
 
 def test_sgc_has_no_embedding_of_its_own_and_its_logits_stand_for_it():
     model = frozen("sgc")
     views = Views(model, TASK)
     assert torch.allclose(
-        views.embedding(TASK.x, torch.ones(TASK.n_edges)), model.logits(TASK.x, TASK.edge_index), atol=1e-5
+        views.embedding(TASK.x, torch.ones(TASK.n_edges)),
+        model.logits(TASK.x, TASK.edge_index),
+        atol=1e-5,
     )
 
 

@@ -1,4 +1,5 @@
-"""KDGA: tiles against the dense reference, the distilling loss by hand, and the training contract."""
+"""KDGA: tiles against the dense reference, the distilling loss by hand, and the training
+contract."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def two_layers(product, x: Tensor) -> Tensor:
     return (product(torch.tanh(product(x))) * torch.linspace(-1, 2, x.shape[1])).square().sum()
 
 
-def tiled(hidden: Tensor, x: Tensor, tiles: Tiles, alpha: float, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+def tiled(
+    hidden: Tensor, x: Tensor, tiles: Tiles, alpha: float, temperature: float
+) -> tuple[Tensor, Tensor, Tensor]:
     hidden, x = hidden.clone().requires_grad_(), x.clone().requires_grad_()
     graph = SampledGraph(hidden, tiles, alpha, temperature, SEED)
     value = two_layers(graph.product, x) + 0.3 * graph.loss
@@ -47,7 +50,9 @@ def tiled(hidden: Tensor, x: Tensor, tiles: Tiles, alpha: float, temperature: fl
     return value.detach(), hidden.grad, x.grad
 
 
-def dense(hidden: Tensor, x: Tensor, tiles: Tiles, adjacency: Tensor, alpha: float, temperature: float):
+def dense(
+    hidden: Tensor, x: Tensor, tiles: Tiles, adjacency: Tensor, alpha: float, temperature: float
+):
     hidden, x = hidden.clone().requires_grad_(), x.clone().requires_grad_()
     graph = dense_sample(hidden, adjacency, uniforms(tiles, hidden.dtype), alpha, temperature)
     value = two_layers(lambda z: graph @ z, x) + 0.3 * dense_edge_loss(hidden, adjacency)
@@ -58,7 +63,8 @@ def dense(hidden: Tensor, x: Tensor, tiles: Tiles, adjacency: Tensor, alpha: flo
 @pytest.mark.parametrize("alpha, temperature", [(0.3, 1.0), (0.5, 0.7), (1.0, 1.0)])
 @pytest.mark.parametrize("size", [16, 1000])
 def test_tiles_are_the_dense_version(alpha, temperature, size):
-    """In double precision nothing but the order of the sums differs: loss, sample and all gradients."""
+    """In double precision nothing but the order of the sums differs: loss, sample and all
+    gradients."""
     edges, hidden, x = random_graph()
     tiles = Tiles(edges, len(x), size=size)
     ours = tiled(hidden, x, tiles, alpha, temperature)
@@ -74,7 +80,9 @@ def test_single_precision_differs_by_rounding():
     ours = tiled(hidden, x, tiles, 0.3, 1.0)
     reference = tiled(hidden.double(), x.double(), tiles, 0.3, 1.0)
     for mine, theirs in zip(ours, reference, strict=True):
-        assert torch.allclose(mine.double(), theirs, rtol=1e-4, atol=1e-4 * float(theirs.abs().max()))
+        assert torch.allclose(
+            mine.double(), theirs, rtol=1e-4, atol=1e-4 * float(theirs.abs().max())
+        )
 
 
 def test_the_edge_loss_alone():
@@ -102,7 +110,8 @@ def test_the_sample_is_symmetric_has_loops_and_names_its_kept_edges():
 
 
 def test_a_draw_is_freed_with_its_graph():
-    """Autograd's references are invisible to Python's collector: a cycle through them would leak every epoch."""
+    """Autograd's references are invisible to Python's collector: a cycle through them would leak
+    every epoch."""
     edges, hidden, x = random_graph()
     graph = SampledGraph(hidden.requires_grad_(), Tiles(edges, len(x)), 0.3, 1.0, SEED)
     (two_layers(graph.product, x) + graph.loss).backward()
@@ -113,7 +122,8 @@ def test_a_draw_is_freed_with_its_graph():
 
 
 def test_a_teacher_that_is_quite_sure_has_finite_gradients():
-    """Its other probabilities underflow to zero, whose logarithm is not finite: it happens on Amazon Photo."""
+    """Its other probabilities underflow to zero, whose logarithm is not finite: it happens on
+    Amazon Photo."""
     teacher = torch.tensor([[200.0, 0.0], [0.0, 1.0]], requires_grad=True)
     student = torch.zeros(2, 2, requires_grad=True)
     distilling_loss(teacher, student, torch.tensor([[0, 1], [1, 0]]), 1.0).backward()
@@ -121,7 +131,8 @@ def test_a_teacher_that_is_quite_sure_has_finite_gradients():
 
 
 def test_the_distilling_loss_by_hand():
-    """Teacher (3/4, 1/4) and (1/2, 1/2), student (1/2, 1/2) twice; one pair: the student at 1, the teacher at 0."""
+    """Teacher (3/4, 1/4) and (1/2, 1/2), student (1/2, 1/2) twice; one pair: the student at 1, the
+    teacher at 0."""
     teacher = torch.tensor([[0.75, 0.25], [0.5, 0.5]]).log()
     student = torch.zeros(2, 2)
     gap = 0.75 * torch.tensor(1.5).log() + 0.25 * torch.tensor(0.5).log()
@@ -142,7 +153,11 @@ def test_layers_propagate_on_their_narrow_side(wide):
 
 
 def test_presets_are_the_published_ones():
-    assert (PRESETS["cora"].alpha, PRESETS["cora"].weight_distilling, PRESETS["cora"].epochs) == (0.3, 20.0, 500)
+    assert (PRESETS["cora"].alpha, PRESETS["cora"].weight_distilling, PRESETS["cora"].epochs) == (
+        0.3,
+        20.0,
+        500,
+    )
     assert (PRESETS["citeseer"].alpha, PRESETS["citeseer"].weight_edges) == (0.5, 1.0)
 
 
@@ -155,14 +170,17 @@ def test_the_training_keeps_the_contract_and_learns():
 
 
 def test_patience_ends_both_phases():
-    config = KDGAConfig(hidden=8, edge_epochs=0, classifier_epochs=50, classifier_patience=2, epochs=50, patience=3)
+    config = KDGAConfig(
+        hidden=8, edge_epochs=0, classifier_epochs=50, classifier_patience=2, epochs=50, patience=3
+    )
     decision = check_contract(KDGA(config=config), small_task(100)).decision
     assert decision["classifier_epochs_run"] < 50 and decision["epochs_run"] < 50
 
 
 @pytest.mark.slow
 def test_tiles_are_the_dense_version_on_cora(data_folder):
-    """One draw on the real graph with a predictor of the published width: differences are numerical noise."""
+    """One draw on the real graph with a predictor of the published width: differences are numerical
+    noise."""
     from graphkeel.graph import load
     from graphkeel.paper.baselines.kdga import EdgePredictor
 
@@ -172,13 +190,18 @@ def test_tiles_are_the_dense_version_on_cora(data_folder):
     tiles = Tiles(task.edge_index, task.n_nodes)
     adjacency = dense_adjacency(task.edge_index, task.n_nodes)
     reference = dense(hidden.double(), task.x.double(), tiles, adjacency, 0.3, 1.0)
-    for mine, theirs in zip(tiled(hidden.double(), task.x.double(), tiles, 0.3, 1.0), reference, strict=True):
+    for mine, theirs in zip(
+        tiled(hidden.double(), task.x.double(), tiles, 0.3, 1.0), reference, strict=True
+    ):
         assert torch.allclose(mine, theirs, rtol=1e-9, atol=1e-12)
     value, by_hidden, _ = tiled(hidden, task.x, tiles, 0.3, 1.0)
     assert value.item() == pytest.approx(reference[0].item(), rel=1e-4)
     assert float((by_hidden - reference[1]).abs().max()) < 1e-3 * float(reference[1].abs().max())
-    # Of 3.7 million pairs, those whose noise falls within rounding of the probability may be drawn differently.
-    single, double = (SampledGraph(h, tiles, 0.3, 1.0, SEED).n_edges for h in (hidden, hidden.double()))
+    # Of 3.7 million pairs, those whose noise falls within rounding of the probability may be drawn
+    # differently.
+    single, double = (
+        SampledGraph(h, tiles, 0.3, 1.0, SEED).n_edges for h in (hidden, hidden.double())
+    )
     assert abs(single - double) <= 2
 
 
@@ -195,5 +218,7 @@ nodes = [mask.nonzero().flatten() for mask in (task.train_mask, task.val_mask)]
 KDGA(config=config).fit_predict(None, task.without_test_labels(), *nodes, 0)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert float(done.stdout.split()[-1]) < 4.0

@@ -1,4 +1,5 @@
-"""MH-Aug: the chain by hand on a path of four nodes, its stationary law, and the training contract."""
+"""MH-Aug: the chain by hand on a path of four nodes, its stationary law, and the training
+contract."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from scipy.special import betaln
 from scipy.stats import truncnorm
 from shifted_graph import check_contract, share_right, small_task
 
-from graphkeel.paper.baselines.mh_aug import Chain, MHAug, MHAugConfig, State, truncated_draw, truncated_log_density
+from graphkeel.paper.baselines.mh_aug import (
+    Chain,
+    MHAug,
+    MHAugConfig,
+    State,
+    truncated_draw,
+    truncated_log_density,
+)
 from graphkeel.paper.baselines.sparse import Pattern
 
 ONE_WAY = torch.tensor([[0, 1, 2], [1, 2, 3]])
@@ -19,11 +27,14 @@ PATH = Pattern(torch.cat([ONE_WAY, ONE_WAY.flip(0)], dim=1), 4)  # 0 - 1 - 2 - 3
 
 def without_last_edge_and_node(edge_share: float = 1 / 3, node_share: float = 1 / 4) -> State:
     last = (PATH.rows[PATH.edges] + PATH.columns[PATH.edges] == 5).nonzero().flatten()
-    return State(edge_share, node_share, PATH.without_edges(last), torch.tensor([[1.0], [1.0], [1.0], [0.0]]))
+    return State(
+        edge_share, node_share, PATH.without_edges(last), torch.tensor([[1.0], [1.0], [1.0], [0.0]])
+    )
 
 
 def test_ego_change_by_hand():
-    """Two-hop walks with self-loops number 5, 8, 8, 5; without edge 2-3: 5, 7, 5, 1; without node 3: 5, 7, 6, 3."""
+    """Two-hop walks with self-loops number 5, 8, 8, 5; without edge 2-3: 5, 7, 5, 1; without node
+    3: 5, 7, 6, 3."""
     edges, nodes = Chain(PATH, MHAugConfig(), seed=0).ego_change(without_last_edge_and_node())
     assert torch.allclose(edges, torch.tensor([0.0, 1 / 8, 3 / 8, 4 / 5]))
     assert torch.allclose(nodes, torch.tensor([0.0, 1 / 8, 2 / 8, 2 / 5]))
@@ -36,11 +47,14 @@ def test_truncated_normal_agrees_with_scipy(mean):
     for uniform in (0.01, 0.3, 0.9):
         drawn = truncated_draw(mean, sigma, uniform)
         assert drawn == pytest.approx(law.ppf(uniform), abs=1e-9)
-        assert truncated_log_density(drawn, mean, sigma) == pytest.approx(law.logpdf(drawn), rel=1e-9)
+        assert truncated_log_density(drawn, mean, sigma) == pytest.approx(
+            law.logpdf(drawn), rel=1e-9
+        )
 
 
 def test_acceptance_ratio_by_hand():
-    """All terms: ego-graph targets with their widths, the proposal both ways, and the multiplicities."""
+    """All terms: ego-graph targets with their widths, the proposal both ways, and the
+    multiplicities."""
     config = MHAugConfig(multiplicity_edges=0.5, multiplicity_nodes=0.25)
     chain = Chain(PATH, config, seed=0)
     old, new = chain.state, without_last_edge_and_node(edge_share=2 / 6)
@@ -52,7 +66,9 @@ def test_acceptance_ratio_by_hand():
         expected += ((0.6**2 - (edges - 0.6) ** 2) + (0.2**2 - (nodes - 0.2) ** 2)) / (2 * width**2)
 
     def log_q(start: float, end: float) -> float:
-        return float(truncnorm.logpdf(end, -start / 0.03, (1 - start) / 0.03, loc=start, scale=0.03))
+        return float(
+            truncnorm.logpdf(end, -start / 0.03, (1 - start) / 0.03, loc=start, scale=0.03)
+        )
 
     expected -= log_q(0.0, 1 / 3) + 0.5 * betaln(5, 3) + log_q(0.0, 1 / 4) + 0.25 * betaln(4, 2)
     expected += log_q(1 / 3, 0.0) + 0.5 * betaln(7, 1) + log_q(1 / 4, 0.0) + 0.25 * betaln(5, 1)
@@ -71,7 +87,8 @@ def test_a_proposal_drops_the_shares_it_names():
 
 
 def test_a_flat_target_leaves_the_shares_uniform():
-    """Only the proposal's correction is left, and without it the shares would not be uniform near 0 and 1."""
+    """Only the proposal's correction is left, and without it the shares would not be uniform near 0
+    and 1."""
     task = small_task(100)
     config = MHAugConfig(weight_edges=0.0, weight_nodes=0.0, sigma_edges=0.4, sigma_nodes=0.4)
     chain = Chain(Pattern(task.edge_index, task.n_nodes), config, seed=0)

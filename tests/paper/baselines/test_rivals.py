@@ -22,7 +22,9 @@ def test_every_rival_scores_every_node(make_task, name):
     task = make_task()
     torch.manual_seed(0)
     frozen = FrozenModel(build_model("sgc", 2, 2))
-    result = get_baseline(name).fit_predict(frozen, task, torch.tensor([0, 5]), torch.tensor([1, 4]), 0)
+    result = get_baseline(name).fit_predict(
+        frozen, task, torch.tensor([0, 5]), torch.tensor([1, 4]), 0
+    )
     assert result.scores.shape == (6, 2)
     assert torch.isfinite(result.scores).all()
     assert result.features is None
@@ -40,7 +42,9 @@ def test_smoothing_outvotes_a_model_that_is_wrong_at_one_node(make_task):
     task = make_task()
     beliefs = torch.tensor([[3.0, 0.0], [0.0, 0.5], [3.0, 0.0], [0.0, 3.0], [0.0, 3.0], [0.0, 3.0]])
     frozen = FrozenModel(lambda x, edge_index: beliefs)
-    result = get_baseline("smooth").fit_predict(frozen, task, torch.tensor([0, 2]), torch.tensor([4]), 0)
+    result = get_baseline("smooth").fit_predict(
+        frozen, task, torch.tensor([0, 2]), torch.tensor([4]), 0
+    )
     assert result.scores.argmax(dim=1)[1] == 0
 
 
@@ -63,7 +67,8 @@ def test_templates_follow_the_surest_nodes_of_a_class():
     nodes = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.7, 0.8]])
     logits = torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 3.0], [0.1, 0.0]])
     found = template_scores(Embedding(nodes, torch.eye(2), logits), None)
-    # class 0: (1,0) + (1,0) + (0.7,0.8)/|.|; class 1: (0,1) three times; the last node is nearer to class 0's template
+    # class 0: (1,0) + (1,0) + (0.7,0.8)/|.|; class 1: (0,1) three times; the last node is nearer to
+    # class 0's template
     first = torch.tensor([1.0, 0.0]) * 2 + nodes[3] / nodes[3].norm()
     assert found[3, 0] == pytest.approx(float(nodes[3] @ first / nodes[3].norm() / first.norm()))
     assert found[3].argmax() == 0
@@ -100,7 +105,9 @@ def test_a_plain_mlp_has_its_penultimate_layer(make_task):
 
 def test_pulling_together_flips_a_lone_dissenter():
     log_beliefs = torch.tensor([[0.9, 0.1], [0.9, 0.1], [0.45, 0.55]]).log()
-    assert pulled_together(log_beliefs, lambda y: y.sum(dim=0, keepdim=True) - y).argmax(dim=1).tolist() == [0, 0, 0]
+    assert pulled_together(log_beliefs, lambda y: y.sum(dim=0, keepdim=True) - y).argmax(
+        dim=1
+    ).tolist() == [0, 0, 0]
 
 
 def test_neighbour_affinity_is_symmetric_and_without_self():
@@ -116,6 +123,8 @@ def test_settings_are_chosen_on_validation_and_ties_go_to_the_published_one(make
     right = torch.nn.functional.one_hot(task.y, 2).float()
     tried = [({"s": 1}, right.flip(1)), ({"s": 2}, right), ({"s": 3}, right)]
     assert best_on_validation(tried, task, torch.tensor([1, 4])).decision["chosen"] == ["{'s': 2}"]
-    assert best_on_validation(tried, task, torch.tensor([], dtype=torch.int64)).decision["chosen"] == ["{'s': 1}"]
+    assert best_on_validation(tried, task, torch.tensor([], dtype=torch.int64)).decision[
+        "chosen"
+    ] == ["{'s': 1}"]
     with pytest.raises(ValueError, match="at least one setting"):
         best_on_validation([], task, torch.tensor([1]))

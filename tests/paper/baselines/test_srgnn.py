@@ -1,4 +1,5 @@
-"""SR-GNN: CMD and kernel mean matching by hand and against references, and the training contract."""
+"""SR-GNN: CMD and kernel mean matching by hand and against references, and the training
+contract."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from graphkeel.paper.baselines.srgnn import (
 
 
 def test_cmd_by_hand():
-    """{0, 2} and {1, 1}: equal means; second and fourth central moments 1 against 0; odd ones vanish."""
+    """{0, 2} and {1, 1}: equal means; second and fourth central moments 1 against 0; odd ones
+    vanish."""
     a, b = torch.tensor([[0.0], [2.0]]), torch.tensor([[1.0], [1.0]])
     assert float(central_moment_discrepancy(a, b)) == pytest.approx(2.0)
     assert float(central_moment_discrepancy(a, b + 3)) == pytest.approx(5.0)
@@ -44,7 +46,9 @@ def test_weights_solve_the_constrained_problem():
         return float(0.5 * w @ gram @ w + linear @ w)
 
     sums = [{"type": "eq", "fun": lambda w, c=c: w[labels == c].sum() - 3} for c in range(3)]
-    reference = minimize(cost, np.ones(9), bounds=[(0.2, None)] * 9, constraints=sums, options={"maxiter": 1000})
+    reference = minimize(
+        cost, np.ones(9), bounds=[(0.2, None)] * 9, constraints=sums, options={"maxiter": 1000}
+    )
     assert cost(found) <= reference.fun + 1e-6
     assert found.min() >= 0.2 - 1e-12
     assert [found[labels == c].sum() for c in range(3)] == pytest.approx([3, 3, 3])

@@ -17,7 +17,11 @@ from graphkeel.paper.baselines.tent import Tent, TentConfig, batch_norms
 class NormedGcn(nn.Module):
     def __init__(self, n_features: int, n_classes: int) -> None:
         super().__init__()
-        self.conv1, self.norm, self.conv2 = GCNConv(n_features, 16), BatchNorm(16), GCNConv(16, n_classes)
+        self.conv1, self.norm, self.conv2 = (
+            GCNConv(n_features, 16),
+            BatchNorm(16),
+            GCNConv(16, n_classes),
+        )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return self.conv2(self.norm(self.conv1(x, edge_index)).relu(), edge_index)
@@ -38,7 +42,10 @@ def frozen(task: GraphTask) -> FrozenModel:
 def test_a_model_without_batch_norm_is_left_alone_with_the_reason(task):
     result = apply(Tent(), task, frozen_sgc(task))
     assert result.scores is None and result.features is None
-    assert result.decision == {"applied": False, "reason": "the model has no batch norm with weights"}
+    assert result.decision == {
+        "applied": False,
+        "reason": "the model has no batch norm with weights",
+    }
 
 
 def test_it_makes_predictions_surer_and_keeps_the_contract(task, frozen):

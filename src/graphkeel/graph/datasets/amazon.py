@@ -14,12 +14,16 @@ from graphkeel.graph.datasets.download import fetch_amazon
 from graphkeel.graph.datasets.files import find_raw, verify_checksum
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 
-_KEYS = ("labels", *(f"{m}_{part}" for m in ("attr", "adj") for part in ("data", "indices", "indptr", "shape")))
+_KEYS = (
+    "labels",
+    *(f"{m}_{part}" for m in ("attr", "adj") for part in ("data", "indices", "indptr", "shape")),
+)
 FOLDERS = {"photo": "Photo", "computers": "Computers"}
 
 
 def load_amazon(name: str) -> RawGraph:
-    """Read and check one co-purchase graph; all of its nodes are labelled, and it has no public split."""
+    """Read and check one co-purchase graph; all of its nodes are labelled, and it has no public
+    split."""
     file = f"amazon_electronics_{name}.npz"
     place = find_raw(FOLDERS[name], [file]) or fetch_amazon(FOLDERS[name], file)
     content = verify_checksum(place / file, SHA256[file])
@@ -31,7 +35,9 @@ def read_amazon(name: str, content: bytes, *, source: str) -> RawGraph:
     try:
         return _assemble(name, read_arrays(io.BytesIO(content), _KEYS, source=source))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, MemoryError) as error:
-        raise DataError(f"{source} cannot be read", got=f"{type(error).__name__}: {error}"[:200]) from error
+        raise DataError(
+            f"{source} cannot be read", got=f"{type(error).__name__}: {error}"[:200]
+        ) from error
 
 
 def _csr(arrays: dict[str, np.ndarray], prefix: str) -> sparse.csr_matrix:

@@ -1,4 +1,5 @@
-"""Arrays from an `.npz` file of a stranger: what they unpack to is known, and refused, before it is allocated."""
+"""Arrays from an `.npz` file of a stranger: what they unpack to is known, and refused, before it is
+allocated."""
 
 from __future__ import annotations
 
@@ -13,11 +14,17 @@ import numpy as np
 from graphkeel.core.errors import DataError, KeelError
 from graphkeel.core.memory import require
 
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
-def read_arrays(file: Path | IO[bytes], names: Collection[str], *, source: str) -> dict[str, np.ndarray]:
-    """Those of the named arrays that the file has; pickled objects are refused, other members are not touched.
+def read_arrays(
+    file: Path | IO[bytes], names: Collection[str], *, source: str
+) -> dict[str, np.ndarray]:
+    """Those of the named arrays that the file has; pickled objects are refused, other members are
+    not touched.
 
     Raises:
         MemoryLimitError: if they would not fit into memory.
@@ -25,14 +32,21 @@ def read_arrays(file: Path | IO[bytes], names: Collection[str], *, source: str) 
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            members = {key: info for info in archive.infolist() if (key := _key(info.filename)) in names}
+            members = {
+                key: info for info in archive.infolist() if (key := _key(info.filename)) in names
+            }
             sizes = [_checked_size(archive, info) for info in members.values()]
-            require(sum(sizes), f"{source}, unpacked,", "Use a smaller graph, or a machine with more memory.")
+            require(
+                sum(sizes),
+                f"{source}, unpacked,",
+                "Use a smaller graph, or a machine with more memory.",
+            )
             return {key: _array(archive, info) for key, info in members.items()}
     except KeelError:
         raise
     except Exception as error:
-        # A damaged archive can raise nearly anything: BadZipFile, zlib.error, struct.error, RuntimeError, MemoryError …
+        # A damaged archive can raise nearly anything: BadZipFile, zlib.error, struct.error,
+        # RuntimeError, MemoryError …
         got = f"{type(error).__name__}: {error}"[:200]
         raise DataError(
             f"{source} cannot be read as an .npz file", got=got, fix="Pickled objects are refused."
@@ -44,7 +58,8 @@ def _key(filename: str) -> str:
 
 
 def _checked_size(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
-    """Bytes of the array, by its header, which must agree with those of the member: a header can announce anything."""
+    """Bytes of the array, by its header, which must agree with those of the member: a header can
+    announce anything."""
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
         if version not in _HEADERS:

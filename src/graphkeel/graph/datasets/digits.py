@@ -1,4 +1,5 @@
-"""The embedded dataset: scikit-learn ships 1,797 handwritten digits inside its wheel, so nothing is downloaded."""
+"""The embedded dataset: scikit-learn ships 1,797 handwritten digits inside its wheel, so nothing is
+downloaded."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _MAX_PIXEL = 16.0
 
 
 def load_digits() -> RawGraph:
-    """Images as nodes, pixels/16 as features, an edge between each image and its 6 nearest neighbours."""
+    """Images as nodes, pixels/16 as features, an edge between each image and its 6 nearest
+    neighbours."""
     images, labels = sklearn_digits(return_X_y=True)
     x = (images / _MAX_PIXEL).astype(np.float32)
     nearest = kneighbors_graph(x, NEIGHBOURS, mode="connectivity").tocoo()

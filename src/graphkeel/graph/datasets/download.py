@@ -1,4 +1,5 @@
-"""PyG's own download of the raw files into the user cache; nothing it fetches is trusted before its checksum is."""
+"""PyG's own download of the raw files into the user cache; nothing it fetches is trusted before its
+checksum is."""
 
 from __future__ import annotations
 

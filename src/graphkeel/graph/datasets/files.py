@@ -14,7 +14,8 @@ ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
 
 
 def is_there(check: Callable[[], bool]) -> bool:
-    """`path.is_file` or `path.is_dir`, where a name that no file can have (too long, say) is one that is not there."""
+    """`path.is_file` or `path.is_dir`, where a name that no file can have (too long, say) is one
+    that is not there."""
     try:
         return check()
     except (OSError, ValueError):

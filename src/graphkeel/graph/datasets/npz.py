@@ -1,8 +1,9 @@
-"""A graph of the user's own as an `.npz` file, or as a folder of `.npy` files whose features stay on disk.
+"""A graph of the user's own as an `.npz` file, or as a folder of `.npy` files whose features stay
+on disk.
 
-Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the label is unknown; optionally
-`train_mask`, `val_mask`, `test_mask` (N,) bool and `n_classes`. Without masks a biased split is drawn.
-"""
+Keys: `x` (N, d) float, `edge_index` (2, E) int, `y` (N,) int with -1 where the label is unknown;
+optionally `train_mask`, `val_mask`, `test_mask` (N,) bool and `n_classes`. Without masks a biased
+split is drawn."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def load_npz(path: Path) -> RawGraph:
 def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
     for key, kinds in _KINDS.items():
         if arrays[key].dtype.kind not in kinds:
-            raise DataError(f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}")
+            raise DataError(
+                f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}"
+            )
     _check_room(path, arrays)
     y = arrays["y"].astype(np.int64).reshape(-1)
     return RawGraph(
@@ -52,9 +55,14 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 
 def load_folder(path: Path) -> RawGraph:
-    """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped, not read."""
+    """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped,
+    not read."""
     if not is_there(path.is_dir):
-        raise DataError("there is no such folder with a graph", got=path, fix="Give an .npz file or such a folder.")
+        raise DataError(
+            "there is no such folder with a graph",
+            got=path,
+            fix="Give an .npz file or such a folder.",
+        )
     arrays = {}
     for key in (*REQUIRED, *_MASKS, "n_classes"):
         file = path / f"{key}.npy"
@@ -65,7 +73,9 @@ def load_folder(path: Path) -> RawGraph:
 
 def _mapped(file: Path) -> np.ndarray:
     try:
-        return np.lib.format.open_memmap(file, mode="r")  # not np.load, which would open an archive as well
+        return np.lib.format.open_memmap(
+            file, mode="r"
+        )  # not np.load, which would open an archive as well
     except (
         OSError,
         ValueError,
@@ -81,29 +91,45 @@ def _mapped(file: Path) -> np.ndarray:
 
 def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     if not is_there(path.is_file):
-        raise DataError("there is no such graph file", got=path, fix="Give the path of an .npz file.")
+        raise DataError(
+            "there is no such graph file", got=path, fix="Give the path of an .npz file."
+        )
     return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
 
 
 def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    """The features as float32 and the edges as int64, once here and once in the task; mapped features stay on disk."""
-    x = 0 if isinstance(arrays["x"], np.memmap) and arrays["x"].dtype == np.float32 else arrays["x"].size
+    """The features as float32 and the edges as int64, once here and once in the task; mapped
+    features stay on disk."""
+    x = (
+        0
+        if isinstance(arrays["x"], np.memmap) and arrays["x"].dtype == np.float32
+        else arrays["x"].size
+    )
     needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
     require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
 
 
 def _n_classes(path: Path, told: np.ndarray | None, y: np.ndarray) -> int:
-    """How many classes there are; more than nodes there cannot be, as each needs a training node."""
+    """How many classes there are; more than nodes there cannot be, as each needs a training
+    node."""
     if told is not None and (told.size != 1 or told.dtype.kind not in "iu"):
-        raise DataError(f"{path}: n_classes must be one whole number", got=f"dtype {told.dtype}, shape {told.shape}")
+        raise DataError(
+            f"{path}: n_classes must be one whole number",
+            got=f"dtype {told.dtype}, shape {told.shape}",
+        )
     n_classes = int(y.max(initial=0)) + 1 if told is None else int(told.reshape(()))
     if not int(y.max(initial=0)) < n_classes <= max(len(y), 2):
         got = f"{n_classes} classes, {len(y)} nodes, largest label {int(y.max(initial=0))}"
-        raise DataError(f"{path}: classes are numbered from 0 on, and there are no more of them than nodes", got=got)
+        raise DataError(
+            f"{path}: classes are numbered from 0 on, and there are no more of them than nodes",
+            got=got,
+        )
     return n_classes
 
 
-def _split(path: Path, arrays: dict[str, np.ndarray], n_nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def _split(
+    path: Path, arrays: dict[str, np.ndarray], n_nodes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     if "train_mask" not in arrays:
         return None
     masks = [arrays.get(key, np.zeros(n_nodes, dtype=bool)) for key in _MASKS]

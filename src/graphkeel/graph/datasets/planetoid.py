@@ -21,13 +21,18 @@ _N_VALIDATION = 500  # the public split: validation follows the training nodes i
 
 
 def load_planetoid(name: str) -> RawGraph:
-    """Read, check and assemble one citation graph; nodes that no file describes get y = -1 and zero features."""
-    place = find_raw(FOLDERS[name], file_names(name)) or fetch_planetoid(FOLDERS[name], file_names(name))
+    """Read, check and assemble one citation graph; nodes that no file describes get y = -1 and zero
+    features."""
+    place = find_raw(FOLDERS[name], file_names(name)) or fetch_planetoid(
+        FOLDERS[name], file_names(name)
+    )
     parts = {part: _read_part(place, name, part) for part in _PARTS}
     try:
         return _assemble(name, parts)
     except (ValueError, IndexError, TypeError, AttributeError, KeyError) as error:
-        raise DataError(f"the files of {name} in {place} do not fit together", got=str(error)) from error
+        raise DataError(
+            f"the files of {name} in {place} do not fit together", got=str(error)
+        ) from error
 
 
 def file_names(name: str) -> list[str]:

@@ -18,8 +18,12 @@ class RawGraph:
     edge_index: NDArray[np.int64]
     y: NDArray[np.int64]
     n_classes: int
-    self_links: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # left out of edge_index
-    public_split: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None  # train, val, test
+    self_links: NDArray[np.int64] = field(
+        default_factory=lambda: np.empty(0, dtype=np.int64)
+    )  # left out of edge_index
+    public_split: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = (
+        None  # train, val, test
+    )
 
     @property
     def n_nodes(self) -> int:

@@ -43,18 +43,26 @@ def load(
     Args:
         name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
-        split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as public.
-        features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca` dimensions, the
+        split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
+        public. features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to
+        `pca` dimensions, the
             paper's protocol); `auto`: `pca` for the paper's five datasets, `raw` for the others.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
 
 
 def make_task(
-    graph: RawGraph, *, seed: int = 0, split: str = "biased", features: str = "auto", pca: int = DEFAULT_PCA
+    graph: RawGraph,
+    *,
+    seed: int = 0,
+    split: str = "biased",
+    features: str = "auto",
+    pca: int = DEFAULT_PCA,
 ) -> GraphTask:
     """Split a loaded graph and prepare its features."""
-    return _assemble(graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x)
+    return _assemble(
+        graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x
+    )
 
 
 @lru_cache(maxsize=8)
@@ -74,7 +82,9 @@ def load_graph(name: str) -> RawGraph:
     if key == "sbm" or key.startswith("sbm:"):
         return sbm_by_name(key)
     raise DataError(
-        f"there is no dataset of that name; there are {', '.join(DATASETS)}", got=repr(name), fix=_hint(key)
+        f"there is no dataset of that name; there are {', '.join(DATASETS)}",
+        got=repr(name),
+        fix=_hint(key),
     )
 
 
@@ -87,8 +97,11 @@ class PreparedFeatures:
 
 
 @lru_cache(maxsize=4)
-def prepare_features(graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA) -> PreparedFeatures:
-    """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the paper)."""
+def prepare_features(
+    graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA
+) -> PreparedFeatures:
+    """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
+    paper)."""
     if features not in FEATURES:
         raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
     if features == "auto":
@@ -104,20 +117,31 @@ def prepare_features(graph: RawGraph, features: str = "auto", pca: int = DEFAULT
 
 def _hint(name: str) -> str:
     near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.5)
-    return f"Did you mean {near[0]!r}?" if near else "A graph of your own goes in as the path of an .npz file."
+    return (
+        f"Did you mean {near[0]!r}?"
+        if near
+        else "A graph of your own goes in as the path of an .npz file."
+    )
 
 
 def _checked(graph: RawGraph) -> RawGraph:
     """The checks that drawing a split relies on; `GraphTask` makes the rest."""
     if graph.x.ndim != 2 or graph.x.shape[0] != graph.n_nodes:
-        raise DataError("x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}")
+        raise DataError(
+            "x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}"
+        )
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
     blocks = range(0, graph.n_nodes, _ROWS)
     bad = np.concatenate(
-        [first + np.flatnonzero(~np.isfinite(graph.x[first : first + _ROWS]).all(axis=1)) for first in blocks]
+        [
+            first + np.flatnonzero(~np.isfinite(graph.x[first : first + _ROWS]).all(axis=1))
+            for first in blocks
+        ]
     )
     if len(bad):  # PCA would fail on them before the task is made
-        raise DataError("x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}")
+        raise DataError(
+            "x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}"
+        )
     return graph
 
 
@@ -141,6 +165,8 @@ def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTas
 
 
 def _tensor(x: NDArray[np.float32]) -> torch.Tensor:
-    with warnings.catch_warnings():  # a file mapped for reading; the task never writes to its features
+    with (
+        warnings.catch_warnings()
+    ):  # a file mapped for reading; the task never writes to its features
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(x)

@@ -1,4 +1,5 @@
-"""A seeded stochastic block model with class-dependent features, of any size, for tests and scaling."""
+"""A seeded stochastic block model with class-dependent features, of any size, for tests and
+scaling."""
 
 from __future__ import annotations
 
@@ -25,17 +26,25 @@ def make_sbm(
     """Draw a graph in time and memory linear in its size.
 
     Args:
-        n_nodes, n_edges: nodes, and undirected pairs asked for (self-pairs and repeats are dropped, so a few fewer).
-        homophily: share of edges drawn inside a class; the rest join two nodes drawn at random.
-        signal: distance of a class mean from the origin in units of the features' noise.
+        n_nodes, n_edges: nodes, and undirected pairs asked for (self-pairs and repeats are dropped,
+        so a few fewer). homophily: share of edges drawn inside a class; the rest join two nodes
+        drawn at random. signal: distance of a class mean from the origin in units of the features'
+        noise.
     """
     if n_nodes < n_classes or n_classes < 2:
-        raise ConfigError("an sbm needs at least two classes and a node for each", got=(n_nodes, n_classes))
+        raise ConfigError(
+            "an sbm needs at least two classes and a node for each", got=(n_nodes, n_classes)
+        )
     if not 0 <= homophily <= 1:
         raise ConfigError("homophily must lie in [0, 1]", got=homophily)
-    require(80 * n_edges + 8 * n_nodes * (n_features + 4), f"an sbm of {n_nodes} nodes", "Ask for a smaller one.")
+    require(
+        80 * n_edges + 8 * n_nodes * (n_features + 4),
+        f"an sbm of {n_nodes} nodes",
+        "Ask for a smaller one.",
+    )
     rng = np.random.default_rng(seed)
-    # Nodes are grouped by class internally and renumbered at the end, so that a class is a range of ids.
+    # Nodes are grouped by class internally and renumbered at the end, so that a class is a range of
+    # ids.
     bounds = np.linspace(0, n_nodes, n_classes + 1).astype(np.int64)
     edges = _draw_edges(n_nodes, n_edges, bounds, homophily, rng)
     y = np.repeat(np.arange(n_classes), np.diff(bounds))
@@ -54,7 +63,11 @@ def make_sbm(
 
 
 def _draw_edges(
-    n_nodes: int, n_edges: int, bounds: NDArray[np.int64], homophily: float, rng: np.random.Generator
+    n_nodes: int,
+    n_edges: int,
+    bounds: NDArray[np.int64],
+    homophily: float,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     source = rng.integers(0, n_nodes, n_edges)
     target = rng.integers(0, n_nodes, n_edges)
@@ -65,7 +78,11 @@ def _draw_edges(
 
 
 def _draw_features(
-    labels: NDArray[np.int64], n_classes: int, n_features: int, signal: float, rng: np.random.Generator
+    labels: NDArray[np.int64],
+    n_classes: int,
+    n_features: int,
+    signal: float,
+    rng: np.random.Generator,
 ) -> NDArray[np.float32]:
     means = rng.standard_normal((n_classes, n_features), dtype=np.float32)
     means *= signal / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
@@ -75,7 +92,8 @@ def _draw_features(
 
 
 def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of edges."""
+    """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of
+    edges."""
     low, high = edges.min(axis=0), edges.max(axis=0)
     del edges
     key = (low * n_nodes + high)[low != high]
@@ -88,11 +106,17 @@ def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64
     return np.stack([both // n_nodes, both % n_nodes])
 
 
-_SETTINGS = {"nodes": "n_nodes", "edges": "n_edges", "classes": "n_classes", "features": "n_features"}
+_SETTINGS = {
+    "nodes": "n_nodes",
+    "edges": "n_edges",
+    "classes": "n_classes",
+    "features": "n_features",
+}
 
 
 def sbm_by_name(name: str) -> RawGraph:
-    """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`, any of them."""
+    """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`,
+    any of them."""
     _, _, told = name.partition(":")
     settings: dict[str, Any] = {}
     for part in filter(None, told.split(",")):
@@ -104,11 +128,15 @@ def sbm_by_name(name: str) -> RawGraph:
 def _number(key: str, text: str) -> float | int:
     real = key in ("homophily", "signal")
     if not real and key not in (*_SETTINGS, "seed"):
-        raise ConfigError(f"an sbm takes {', '.join(_SETTINGS)}, homophily, signal and seed", got=repr(key))
+        raise ConfigError(
+            f"an sbm takes {', '.join(_SETTINGS)}, homophily, signal and seed", got=repr(key)
+        )
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if not 0 <= value <= 1e12 or not (real or value.is_integer()):
-        raise ConfigError(f"{key} of an sbm must be a number, as in sbm:nodes=1e6,edges=1e7", got=repr(text))
+        raise ConfigError(
+            f"{key} of an sbm must be a number, as in sbm:nodes=1e6,edges=1e7", got=repr(text)
+        )
     return value if real else int(value)

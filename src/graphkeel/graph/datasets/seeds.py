@@ -1,4 +1,5 @@
-"""The published biased training sets, as JSON: a list of training sets, each a list of node ids, class by class."""
+"""The published biased training sets, as JSON: a list of training sets, each a list of node ids,
+class by class."""
 
 from __future__ import annotations
 
@@ -26,10 +27,14 @@ def read_seed_lists(path: Path) -> list[NDArray[np.int64]]:
     try:
         lists = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"the seed lists {path} cannot be read", got=str(error), fix="They must be JSON.") from error
+        raise DataError(
+            f"the seed lists {path} cannot be read", got=str(error), fix="They must be JSON."
+        ) from error
     valid = isinstance(lists, list) and lists and all(_is_id_list(entry) for entry in lists)
     if not valid:
-        raise DataError(f"{path} must hold a list of non-empty lists of distinct, non-negative node ids")
+        raise DataError(
+            f"{path} must hold a list of non-empty lists of distinct, non-negative node ids"
+        )
     return [np.array(entry, dtype=np.int64) for entry in lists]
 
 

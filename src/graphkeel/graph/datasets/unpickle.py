@@ -1,4 +1,5 @@
-"""Planetoid's raw files are pickles; this reads them while executing nothing but array constructors."""
+"""Planetoid's raw files are pickles; this reads them while executing nothing but array
+constructors."""
 
 from __future__ import annotations
 
@@ -25,11 +26,13 @@ _MATRIX = ("scipy.sparse.csr", "csr_matrix")
 
 
 class _AllowListUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
-    """In Python, not in C: the C one fills gigabytes with zeros when six bytes of a pickle tell it to."""
+    """In Python, not in C: the C one fills gigabytes with zeros when six bytes of a pickle tell it
+    to."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content), encoding="latin1")
-        # A pickle may set attributes of any class it can name, so it names one that ends with this reader.
+        # A pickle may set attributes of any class it can name, so it names one that ends with this
+        # reader.
         self.matrix = type("StoredMatrix", (), {})
 
     def find_class(self, module: str, name: str) -> Any:
@@ -45,11 +48,13 @@ class _AllowListUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
 
 
 def safe_unpickle(content: bytes, *, source: str) -> Any:
-    """The object pickled in `content`; anything but plain arrays, lists, dicts and sparse matrices is refused."""
+    """The object pickled in `content`; anything but plain arrays, lists, dicts and sparse matrices
+    is refused."""
     try:
         return _AllowListUnpickler(content).result()
     except Exception as error:
-        # A damaged pickle can raise nearly anything: IndexError, KeyError, MemoryError, struct.error …
+        # A damaged pickle can raise nearly anything: IndexError, KeyError, MemoryError,
+        # struct.error …
         raise DataError(
             f"{source} cannot be read as a Planetoid file",
             got=f"{type(error).__name__}: {error}"[:200],

@@ -1,4 +1,5 @@
-"""Features spread over a graph of any size: Ŝ^K X in float32, in blocks, on all cores or on a cluster."""
+"""Features spread over a graph of any size: Ŝ^K X in float32, in blocks, on all cores or on a
+cluster."""
 
 from graphkeel.graph.propagate.adjacency import NORMS, neighbours, normalise, normalise_as_given
 from graphkeel.graph.propagate.api import ENGINES, propagate

@@ -1,7 +1,8 @@
-"""The graph as a sparse matrix that spreads: edges both ways and once each, a loop at every node, normalised.
+"""The graph as a sparse matrix that spreads: edges both ways and once each, a loop at every node,
+normalised.
 
-Everything here takes time and memory linear in the edges: they are counted into their rows, never compared in a sort.
-"""
+Everything here takes time and memory linear in the edges: they are counted into their rows, never
+compared in a sort."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ Ids = NDArray[np.int64]
 
 
 def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.csr_matrix:
-    """Ŝ in float32: D^-1/2 (A + I) D^-1/2 for `sym`, D^-1 (A + I) for `row`, with D the degrees of A + I.
+    """Ŝ in float32: D^-1/2 (A + I) D^-1/2 for `sym`, D^-1 (A + I) for `row`, with D the degrees of
+    A + I.
 
     Args:
-        edge_index: (2, E) integers; taken both ways and once each, so A is symmetric whatever it says.
+        edge_index: (2, E) integers; taken both ways and once each, so A is symmetric whatever it
+        says.
     """
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
@@ -34,14 +37,17 @@ def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """What graph convolutions multiply by: edges from source to target as they are given, repeats counted.
+    """What graph convolutions multiply by: edges from source to target as they are given, repeats
+    counted.
 
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
     """
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
     scale = (1.0 / np.sqrt(np.diff(starts).astype(np.float32))).astype(np.float32)
-    return _matrix(starts, columns, entry_values(starts, columns, scale, True), n_nodes, canonical=False)
+    return _matrix(
+        starts, columns, entry_values(starts, columns, scale, True), n_nodes, canonical=False
+    )
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -55,7 +61,9 @@ def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, 
     source, target = edge_index
     leaving = by_row_and_column(source, target, n_nodes)
     # sources in rising order for each target, as they are met in that order
-    arriving = by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
+    arriving = (
+        by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
+    )
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     # room for the case that no edge is given both ways; pages that stay untouched take no memory
     columns = np.empty(2 * len(source) + loops * n_nodes, dtype=np.int32)
@@ -117,7 +125,12 @@ def entry_values(
 
 
 def _matrix(
-    starts: Ids, columns: NDArray[np.int32], values: NDArray[Any], n_nodes: int, *, canonical: bool = True
+    starts: Ids,
+    columns: NDArray[np.int32],
+    values: NDArray[Any],
+    n_nodes: int,
+    *,
+    canonical: bool = True,
 ) -> sparse.csr_matrix:
     narrow = starts.astype(np.int32) if starts[-1] < np.iinfo(np.int32).max else starts
     matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=values.dtype)
@@ -130,9 +143,14 @@ def _matrix(
 def _checked(edge_index: ArrayLike, n_nodes: int) -> Ids:
     edges = np.asarray(edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
-        raise DataError("edge_index must be integers of shape (2, edges)", got=f"{edges.dtype}, {edges.shape}")
+        raise DataError(
+            "edge_index must be integers of shape (2, edges)", got=f"{edges.dtype}, {edges.shape}"
+        )
     if not 0 < n_nodes < np.iinfo(np.int32).max:
         raise DataError("a graph has between 1 and 2^31 - 2 nodes here", got=n_nodes)
     if edges.size and not 0 <= int(edges.min()) <= int(edges.max()) < n_nodes:
-        raise DataError(f"edge_index must hold node ids in 0..{n_nodes - 1}", got=f"{edges.min()} to {edges.max()}")
+        raise DataError(
+            f"edge_index must hold node ids in 0..{n_nodes - 1}",
+            got=f"{edges.min()} to {edges.max()}",
+        )
     return edges.astype(np.int64, copy=False)

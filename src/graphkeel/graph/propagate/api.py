@@ -35,7 +35,8 @@ def propagate(
     """Ŝ^K X, or personalised smoothing Z ← (1−a)·ŜZ + a·X with a `teleport` a > 0.
 
     Args:
-        graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at every node; or a
+        graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at
+        every node; or a
             square sparse matrix, used as it is; or, for the Dask engine, `Partitions` on disk.
         x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
         hops: K.
@@ -56,13 +57,17 @@ def propagate(
     if block is not None and block < 1:
         raise ConfigError("block must be at least one column", got=block)
     if getattr(x, "ndim", None) != 2:
-        raise DataError("x must have shape (nodes, features)", got=getattr(x, "shape", type(x).__name__))
+        raise DataError(
+            "x must have shape (nodes, features)", got=getattr(x, "shape", type(x).__name__)
+        )
     matrix = _matrix(graph, x.shape[0], norm)
     if isinstance(out, str | Path):
         return _into_file(Path(out), matrix, x, hops, teleport, block, engine, options)
     result = np.empty(x.shape, dtype=np.float32) if out is None else out
     if result.shape != x.shape or result.dtype != np.float32:
-        raise DataError("out must be float32 of x's shape", got=f"{result.dtype}, {result.shape} for {x.shape}")
+        raise DataError(
+            "out must be float32 of x's shape", got=f"{result.dtype}, {result.shape} for {x.shape}"
+        )
     _run(engine, matrix, x, result, hops, teleport, block, options)
     return result
 
@@ -81,7 +86,9 @@ def _run(
         if options:
             raise ConfigError("the local engine takes no further options", got=", ".join(options))
         if isinstance(matrix, Partitions):
-            raise ConfigError("a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask').")
+            raise ConfigError(
+                "a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask')."
+            )
         stream(matrix, x, out, hops, teleport, block)
     else:
         # by name: the engine's own file is loaded only where it is asked for
@@ -116,10 +123,14 @@ def _into_file(
 def _matrix(graph: Graph, n_nodes: int, norm: str) -> sparse.csr_matrix | Partitions:
     if isinstance(graph, Partitions):
         if graph.n_nodes != n_nodes:
-            raise DataError(f"the partitioned graph must have {n_nodes} nodes, as x has rows", got=graph.n_nodes)
+            raise DataError(
+                f"the partitioned graph must have {n_nodes} nodes, as x has rows", got=graph.n_nodes
+            )
         return graph
     if not sparse.issparse(graph):
         return normalise(graph, n_nodes, norm)
     if graph.shape != (n_nodes, n_nodes):
-        raise DataError(f"the matrix must have a row and a column for each of {n_nodes} nodes", got=graph.shape)
+        raise DataError(
+            f"the matrix must have a row and a column for each of {n_nodes} nodes", got=graph.shape
+        )
     return graph.tocsr().astype(np.float32, copy=False)

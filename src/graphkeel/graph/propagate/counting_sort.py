@@ -1,9 +1,9 @@
 """Pairs sorted into rows in linear time, and with few cache misses however many rows there are.
 
-A plain counting sort writes each pair to its row at once: with millions of rows every write misses the cache. Here
-pairs go to blocks of rows first, a few hundred streams written in order, and then, inside a block that fits into the
-cache, to their rows. Both passes keep the order of what is equal, so sorting by column and then by row sorts by both.
-"""
+A plain counting sort writes each pair to its row at once: with millions of rows every write misses
+the cache. Here pairs go to blocks of rows first, a few hundred streams written in order, and then,
+inside a block that fits into the cache, to their rows. Both passes keep the order of what is equal,
+so sorting by column and then by row sorts by both."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ Columns = NDArray[np.int32]
 _BITS = 13  # rows of a block: 2^13, which with twenty columns each take 0.7 MB
 
 
-def by_row(rows: Given, columns: Given, n_rows: int, *, loops_first: bool = False) -> tuple[Ids, Columns]:
+def by_row(
+    rows: Given, columns: Given, n_rows: int, *, loops_first: bool = False
+) -> tuple[Ids, Columns]:
     """Row starts, and the columns of each row in the order given.
 
     Args:
-        loops_first: every row begins with its own number; pairs of a number with itself are left out.
+        loops_first: every row begins with its own number; pairs of a number with itself are left
+        out.
     """
     bounds = _block_bounds(rows, columns, n_rows, loops_first)
     inside, moved = np.empty(bounds[-1], dtype=np.uint16), np.empty(bounds[-1], dtype=np.int32)
@@ -34,7 +37,8 @@ def by_row(rows: Given, columns: Given, n_rows: int, *, loops_first: bool = Fals
 
 
 def by_row_and_column(rows: Given, columns: Given, n_nodes: int) -> tuple[Ids, Given]:
-    """Row starts, and the columns of each row in rising order; pairs that come sorted are not moved."""
+    """Row starts, and the columns of each row in rising order; pairs that come sorted are not
+    moved."""
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     if _count_sorted(rows, columns, starts):
         return starts, columns
@@ -43,7 +47,9 @@ def by_row_and_column(rows: Given, columns: Given, n_nodes: int) -> tuple[Ids, G
 
 
 @njit(cache=True, nogil=True)
-def _block_bounds(rows: Given, columns: Given, n_rows: int, skip_loops: bool) -> Ids:  # pragma: no cover - compiled
+def _block_bounds(
+    rows: Given, columns: Given, n_rows: int, skip_loops: bool
+) -> Ids:  # pragma: no cover - compiled
     bounds = np.zeros(((n_rows - 1) >> _BITS) + 2, dtype=np.int64)
     for e in range(len(rows)):
         if not (skip_loops and rows[e] == columns[e]):
@@ -53,7 +59,12 @@ def _block_bounds(rows: Given, columns: Given, n_rows: int, skip_loops: bool) ->
 
 @njit(cache=True, nogil=True)
 def _to_blocks(
-    rows: Given, columns: Given, cursor: Ids, skip_loops: bool, inside: NDArray[np.uint16], moved: Columns
+    rows: Given,
+    columns: Given,
+    cursor: Ids,
+    skip_loops: bool,
+    inside: NDArray[np.uint16],
+    moved: Columns,
 ) -> None:  # pragma: no cover - compiled
     for e in range(len(rows)):
         if not (skip_loops and rows[e] == columns[e]):
@@ -65,7 +76,12 @@ def _to_blocks(
 
 @njit(cache=True, nogil=True)
 def _to_rows(
-    bounds: Ids, inside: NDArray[np.uint16], moved: Columns, loops_first: bool, starts: Ids, placed: Columns
+    bounds: Ids,
+    inside: NDArray[np.uint16],
+    moved: Columns,
+    loops_first: bool,
+    starts: Ids,
+    placed: Columns,
 ) -> None:  # pragma: no cover - compiled
     n_rows = len(starts) - 1
     cursor = np.empty(1 << _BITS, dtype=np.int64)

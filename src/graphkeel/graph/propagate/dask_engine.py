@@ -1,9 +1,10 @@
-"""The Dask engine: the product in blocks, on the processes of a cluster; the result is the local one.
+"""The Dask engine: the product in blocks, on the processes of a cluster; the result is the local
+one.
 
-Row part i of the next hop is summed over the parts j it reads from, one after the other and in the order of the
-columns, as the local engine sums: every bit is the same. A task is given one part of the features and maps the rows of
-the matrix that it needs from disk. Tasks are pure, so what a dead worker held is computed again by the others.
-"""
+Row part i of the next hop is summed over the parts j it reads from, one after the other and in the
+order of the columns, as the local engine sums: every bit is the same. A task is given one part of
+the features and maps the rows of the matrix that it needs from disk. Tasks are pure, so what a dead
+worker held is computed again by the others."""
 
 from __future__ import annotations
 
@@ -42,34 +43,43 @@ def stream(
     parts: int | None = None,
     scratch: Path | str | None = None,
 ) -> None:
-    """All hops, one block of columns after the other; finished row parts are written to `out` as they come.
+    """All hops, one block of columns after the other; finished row parts are written to `out` as
+    they come.
 
     Args:
         x: an array, a mapped `.npy` file (read by the workers themselves) or a dask array.
         address: the scheduler of a running cluster; None: a cluster of this machine, for this call.
         workers: its processes; None: one a core.
-        parts: row parts, for a matrix that is not partitioned yet; None: three a thread of the cluster.
-        scratch: a folder that all workers see, for what is not on disk yet; None: a temporary one of this machine.
+        parts: row parts, for a matrix that is not partitioned yet; None: three a thread of the
+        cluster. scratch: a folder that all workers see, for what is not on disk yet; None: a
+        temporary one of this machine.
     """
     if address is not None and workers is not None:
-        raise ConfigError("a running cluster has the workers it has", got=f"workers={workers} with an address")
+        raise ConfigError(
+            "a running cluster has the workers it has", got=f"workers={workers} with an address"
+        )
     with ExitStack() as held:
         client = held.enter_context(connected(address, workers))
         held.enter_context(client.as_current())
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="keel-", dir=scratch)))
         threads = sum(client.nthreads().values())
         if not isinstance(matrix, Partitions):
-            matrix = partition(matrix, folder / "matrix", parts or _PARTS_PER_THREAD * max(threads, 1))
+            matrix = partition(
+                matrix, folder / "matrix", parts or _PARTS_PER_THREAD * max(threads, 1)
+            )
         source = _source(x, folder)
         width = block or _width(client, matrix.n_nodes)
         for first in range(0, x.shape[1], width):
             columns = slice(first, min(first + width, x.shape[1]))
-            _gather(client, _graph(matrix, source, columns, hops, teleport), matrix.rows, out, columns)
+            _gather(
+                client, _graph(matrix, source, columns, hops, teleport), matrix.rows, out, columns
+            )
 
 
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[Any]:
-    """A client of the cluster at `address`, or of one that lives as long as the block and listens on loopback alone."""
+    """A client of the cluster at `address`, or of one that lives as long as the block and listens
+    on loopback alone."""
     distributed = require("dask.distributed", extra="dask")
     if address is not None:
         try:
@@ -88,13 +98,20 @@ def local_cluster(workers: int) -> Any:
     """Worker processes of this machine that nobody else can reach."""
     distributed = require("dask.distributed", extra="dask")
     return distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
     )
 
 
 def _width(client: Any, n_nodes: int) -> int:
-    """Columns of all nodes at once: a small share of the cluster's memory, for each hop keeps a few of them."""
-    limits = [worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
+    """Columns of all nodes at once: a small share of the cluster's memory, for each hop keeps a few
+    of them."""
+    limits = [
+        worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
+    ]
     return max(1, int(sum(limit or 2**31 for limit in limits) // (_SHARE * 4 * n_nodes)))
 
 
@@ -118,7 +135,9 @@ class _Lazy:
     array: Any
 
     def part(self, rows: slice, columns: slice) -> Any:
-        return require("dask", extra="dask").delayed(_as_float, pure=True)(self.array[rows, columns])
+        return require("dask", extra="dask").delayed(_as_float, pure=True)(
+            self.array[rows, columns]
+        )
 
 
 def _source(x: Any, folder: Path) -> _File | _Lazy:
@@ -142,7 +161,9 @@ def _file_of(x: Any) -> str | None:
 
 
 def _read(path: str, rows: slice, columns: slice) -> Array:
-    return np.ascontiguousarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows, columns], dtype=np.float32)
+    return np.ascontiguousarray(
+        np.load(path, mmap_mode="r", allow_pickle=False)[rows, columns], dtype=np.float32
+    )
 
 
 def _as_float(values: Any) -> Array:
@@ -152,7 +173,9 @@ def _as_float(values: Any) -> Array:
 # ---- the hops, as a graph of tasks
 
 
-def _graph(matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int, teleport: float) -> list[Any]:
+def _graph(
+    matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int, teleport: float
+) -> list[Any]:
     """The row parts after the last hop, not computed yet."""
     delayed = require("dask", extra="dask").delayed
     first = [source.part(rows, columns) for rows in matrix.rows]
@@ -162,7 +185,9 @@ def _graph(matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int,
         following = []
         for i, own in enumerate(first):
             total = None
-            for j in matrix.reads[i] or [i]:  # empty blocks add nothing, but a part without any is still zero
+            for j in matrix.reads[i] or [
+                i
+            ]:  # empty blocks add nothing, but a part without any is still zero
                 total = add(folder, i, matrix.bounds[j], current[j], total)
             following.append(finish(total, own, teleport) if teleport else total)
         current = following
@@ -170,10 +195,13 @@ def _graph(matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int,
 
 
 def _add_block(folder: str, part: int, first: int, values: Array, total: Array | None) -> Array:
-    """What the rows of a part get from the nodes first, first + 1, … whose values are given, on top of `total`."""
+    """What the rows of a part get from the nodes first, first + 1, … whose values are given, on top
+    of `total`."""
     starts, columns, weights = Partitions(Path(folder)).load(part)
     shape = (len(starts) - 1, values.shape[1])
-    result = np.zeros(shape, dtype=np.float32) if total is None else total.copy()  # inputs may be asked for again
+    result = (
+        np.zeros(shape, dtype=np.float32) if total is None else total.copy()
+    )  # inputs may be asked for again
     _accumulate(starts, columns, weights, values, first, result)
     return result
 

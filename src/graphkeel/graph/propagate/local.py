@@ -1,8 +1,8 @@
 """The local engine: sparse products in row blocks on all cores, features streamed in column blocks.
 
-A hop needs every node's row, but no column needs another: so columns are what is cut into pieces. All hops of a
-column block run in memory, and only the first values and the last ones touch the disk.
-"""
+A hop needs every node's row, but no column needs another: so columns are what is cut into pieces.
+All hops of a column block run in memory, and only the first values and the last ones touch the
+disk."""
 
 from __future__ import annotations
 
@@ -22,23 +22,33 @@ from graphkeel.graph.propagate.products import empty, prepared, rows_times
 Array = NDArray[np.float32]
 
 WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a block is given
-_BUFFERS = 3  # column blocks alive at once: the values, the current and the following ones; a teleport adds one
+# column blocks alive at once: the values, the current and the following ones; a teleport adds one
+_BUFFERS = 3
 _LINE = 16  # columns that fill a cache line; blocks of other widths have rows that lie across two
 _ROWS = 1 << 16  # rows read or written at once
 _PIECES = 8  # row blocks per core, so that no core waits long for the other
 
 
 def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
-    """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns, however it is cut."""
+    """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns,
+    however it is cut."""
     result = empty(matrix.shape[0], values.shape[1]) if out is None else out
     dense = prepared(values)
 
     def piece(rows: slice) -> None:
-        rows_times(matrix.indptr[rows.start : rows.stop + 1], matrix.indices, matrix.data, dense, result[rows])
+        rows_times(
+            matrix.indptr[rows.start : rows.stop + 1],
+            matrix.indices,
+            matrix.data,
+            dense,
+            result[rows],
+        )
 
     cores = os.cpu_count() or 1
     blocks = list(_even_blocks(matrix.indptr, cores * _PIECES))
-    if cores == 1 or matrix.nnz * values.shape[1] < 1 << 20:  # threads would cost more than they bring
+    if (
+        cores == 1 or matrix.nnz * values.shape[1] < 1 << 20
+    ):  # threads would cost more than they bring
         for rows in blocks:
             piece(rows)
         return result
@@ -61,8 +71,11 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     return current
 
 
-def rows_after(matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]) -> Array:
-    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones look at."""
+def rows_after(
+    matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]
+) -> Array:
+    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones
+    look at."""
     if not hops:
         return np.asarray(values[nodes])
     needed = [nodes]
@@ -85,12 +98,16 @@ def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array)
     """matrix @ values in an array of full height that is right at these rows."""
     if 2 * len(rows) > matrix.shape[0]:  # picking them out would cost more than all the others
         return multiply(matrix, values)
-    following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)  # pages of rows unused cost nothing
+    following = np.zeros(
+        (matrix.shape[0], values.shape[1]), dtype=np.float32
+    )  # pages of rows unused cost nothing
     following[rows] = multiply(matrix[rows], values)
     return following
 
 
-def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None) -> None:
+def stream(
+    matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None
+) -> None:
     """All hops, one block of columns after the other; x and out may lie on disk."""
     width = block or _width(x.shape[0], _BUFFERS + bool(teleport))
     for first in range(0, x.shape[1], width):
@@ -99,13 +116,15 @@ def stream(matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport:
 
 
 def _width(n_rows: int, buffers: int) -> int:
-    """As many columns as the working memory holds, in whole cache lines where there is room for one."""
+    """As many columns as the working memory holds, in whole cache lines where there is room for
+    one."""
     room = max(1, WORKING_MEMORY // (buffers * 4 * max(1, n_rows)))
     return room - room % _LINE if room >= _LINE else room
 
 
 def _read(x: Array, columns: slice) -> Array:
-    """A column block as an array of its own; a mapped file is read through in order and its pages handed back."""
+    """A column block as an array of its own; a mapped file is read through in order and its pages
+    handed back."""
     values = empty(x.shape[0], columns.stop - columns.start)
     for rows in _row_blocks(x.shape[0]):
         values[rows] = x[rows, columns]
@@ -122,7 +141,8 @@ def _write(out: Array, columns: slice, values: Array) -> None:
 
 
 def _release(array: Array) -> None:
-    """Let the system take back the pages of a mapped file: they are on disk, and would count as ours."""
+    """Let the system take back the pages of a mapped file: they are on disk, and would count as
+    ours."""
     mapped = getattr(array, "_mmap", None)
     if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
         with contextlib.suppress(OSError, ValueError):

@@ -1,8 +1,8 @@
-"""A spreading matrix cut into row parts, each in files of its own: no machine has to hold it as a whole.
+"""A spreading matrix cut into row parts, each in files of its own: no machine has to hold it as a
+whole.
 
-A part is a CSR matrix over all columns, its columns sorted, so the block of part i that reads part j's rows is a range
-of every row, and plain arrays that workers map are all there is on disk.
-"""
+A part is a CSR matrix over all columns, its columns sorted, so the block of part i that reads part
+j's rows is a range of every row, and plain arrays that workers map are all there is on disk."""
 
 from __future__ import annotations
 
@@ -43,10 +43,17 @@ class Partitions:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.folder} holds no partitioned graph", got=str(error)) from error
         if not _growing(bounds) or bounds[0] != 0 or len(bounds) < 2:
-            raise DataError(f"{self.folder / INDEX} must list growing bounds from 0", got=str(bounds)[:80])
+            raise DataError(
+                f"{self.folder / INDEX} must list growing bounds from 0", got=str(bounds)[:80]
+            )
         parts = range(len(bounds) - 1)
-        if len(reads) != len(parts) or not all(_growing(row) and all(j in parts for j in row) for row in reads):
-            raise DataError(f"{self.folder / INDEX} must list the parts that each part reads", got=str(reads)[:80])
+        if len(reads) != len(parts) or not all(
+            _growing(row) and all(j in parts for j in row) for row in reads
+        ):
+            raise DataError(
+                f"{self.folder / INDEX} must list the parts that each part reads",
+                got=str(reads)[:80],
+            )
         return {"bounds": bounds, "reads": reads}
 
     @property
@@ -70,12 +77,14 @@ class Partitions:
     def load(self, part: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
         """Row starts, columns and values of a part, mapped from disk."""
         starts, columns, values = (
-            np.load(self.folder / f"{part:05d}.{kind}.npy", mmap_mode="r") for kind in ("starts", "columns", "values")
+            np.load(self.folder / f"{part:05d}.{kind}.npy", mmap_mode="r")
+            for kind in ("starts", "columns", "values")
         )
         return starts, columns, values
 
     def traffic(self, features: int, hops: int) -> int:
-        """The most bytes that can move between workers: each part to each other one that reads it, in every hop."""
+        """The most bytes that can move between workers: each part to each other one that reads it,
+        in every hop."""
         sizes = np.diff(self.bounds)
         moved = sum(int(sizes[j]) for i, row in enumerate(self.reads) for j in row if j != i)
         return hops * moved * features * 4
@@ -100,7 +109,8 @@ def _growing(numbers: Any) -> bool:
 
 
 def partition(matrix: sparse.csr_matrix, folder: Path | str, parts: int) -> Partitions:
-    """Cut a matrix that is in memory; where its columns are not sorted, sums end on other last bits than it gives."""
+    """Cut a matrix that is in memory; where its columns are not sorted, sums end on other last bits
+    than it gives."""
     made, bounds = _begun(folder), even_bounds(matrix.shape[0], parts)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         rows = matrix[first:last]
@@ -113,7 +123,8 @@ def partition(matrix: sparse.csr_matrix, folder: Path | str, parts: int) -> Part
 def partition_edges(
     edge_index: NDArray[np.integer], n_nodes: int, folder: Path | str, parts: int, norm: str = "sym"
 ) -> Partitions:
-    """Cut and normalise a graph from its edges, which may be mapped from disk; as `normalise` would, part by part.
+    """Cut and normalise a graph from its edges, which may be mapped from disk; as `normalise`
+    would, part by part.
 
     Needs memory for the nodes' degrees and for the edges of one part.
     """
@@ -168,18 +179,27 @@ def _sort_into(buckets: list[Path], edge_index: NDArray[np.integer], bounds: lis
             file.close()
 
 
-def _directed_chunks(edge_index: NDArray[np.integer], n_nodes: int) -> Iterator[tuple[NDArray[np.int64], ...]]:
+def _directed_chunks(
+    edge_index: NDArray[np.integer], n_nodes: int
+) -> Iterator[tuple[NDArray[np.int64], ...]]:
     if edge_index.ndim != 2 or edge_index.shape[0] != 2 or edge_index.dtype.kind not in "iu":
-        raise DataError("edge_index must be integers of shape (2, edges)", got=(edge_index.dtype, edge_index.shape))
+        raise DataError(
+            "edge_index must be integers of shape (2, edges)",
+            got=(edge_index.dtype, edge_index.shape),
+        )
     for first in range(0, edge_index.shape[1], CHUNK):
         source, target = np.asarray(edge_index[:, first : first + CHUNK], dtype=np.int64)
         low, high = min(source.min(), target.min()), max(source.max(), target.max())
         if low < 0 or high >= n_nodes:
-            raise DataError(f"edge_index must hold node ids in 0..{n_nodes - 1}", got=f"{low} to {high}")
+            raise DataError(
+                f"edge_index must hold node ids in 0..{n_nodes - 1}", got=f"{low} to {high}"
+            )
         yield np.concatenate([source, target]), np.concatenate([target, source])
 
 
-def _part_pattern(bucket: Path, first: int, last: int, n_nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _part_pattern(
+    bucket: Path, first: int, last: int, n_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Row starts and sorted columns of the part's rows of A + I, each neighbour once."""
     pairs = np.fromfile(bucket, dtype=np.int64).reshape(-1, 2)
     loops = np.arange(first, last, dtype=np.int64)

@@ -1,8 +1,8 @@
 """Rows of a sparse matrix times a dense one, for operands that do not fit into the cache.
 
-Each entry needs a row from anywhere in the dense matrix. The processor overlaps few such waits by itself, so rows are
-asked for a good while before their turn. They begin on cache lines and, where they are narrow, never lie across two.
-"""
+Each entry needs a row from anywhere in the dense matrix. The processor overlaps few such waits by
+itself, so rows are asked for a good while before their turn. They begin on cache lines and, where
+they are narrow, never lie across two."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def prepared(values: Array) -> Array:
     n_rows, width = values.shape
     if width > NARROW:
         together = np.ascontiguousarray(values, dtype=np.float32)
-        return together if width > _SEVERAL_LINES or together.ctypes.data % _LINE == 0 else _moved(together)
+        return (
+            together
+            if width > _SEVERAL_LINES or together.ctypes.data % _LINE == 0
+            else _moved(together)
+        )
     padded = empty(n_rows, NARROW)
     padded[:, :width] = values
     padded[:, width:] = 0.0
@@ -48,8 +52,11 @@ def empty(n_rows: int, width: int) -> Array:
     return room[first : first + n_rows * width].reshape(n_rows, width)
 
 
-def rows_times(starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array) -> None:
-    """out = rows @ dense, each row summed in the order of its columns; `dense` comes from `prepared`."""
+def rows_times(
+    starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
+) -> None:
+    """out = rows @ dense, each row summed in the order of its columns; `dense` comes from
+    `prepared`."""
     (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
 
 
@@ -63,7 +70,9 @@ def _prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cove
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         address = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(ask, [address, *(ir.Constant(flag, value) for value in (0, 3, 1))])  # to read; keep; data
+        builder.call(
+            ask, [address, *(ir.Constant(flag, value) for value in (0, 3, 1))]
+        )  # to read; keep; data
         return cgutils.get_null_value(context.get_value_type(types.none))
 
     return types.none(array, types.intp), generate
@@ -105,6 +114,15 @@ def _narrow(
             f += weight * row[5]
             g += weight * row[6]
             h += weight * row[7]
-        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = a, b, c, d, e, f, g, h
+        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = (
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+        )
         for k in range(out.shape[1]):
             out[i, k] = sums[k]

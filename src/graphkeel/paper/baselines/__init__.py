@@ -1,4 +1,5 @@
-"""The methods we are compared with, one file each, with the labels and the validation nodes that we get."""
+"""The methods we are compared with, one file each, with the labels and the validation nodes that we
+get."""
 
 from graphkeel.paper.baselines.registry import BASELINES, get_baseline
 

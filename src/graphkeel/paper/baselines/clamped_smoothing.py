@@ -1,4 +1,5 @@
-"""Smoothing with clamped labels: the model's probabilities, known labels set right, spread by personalised PageRank."""
+"""Smoothing with clamped labels: the model's probabilities, known labels set right, spread by
+personalised PageRank."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ class ClampedSmoothing:
     retrains = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)

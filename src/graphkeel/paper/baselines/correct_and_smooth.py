@@ -1,4 +1,5 @@
-"""Correct & Smooth (Huang et al. 2021): spread the error seen at labelled nodes, take it out, spread the result."""
+"""Correct & Smooth (Huang et al. 2021): spread the error seen at labelled nodes, take it out,
+spread the result."""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ class CorrectAndSmooth:
     retrains = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
@@ -42,7 +48,8 @@ class CorrectAndSmooth:
 
 
 def correct(beliefs: Tensor, labels: Labels, propagator: Propagator, alpha: float) -> Tensor:
-    """Beliefs plus the spread error, scaled so that each node's correction is as large as labelled errors are."""
+    """Beliefs plus the spread error, scaled so that each node's correction is as large as labelled
+    errors are."""
     error = torch.zeros_like(beliefs)
     error[labels.nodes] = labels.one_hot() - beliefs[labels.nodes]
     typical = float(error.abs().sum()) / max(1, len(labels))

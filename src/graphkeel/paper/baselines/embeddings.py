@@ -15,7 +15,8 @@ CLOSE = 1e-3
 
 @dataclass(frozen=True)
 class Embedding:
-    """Embeddings z, shape (N, h), and the class weights w_c, shape (n_classes, h), that score them as w_c·z."""
+    """Embeddings z, shape (N, h), and the class weights w_c, shape (n_classes, h), that score them
+    as w_c·z."""
 
     nodes: Tensor
     weights: Tensor
@@ -23,11 +24,11 @@ class Embedding:
 
 
 def classified_embedding(frozen: FrozenModel, task: GraphTask) -> Embedding:
-    """What enters the model's last linear layer, where that layer's output is the model's (SGC, an MLP on top).
+    """What enters the model's last linear layer, where that layer's output is the model's (SGC, an
+    MLP on top).
 
-    Models that propagate after their last linear layer have no such embedding; there the logits stand for it, each
-    class weighing its own.
-    """
+    Models that propagate after their last linear layer have no such embedding; there the logits
+    stand for it, each class weighing its own."""
     seen: list[tuple[nn.Module, Tensor]] = []
     modules = frozen.model.modules() if isinstance(frozen.model, nn.Module) else []
     linears = [module for module in modules if isinstance(getattr(module, "weight", None), Tensor)]

@@ -1,9 +1,10 @@
-"""FRGNN (arXiv 2308.09259): an MLP learns to undo the frozen model, and undoes a class's one-hot into a feature.
+"""FRGNN (arXiv 2308.09259): an MLP learns to undo the frozen model, and undoes a class's one-hot
+into a feature.
 
-The model's outputs on all nodes, paired with those nodes' input features, train an MLP g: output -> feature. The class
-representative embedding is g(e_c); it replaces the features of the labelled nodes of class c, and the frozen model is
-asked again. No code was published; depth, width, loss and epochs are those that make ‖C(g(e_c)) − e_c‖ small.
-"""
+The model's outputs on all nodes, paired with those nodes' input features, train an MLP g: output ->
+feature. The class representative embedding is g(e_c); it replaces the features of the labelled
+nodes of class c, and the frozen model is asked again. No code was published; depth, width, loss and
+epochs are those that make ‖C(g(e_c)) − e_c‖ small."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ class FrgnnConfig:
 
     outputs: Literal["softmax", "logits"] = "softmax"  # what g is fed
     pairs: Literal["all", "labelled"] = "all"  # which nodes it learns from; neither needs a label
-    classes: Literal["one", "all"] = "one"  # the paper's starred rows replace one class, FRGNN itself all
+    classes: Literal["one", "all"] = (
+        "one"  # the paper's starred rows replace one class, FRGNN itself all
+    )
     hidden: int = 64
     lr: float = 0.01
     epochs: int = 500
@@ -43,7 +46,8 @@ class FRGNN:
     """Replace labelled nodes by g(e_c).
 
     Args:
-        base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the paper's FRGNN_GCN row.
+        base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the
+        paper's FRGNN_GCN row.
     """
 
     name: str = "frgnn"
@@ -63,15 +67,26 @@ class FRGNN:
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
-        only = int(task.y[one_of_the_labelled(labelled, seed)]) if self.config.classes == "one" else None
+        only = (
+            int(task.y[one_of_the_labelled(labelled, seed)])
+            if self.config.classes == "one"
+            else None
+        )
         features = replace(task.x, labels, embeddings, only)
         scores = frozen.logits(features, task.edge_index)
-        decision = {"class": only, **asdict(self.config), **_distance(frozen, task, embeddings, only)}
-        # Features in the units of a model trained here would mean nothing to the model that was handed over.
+        decision = {
+            "class": only,
+            **asdict(self.config),
+            **_distance(frozen, task, embeddings, only),
+        }
+        # Features in the units of a model trained here would mean nothing to the model that was
+        # handed over.
         return MethodResult(scores, features if self.base == "given" else None, decision)
 
 
-def representatives(frozen: FrozenModel, task: GraphTask, labelled: Tensor, config: FrgnnConfig, seed: int) -> Tensor:
+def representatives(
+    frozen: FrozenModel, task: GraphTask, labelled: Tensor, config: FrgnnConfig, seed: int
+) -> Tensor:
     """g(e_c) of every class, shape (n_classes, d)."""
     outputs = frozen.logits(task.x, task.edge_index)
     if config.outputs == "softmax":
@@ -86,7 +101,9 @@ def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inverse = nn.Sequential(
-            nn.Linear(outputs.shape[1], config.hidden), nn.ReLU(), nn.Linear(config.hidden, features.shape[1])
+            nn.Linear(outputs.shape[1], config.hidden),
+            nn.ReLU(),
+            nn.Linear(config.hidden, features.shape[1]),
         )
     optimiser = torch.optim.Adam(inverse.parameters(), lr=config.lr)
     for _ in range(config.epochs):
@@ -96,8 +113,11 @@ def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed:
     return inverse
 
 
-def _distance(frozen: FrozenModel, task: GraphTask, embeddings: Tensor, only: int | None) -> dict[str, Any]:
-    """How far the embeddings are from the paper's Definition 1, on the scale of logits and of probabilities."""
+def _distance(
+    frozen: FrozenModel, task: GraphTask, embeddings: Tensor, only: int | None
+) -> dict[str, Any]:
+    """How far the embeddings are from the paper's Definition 1, on the scale of logits and of
+    probabilities."""
     plant = plant_of(frozen, task.n_features, task.n_classes)
     with torch.no_grad():
         reached = plant(embeddings.double())

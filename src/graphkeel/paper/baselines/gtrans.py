@@ -1,8 +1,9 @@
-"""GTrans (Jin et al., ICLR 2023): learns a small change of features and edges at test time, the model frozen.
+"""GTrans (Jin et al., ICLR 2023): learns a small change of features and edges at test time, the
+model frozen.
 
-The surrogate loss needs no label: embeddings should not change when a few edges are dropped, and should change when
-features are shuffled among nodes. Features move freely; edges can only be taken away, within a budget.
-"""
+The surrogate loss needs no label: embeddings should not change when a few edges are dropped, and
+should change when features are shuffled among nodes. Features move freely; edges can only be taken
+away, within a budget."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class GTransConfig:
     epochs: int = 10
     feature_steps: int = 4
     edge_steps: int = 1  # 0 leaves the edges alone
-    lr_features: tuple[float, ...] = (1e-3, 1e-4, 5e-3)  # Cora's first; the authors tune it on validation, as we do
+    lr_features: tuple[float, ...] = (
+        1e-3,
+        1e-4,
+        5e-3,
+    )  # Cora's first; the authors tune it on validation, as we do
     lr_edges: float = 0.1
     budget: float = 0.005  # share of edges that may go
     drop: float = 0.05  # of edges, in the augmented view
@@ -56,21 +61,24 @@ class GTrans:
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
-        tried = [_Transformation(frozen, task, self.config, lr, seed) for lr in self.config.lr_features]
+        tried = [
+            _Transformation(frozen, task, self.config, lr, seed) for lr in self.config.lr_features
+        ]
         with torch.random.fork_rng(devices=[]):
             for one in tried:
                 torch.manual_seed(seed)
                 one.learn()
             right = [share_right(one.scores, task, validation) for one in tried]
-            return tried[max(range(len(tried)), key=right.__getitem__)].result()  # the first on ties
+            return tried[
+                max(range(len(tried)), key=right.__getitem__)
+            ].result()  # the first on ties
 
 
 class Views:
     """The frozen model's embeddings of changed features on weighted edges.
 
-    The embedding is what enters the last message-passing layer; with a single such layer (SGC, APPNP) nothing the
-    model learnt lies before it, and its logits stand for the embedding.
-    """
+    The embedding is what enters the last message-passing layer; with a single such layer (SGC,
+    APPNP) nothing the model learnt lies before it, and its logits stand for the embedding."""
 
     def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
         self.frozen, self.edge_index = frozen, task.edge_index
@@ -79,7 +87,8 @@ class Views:
         self.weighable = bool(self.layers) and all(_takes_weights(layer) for layer in self.layers)
 
     def logits(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
-        """On the edges that are kept (all when None); layers that take no weights see every edge as one."""
+        """On the edges that are kept (all when None); layers that take no weights see every edge as
+        one."""
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
         with self._weighted(weights if kept is None else weights[kept]):
             return self.frozen.differentiable_logits(x, edges)
@@ -88,7 +97,10 @@ class Views:
         if len(self.layers) < 2:
             return self.logits(x, weights, kept)
         seen: list[Tensor] = []
-        handles = [layer.register_forward_pre_hook(lambda _, args: seen.append(args[0])) for layer in self.layers]
+        handles = [
+            layer.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+            for layer in self.layers
+        ]
         try:
             self.logits(x, weights, kept)
         finally:
@@ -103,10 +115,14 @@ class Views:
             yield
             return
 
-        def with_weights(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        def with_weights(
+            _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+        ) -> tuple[Any, Any]:
             return args, {**kwargs, "edge_weight": weights}
 
-        handles = [layer.register_forward_pre_hook(with_weights, with_kwargs=True) for layer in self.layers]
+        handles = [
+            layer.register_forward_pre_hook(with_weights, with_kwargs=True) for layer in self.layers
+        ]
         try:
             yield
         finally:
@@ -132,7 +148,8 @@ def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Ten
 
 
 def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor:
-    """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a common shift."""
+    """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
+    common shift."""
     if float(removals.clamp(0, 1).sum()) <= most:
         return removals.clamp(START, 1 - START)
     low, high = float((removals - 1).min()), float(removals.max())
@@ -150,14 +167,18 @@ class _Transformation:
 
     scores: Tensor
 
-    def __init__(self, frozen: FrozenModel, task: GraphTask, config: GTransConfig, lr: float, seed: int) -> None:
+    def __init__(
+        self, frozen: FrozenModel, task: GraphTask, config: GTransConfig, lr: float, seed: int
+    ) -> None:
         self.task, self.config, self.lr, self.seed = task, config, lr, seed
         self.views = Views(frozen, task)
         # Both directions of an edge go together: one removal per unordered pair.
         low, high = task.edge_index.min(dim=0).values, task.edge_index.max(dim=0).values
         pairs, self.pair = torch.unique(low * task.n_nodes + high, return_inverse=True)
         self.removals = torch.full((len(pairs),), START)
-        self.most = int(config.budget * len(pairs)) if config.edge_steps and self.views.weighable else 0
+        self.most = (
+            int(config.budget * len(pairs)) if config.edge_steps and self.views.weighable else 0
+        )
         self.change = torch.full_like(task.x, START, requires_grad=True)
 
     def learn(self) -> None:
@@ -208,7 +229,8 @@ class _Transformation:
 
     @torch.no_grad()
     def _discrete(self) -> Tensor:
-        """Whole edges: the strongest removals, or draws of them, whichever has the least loss under equal noise."""
+        """Whole edges: the strongest removals, or draws of them, whichever has the least loss under
+        equal noise."""
         removals = torch.where(self.removals <= START, 0.0, self.removals)
         strongest = torch.zeros_like(removals)
         strongest[removals.topk(self.most).indices] = 1.0

@@ -1,9 +1,9 @@
-"""KDGA (Wu et al., NeurIPS 2022): a teacher on a learnt augmented graph, distilled into a student on the original.
+"""KDGA (Wu et al., NeurIPS 2022): a teacher on a learnt augmented graph, distilled into a student
+on the original.
 
-An edge predictor proposes the augmented graph; teacher and student share two GCN layers and have a head each. The
-original keeps several N × N matrices and runs out of memory on graphs of ten thousand nodes; `kdga_tiles` evaluates
-the same losses and gradients in tiles.
-"""
+An edge predictor proposes the augmented graph; teacher and student share two GCN layers and have a
+head each. The original keeps several N × N matrices and runs out of memory on graphs of ten
+thousand nodes; `kdga_tiles` evaluates the same losses and gradients in tiles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,12 @@ _CORA = KDGAConfig()
 PRESETS = {
     "cora": _CORA,
     "citeseer": replace(
-        _CORA, alpha=0.5, weight_edges=1.0, weight_distilling=5.0, edge_epochs=300, classifier_epochs=300
+        _CORA,
+        alpha=0.5,
+        weight_edges=1.0,
+        weight_distilling=5.0,
+        edge_epochs=300,
+        classifier_epochs=300,
     ),
     # The authors give none for these; Cora's, with fewer epochs where an epoch takes seconds.
     "photo": replace(_CORA, edge_epochs=100, epochs=200, patience=100),
@@ -82,7 +87,10 @@ class EdgePredictor(nn.Module):
 
     def __init__(self, n_features: int, hidden: int) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(n_features, hidden, bias=False), nn.Linear(hidden, hidden, bias=False)
+        self.first, self.second = (
+            nn.Linear(n_features, hidden, bias=False),
+            nn.Linear(hidden, hidden, bias=False),
+        )
 
     def forward(self, spread_twice: Tensor) -> Tensor:
         return self.second(self.first(spread_twice)).relu()
@@ -94,7 +102,10 @@ class Classifier(nn.Module):
     def __init__(self, n_features: int, hidden: int, n_classes: int, drop: float) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(n_features, hidden), nn.Linear(hidden, hidden)
-        self.teacher_head, self.student_head = nn.Linear(hidden, n_classes), nn.Linear(hidden, n_classes)
+        self.teacher_head, self.student_head = (
+            nn.Linear(hidden, n_classes),
+            nn.Linear(hidden, n_classes),
+        )
         self.drop = drop
 
     def teacher(self, graph: Multiply, x: Tensor) -> Tensor:
@@ -110,30 +121,39 @@ class Classifier(nn.Module):
 
 
 def propagated(layer: nn.Linear, graph: Multiply, x: Tensor) -> Tensor:
-    """Ŝ (x W + b), on the narrower side: (Ŝ x) W + (Ŝ 1) b when x has fewer columns than the layer's output."""
+    """Ŝ (x W + b), on the narrower side: (Ŝ x) W + (Ŝ 1) b when x has fewer columns than the
+    layer's output."""
     if layer.in_features >= layer.out_features:
         return graph(layer(x))
     moved = graph(torch.cat([x, torch.ones_like(x[:, :1])], dim=1))
     return F.linear(moved[:, :-1], layer.weight) + moved[:, -1:] * layer.bias
 
 
-def distilling_loss(teacher: Tensor, student: Tensor, neighbours: Tensor, temperature: float) -> Tensor:
+def distilling_loss(
+    teacher: Tensor, student: Tensor, neighbours: Tensor, temperature: float
+) -> Tensor:
     """T²·KL(teacher ‖ student) on every node, and across pairs: the student at i, the teacher at j.
 
     Averaged over nodes *and* classes, as the published code does; gradients reach the teacher, too.
     """
-    beliefs, wanted = F.log_softmax(student / temperature, -1), F.log_softmax(teacher / temperature, -1)
+    beliefs, wanted = (
+        F.log_softmax(student / temperature, -1),
+        F.log_softmax(teacher / temperature, -1),
+    )
     source, target = neighbours
     return temperature**2 * (_mean_kl(wanted, beliefs) + _mean_kl(wanted[target], beliefs[source]))
 
 
 def _mean_kl(log_wanted: Tensor, log_beliefs: Tensor) -> Tensor:
-    """In logarithms on both sides: a probability that underflows to zero would have an infinite gradient."""
+    """In logarithms on both sides: a probability that underflows to zero would have an infinite
+    gradient."""
     return F.kl_div(log_beliefs, log_wanted, reduction="sum", log_target=True) / log_wanted.numel()
 
 
 class _Training:
-    def __init__(self, task: GraphTask, labelled: Tensor, validation: Tensor, config: KDGAConfig, seed: int) -> None:
+    def __init__(
+        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: KDGAConfig, seed: int
+    ) -> None:
         self.task, self.labelled, self.config = task, labelled, config
         self.x, self.labels = unit_scale(task.x), task.y[labelled]
         both_ways = torch.cat([task.edge_index, task.edge_index.flip(0)], dim=1)
@@ -210,7 +230,9 @@ class _Training:
 
     def _optimiser(self, *modules: nn.Module) -> torch.optim.Optimizer:
         parameters = [parameter for module in modules for parameter in module.parameters()]
-        return torch.optim.Adam(parameters, lr=self.config.lr, weight_decay=self.config.weight_decay)
+        return torch.optim.Adam(
+            parameters, lr=self.config.lr, weight_decay=self.config.weight_decay
+        )
 
     @torch.no_grad()
     def _predict(self, head: Callable[[Multiply, Tensor], Tensor]) -> Tensor:

@@ -1,4 +1,5 @@
-"""KDGA's edge predictor without its N × N matrices: the same loss, sample and gradients, tile by tile.
+"""KDGA's edge predictor without its N × N matrices: the same loss, sample and gradients, tile by
+tile.
 
 With h the predictor's embedding, M = h hᵀ, the original evaluates on dense matrices
 
@@ -7,11 +8,11 @@ With h the predictor's embedding, M = h hᵀ, the original evaluates on dense ma
     S      = relaxed Bernoulli(P), rounded; upper triangle mirrored, unit diagonal
     y      = D^-1/2 S D^-1/2 z                            twice, once per layer of the teacher
 
-with straight-through gradients into M. Three facts make that cheap in memory: M is symmetric, so the pairs above the
-diagonal are enough; max M = max ‖h_i‖² (Cauchy–Schwarz); the rounded S is sparse, while its gradient, which is not, has
-the low rank of z and y and can be formed tile by tile. The noise of a tile comes from a generator seeded by the tile,
-so that the backward pass draws again what the forward pass drew.
-"""
+with straight-through gradients into M. Three facts make that cheap in memory: M is symmetric, so
+the pairs above the diagonal are enough; max M = max ‖h_i‖² (Cauchy–Schwarz); the rounded S is
+sparse, while its gradient, which is not, has the low rank of z and y and can be formed tile by
+tile. The noise of a tile comes from a generator seeded by the tile, so that the backward pass draws
+again what the forward pass drew."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-EPSILON = torch.finfo(torch.float32).eps  # probabilities and noise are clamped there, as torch's distribution does
+EPSILON = torch.finfo(
+    torch.float32
+).eps  # probabilities and noise are clamped there, as torch's distribution does
 SIZE = 1024  # of a tile: four megabytes, which stay in cache over the dozen operations on them
 
 
@@ -52,7 +55,9 @@ class Tile:
     def uniforms(self, seed: int, dtype: torch.dtype) -> Tensor:
         """The tile's noise: the same at every call with the same seed."""
         shape = (self.rows.stop - self.rows.start, self.columns.stop - self.columns.start)
-        drawn = np.random.Generator(np.random.SFC64([seed, self.index])).random(shape, dtype=np.float32)
+        drawn = np.random.Generator(np.random.SFC64([seed, self.index])).random(
+            shape, dtype=np.float32
+        )
         return torch.from_numpy(drawn).to(dtype).clamp_(EPSILON, 1 - EPSILON)
 
 
@@ -79,7 +84,13 @@ class Tiles:
             for j in range(i, count):
                 here = order[starts[i * count + j] : starts[i * count + j + 1]]
                 rows, columns = self._span(i), self._span(j)
-                yield Tile(i * count + j, rows, columns, self.low[here] - rows.start, self.high[here] - columns.start)
+                yield Tile(
+                    i * count + j,
+                    rows,
+                    columns,
+                    self.low[here] - rows.start,
+                    self.high[here] - columns.start,
+                )
 
     def _span(self, i: int) -> slice:
         return slice(i * self.size, min((i + 1) * self.size, self.n_nodes))
@@ -120,7 +131,8 @@ def _diagonal_loss(hidden: Tensor, tiles: Tiles) -> tuple[float, Tensor]:
 
 
 def _tile_loss(tile: Tile, logits: Tensor, tiles: Tiles) -> float:
-    """Both mirror images of the pairs above the diagonal. softplus(M) = M + log(1 + e^-M), stable for M ≥ 0."""
+    """Both mirror images of the pairs above the diagonal. softplus(M) = M + log(1 + e^-M), stable
+    for M ≥ 0."""
     terms = (-logits).exp_().log1p_()
     edges = tile.edge_rows, tile.edge_columns
     absent = tile.upper(terms + logits).sum(dtype=torch.float64)
@@ -156,8 +168,11 @@ class SampledGraph:
         loss: norm · mean BCE(h hᵀ, A), from the same sweep.
     """
 
-    def __init__(self, hidden: Tensor, tiles: Tiles, alpha: float, temperature: float, seed: int) -> None:
-        # The autograd graph refers to the draw; the draw must not refer back, or neither would ever be freed.
+    def __init__(
+        self, hidden: Tensor, tiles: Tiles, alpha: float, temperature: float, seed: int
+    ) -> None:
+        # The autograd graph refers to the draw; the draw must not refer back, or neither would ever
+        # be freed.
         self._draw = _Draw(tiles, alpha, temperature, seed, hidden.dtype)
         peak = hidden.square().sum(dim=1).max()
         self.loss, self._token = _Sample.apply(hidden, peak, self._draw)
@@ -168,7 +183,8 @@ class SampledGraph:
 
     @property
     def kept_edges(self) -> Tensor:
-        """Edges of the original graph that were drawn again, both ways, and every node with itself; shape (2, K)."""
+        """Edges of the original graph that were drawn again, both ways, and every node with itself;
+        shape (2, K)."""
         one_way = torch.cat(self._draw.kept, dim=1)
         loops = torch.arange(self._draw.tiles.n_nodes).repeat(2, 1)
         return torch.cat([one_way, one_way.flip(0), loops], dim=1)
@@ -181,7 +197,9 @@ class SampledGraph:
 class _Draw:
     """The numbers of a draw: the sparse S, and what its products leave for the gradient."""
 
-    def __init__(self, tiles: Tiles, alpha: float, temperature: float, seed: int, dtype: torch.dtype) -> None:
+    def __init__(
+        self, tiles: Tiles, alpha: float, temperature: float, seed: int, dtype: torch.dtype
+    ) -> None:
         self.tiles, self.alpha, self.temperature, self.seed = tiles, alpha, temperature, seed
         self.rows: list[Tensor] = []
         self.columns: list[Tensor] = []
@@ -202,7 +220,9 @@ class _Draw:
         """Every tile has been drawn: build S and its degrees."""
         n = self.tiles.n_nodes
         rows, columns = torch.cat(self.rows).numpy(), torch.cat(self.columns).numpy()
-        upper = sparse.coo_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(n, n)).tocsr()
+        upper = sparse.coo_matrix(
+            (np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(n, n)
+        ).tocsr()
         self._matrix = (upper + upper.T + sparse.identity(n, dtype=np.float32)).tocsr()
         self._degrees = torch.from_numpy(np.asarray(self._matrix.sum(axis=1)).ravel()).to(dtype)
         self._scale = self._degrees.rsqrt()
@@ -215,7 +235,9 @@ class _Draw:
         """What one product y = Ŝ z adds to the gradient by S, its normalisation included."""
         self._left.append(self._scale[:, None] * gradient)
         self._right.append(self._scale[:, None] * values)
-        self._shift -= ((gradient * product).sum(dim=1) + (values * back).sum(dim=1)) / (2 * self._degrees)
+        self._shift -= ((gradient * product).sum(dim=1) + (values * back).sum(dim=1)) / (
+            2 * self._degrees
+        )
 
     def slope_factors(self) -> tuple[Tensor, Tensor]:
         """Rows whose inner products are the gradient by a pair's S_ij and S_ji together."""
@@ -234,13 +256,16 @@ class _Draw:
 
 @njit(cache=True, fastmath=True, nogil=True)
 def times_steepness(
-    slopes: NDArray[Any], noise: NDArray[Any], probabilities: NDArray[Any], temperature: float, epsilon: float
+    slopes: NDArray[Any],
+    noise: NDArray[Any],
+    probabilities: NDArray[Any],
+    temperature: float,
+    epsilon: float,
 ) -> None:  # pragma: no cover - compiled
     """Multiply slopes, in place, by the derivative of the relaxed sample by its probability.
 
-    With odds o = (u/(1−u) · p/(1−p))^(1/T) the relaxed sample is o/(1+o), and its derivative o/(1+o)² / (T p (1−p));
-    zero where p is clamped. One pass over a tile instead of a dozen.
-    """
+    With odds o = (u/(1−u) · p/(1−p))^(1/T) the relaxed sample is o/(1+o), and its derivative
+    o/(1+o)² / (T p (1−p)); zero where p is clamped. One pass over a tile instead of a dozen."""
     one = slopes.dtype.type(1.0)
     low, high = slopes.dtype.type(epsilon), slopes.dtype.type(1.0 - epsilon)
     for i in range(slopes.shape[0]):
@@ -257,10 +282,11 @@ def times_steepness(
 
 
 class _Sample(torch.autograd.Function):
-    """h, max M -> the edge loss, and a token that ties the products to this node of the autograd graph.
+    """h, max M -> the edge loss, and a token that ties the products to this node of the autograd
+    graph.
 
-    Autograd calls this backward after that of every product, so the products' parts are complete by then.
-    """
+    Autograd calls this backward after that of every product, so the products' parts are complete by
+    then."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, peak: Tensor, draw: _Draw) -> tuple[Tensor, Tensor]:
@@ -269,7 +295,8 @@ class _Sample(torch.autograd.Function):
             logits = hidden[tile.rows] @ hidden[tile.columns].T
             total += _tile_loss(tile, logits, draw.tiles)
             probabilities = draw.probabilities(tile, logits, peak).clamp_(EPSILON, 1 - EPSILON)
-            # The relaxed sample exceeds one half where p > 1 − u, and 1 − u is exact in floating point.
+            # The relaxed sample exceeds one half where p > 1 − u, and 1 − u is exact in floating
+            # point.
             draw.keep(tile, tile.upper(probabilities > 1 - tile.uniforms(draw.seed, hidden.dtype)))
         draw.close(hidden.dtype)
         ctx.draw = draw
@@ -287,8 +314,13 @@ class _Sample(torch.autograd.Function):
         for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
             slope = (left[tile.rows] @ right[tile.columns].T).mul_(draw.alpha / peak)
-            noise, probabilities = tile.uniforms(draw.seed, hidden.dtype), draw.probabilities(tile, logits, peak)
-            times_steepness(slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON)
+            noise, probabilities = (
+                tile.uniforms(draw.seed, hidden.dtype),
+                draw.probabilities(tile, logits, peak),
+            )
+            times_steepness(
+                slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON
+            )
             tile.upper(slope)
             by_peak -= float((slope * logits).sum(dtype=torch.float64) / peak)
             slope.add_(tile.upper(_tile_slope(tile, logits, draw.tiles)), alpha=loss_weight)

@@ -23,7 +23,12 @@ class LabelPropagation:
     retrains = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         known = torch.zeros(task.n_nodes, task.n_classes)

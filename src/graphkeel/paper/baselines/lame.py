@@ -1,4 +1,5 @@
-"""LAME (Boudiaf et al. 2022): predictions pulled together between similar nodes; no labels, no gradient."""
+"""LAME (Boudiaf et al. 2022): predictions pulled together between similar nodes; no labels, no
+gradient."""
 
 from __future__ import annotations
 
@@ -24,13 +25,19 @@ Affinity = Callable[[Tensor], Tensor]
 
 
 class LAME:
-    """With the published affinity (nearest neighbours in the embedding), or the graph's own edges."""
+    """With the published affinity (nearest neighbours in the embedding), or the graph's own
+    edges."""
 
     name = "lame"
     retrains = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         embedding = classified_embedding(frozen, task)
@@ -38,8 +45,14 @@ class LAME:
         propagator = Propagator(task.edge_index, task.n_nodes)
 
         def tried() -> Iterator[tuple[Setting, Tensor]]:
-            yield {"affinity": "neighbours"}, pulled_together(log_beliefs, neighbour_affinity(embedding.nodes))
-            yield {"affinity": "graph"}, pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y))
+            yield (
+                {"affinity": "neighbours"},
+                pulled_together(log_beliefs, neighbour_affinity(embedding.nodes)),
+            )
+            yield (
+                {"affinity": "graph"},
+                pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y)),
+            )
 
         return best_on_validation(tried(), task, validation)
 

@@ -1,9 +1,10 @@
-"""MH-Aug (Park et al., NeurIPS 2021): a GCN trained along a Metropolis–Hastings chain of augmented graphs.
+"""MH-Aug (Park et al., NeurIPS 2021): a GCN trained along a Metropolis–Hastings chain of augmented
+graphs.
 
-A state of the chain is the original graph with some edges and some nodes' features dropped. A proposal changes both
-shares a little and draws the drops anew; it is accepted by how near every node's ego-graph is to a wished-for change,
-nodes the model is unsure of being judged mildly. Each accepted move is one optimiser step.
-"""
+A state of the chain is the original graph with some edges and some nodes' features dropped. A
+proposal changes both shares a little and draws the drops anew; it is accepted by how near every
+node's ego-graph is to a wished-for change, nodes the model is unsure of being judged mildly. Each
+accepted move is one optimiser step."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ class MHAugConfig:
     width_nodes: float = 1.0
     weight_edges: float = 1.0  # λ1
     weight_nodes: float = 1.0
-    multiplicity_edges: float = 0.0  # λ2: the proposal's count of equal drops; off in the published runs
+    multiplicity_edges: float = (
+        0.0  # λ2: the proposal's count of equal drops; off in the published runs
+    )
     multiplicity_nodes: float = 0.0
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
@@ -95,13 +98,17 @@ class Chain:
         return torch.from_numpy(self.rng.choice(count, drop, replace=False))
 
     def step(self, uncertainty: Tensor) -> tuple[State, State] | None:
-        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in [0, 1] per node."""
+        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in
+        [0, 1] per node."""
         old, new = self.state, self.propose()
         if math.log(self.rng.random()) >= self.log_acceptance(old, new, uncertainty):
             return None
         # The shares that count are those really dropped, which int() rounds down.
         self.state = State(
-            1.0 - self._left(new), 1.0 - float(new.nodes.sum()) / self.pattern.n_nodes, new.entries, new.nodes
+            1.0 - self._left(new),
+            1.0 - float(new.nodes.sum()) / self.pattern.n_nodes,
+            new.entries,
+            new.nodes,
         )
         return old, new
 
@@ -120,10 +127,13 @@ class Chain:
         edges, nodes = self.ego_change(state)
         return c.weight_edges * _log_normal(
             edges, c.mu_edges, c.slope_edges * uncertainty + c.width_edges
-        ) + c.weight_nodes * _log_normal(nodes, c.mu_nodes, c.slope_nodes * uncertainty + c.width_nodes)
+        ) + c.weight_nodes * _log_normal(
+            nodes, c.mu_nodes, c.slope_nodes * uncertainty + c.width_nodes
+        )
 
     def ego_change(self, state: State) -> tuple[Tensor, Tensor]:
-        """Share of each node's two-hop walks that the dropped edges, and the dropped nodes, take away."""
+        """Share of each node's two-hop walks that the dropped edges, and the dropped nodes, take
+        away."""
         ones = torch.ones_like(state.nodes)
         edges = 1.0 - self._ego_size(state.entries, ones) / self.original
         nodes = 1.0 - self._ego_size(self.full, state.nodes) / self.original
@@ -158,7 +168,9 @@ def truncated_draw(mean: float, sigma: float, uniform: float) -> float:
 
 def truncated_log_density(value: float, mean: float, sigma: float) -> float:
     inside = ndtr((1 - mean) / sigma) - ndtr(-mean / sigma)
-    return float(-0.5 * ((value - mean) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi) * inside))
+    return float(
+        -0.5 * ((value - mean) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi) * inside)
+    )
 
 
 class _Gcn(nn.Module):
@@ -166,14 +178,21 @@ class _Gcn(nn.Module):
 
     def __init__(self, n_features: int, hidden: int, n_classes: int, dropout: float) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(n_features, hidden, bias=False), nn.Linear(hidden, n_classes, bias=False)
-        self.first_bias, self.second_bias = nn.Parameter(torch.zeros(hidden)), nn.Parameter(torch.zeros(n_classes))
+        self.first, self.second = (
+            nn.Linear(n_features, hidden, bias=False),
+            nn.Linear(hidden, n_classes, bias=False),
+        )
+        self.first_bias, self.second_bias = (
+            nn.Parameter(torch.zeros(hidden)),
+            nn.Parameter(torch.zeros(n_classes)),
+        )
         nn.init.xavier_uniform_(self.first.weight)
         nn.init.xavier_uniform_(self.second.weight)
         self.dropout = dropout
 
     def forward(self, pattern: Pattern, weights: Tensor, spread: Tensor) -> Tensor:
-        """`spread` are the features after one propagation: (Â X) W costs less than Â (X W) when X is narrow."""
+        """`spread` are the features after one propagation: (Â X) W costs less than Â (X W) when X
+        is narrow."""
         hidden = dropout((self.first(spread) + self.first_bias).relu(), self.dropout, self.training)
         return pattern.product(weights, self.second(hidden)) + self.second_bias
 
@@ -194,7 +213,9 @@ class MHAug:
 
 
 class _Training:
-    def __init__(self, task: GraphTask, labelled: Tensor, validation: Tensor, config: MHAugConfig, seed: int) -> None:
+    def __init__(
+        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: MHAugConfig, seed: int
+    ) -> None:
         self.task, self.labelled, self.config = task, labelled, config
         self.x, self.labels = unit_scale(task.x), task.y[labelled]
         self.pattern = Pattern(task.edge_index, task.n_nodes)
@@ -202,7 +223,9 @@ class _Training:
         self.clean = self.pattern.gcn_weights()
         self.clean_spread = self.pattern.product(self.clean, self.x)
         self.model = _Gcn(task.n_features, config.hidden, task.n_classes, config.dropout)
-        self.optimiser = torch.optim.Adam(self.model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+        self.optimiser = torch.optim.Adam(
+            self.model.parameters(), lr=config.lr, weight_decay=config.weight_decay
+        )
         self.best = BestOnValidation(self.model, task, validation)
 
     def run(self) -> MethodResult:
@@ -240,13 +263,21 @@ class _Training:
         before, after = self._augmented(old), self._augmented(new)
         supervised = F.cross_entropy(before[self.labelled], self.labels)
         # KL(before || after); gradients go into both, as in the published code
-        consistent = F.kl_div(after.log_softmax(-1), before.log_softmax(-1), reduction="batchmean", log_target=True)
-        return supervised + self.config.consistency * consistent + self.config.entropy * entropy(clean_scores).mean()
+        consistent = F.kl_div(
+            after.log_softmax(-1), before.log_softmax(-1), reduction="batchmean", log_target=True
+        )
+        return (
+            supervised
+            + self.config.consistency * consistent
+            + self.config.entropy * entropy(clean_scores).mean()
+        )
 
     def _augmented(self, state: State) -> Tensor:
         weights = self.pattern.gcn_weights(state.entries)
         kept = state.nodes.mean().clamp_min(1.0 / self.task.n_nodes)
-        return self.model(self.pattern, weights, self.pattern.product(weights, self.x * state.nodes / kept))
+        return self.model(
+            self.pattern, weights, self.pattern.product(weights, self.x * state.nodes / kept)
+        )
 
     @torch.no_grad()
     def _predict(self) -> Tensor:

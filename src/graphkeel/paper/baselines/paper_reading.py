@@ -1,10 +1,11 @@
-"""Readings of the paper's own row that might explain its published gain, each under a name of its own.
+"""Readings of the paper's own row that might explain its published gain, each under a name of its
+own.
 
-The paper's words (class of a random training node, its training nodes replaced, C(h*) = e_c) are the method
-`replace-one`. These rows change one thing each: the class is picked on validation; the validation nodes of the class
-are replaced as well; the equilibrium is m·e_c with a larger m, fixed or picked on validation. For an affine head every
-controller that reaches its target gives the same predictions, so the closed-form anchors stand for all of them.
-"""
+The paper's words (class of a random training node, its training nodes replaced, C(h*) = e_c) are
+the method `replace-one`. These rows change one thing each: the class is picked on validation; the
+validation nodes of the class are replaced as well; the equilibrium is m·e_c with a larger m, fixed
+or picked on validation. For an affine head every controller that reaches its target gives the same
+predictions, so the closed-form anchors stand for all of them."""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ class PaperReading:
     """One class replaced by its anchor.
 
     Args:
-        strengths: the values of m tried, `STRENGTHS` when None; more than one means that validation picks.
-        pick_class: try every class and let validation pick, instead of drawing a training node.
-        with_validation: also replace the validation nodes of the class, by their true label.
+        strengths: the values of m tried, `STRENGTHS` when None; more than one means that validation
+        picks. pick_class: try every class and let validation pick, instead of drawing a training
+        node. with_validation: also replace the validation nodes of the class, by their true label.
     """
 
     name: str

@@ -30,7 +30,9 @@ _TABLE: dict[str, _Entry] = {
     "frgnn-all": _Entry("frgnn:FRGNN", config={"classes": "all"}),
     "frgnn-labelled": _Entry("frgnn:FRGNN", config={"pairs": "labelled"}),
     "frgnn-logits": _Entry("frgnn:FRGNN", config={"outputs": "logits"}),
-    "frgnn-logits-labelled": _Entry("frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}),
+    "frgnn-logits-labelled": _Entry(
+        "frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
+    ),
     "gtrans": _Entry("gtrans:GTrans"),
     "gtrans-features": _Entry("gtrans:GTrans", config={"edge_steps": 0}),
     # The paper's row, read in other ways.
@@ -38,7 +40,9 @@ _TABLE: dict[str, _Entry] = {
     "replace-one-validation": _Entry("paper_reading:PaperReading", {"with_validation": True}),
     "replace-one-m10": _Entry("paper_reading:PaperReading", {"strengths": (10.0,)}),
     "replace-one-m100": _Entry("paper_reading:PaperReading", {"strengths": (100.0,)}),
-    "replace-one-picked-m": _Entry("paper_reading:PaperReading", {"pick_class": True, "strengths": None}),
+    "replace-one-picked-m": _Entry(
+        "paper_reading:PaperReading", {"pick_class": True, "strengths": None}
+    ),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": _Entry("frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
@@ -62,4 +66,8 @@ def get_baseline(name: str) -> Method:
         options["config"] = module.CONFIG(**entry.config)
     build = getattr(module, class_name)
     # The rivals of the frozen model carry their names themselves; the others serve several rows.
-    return build(name=name, **options) if "name" in getattr(build, "__dataclass_fields__", {}) else build(**options)
+    return (
+        build(name=name, **options)
+        if "name" in getattr(build, "__dataclass_fields__", {})
+        else build(**options)
+    )

@@ -1,4 +1,5 @@
-"""What the methods that train a model of their own share: scaled features, and the weights validation liked best."""
+"""What the methods that train a model of their own share: scaled features, and the weights
+validation liked best."""
 
 from __future__ import annotations
 
@@ -14,10 +15,9 @@ from graphkeel.graph import GraphTask
 def unit_scale(x: Tensor) -> Tensor:
     """Features divided by one number, their mean row length.
 
-    Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a GCN with the
-    published learning rates and weight decay hardly moves; the published codes feed rows of about unit size. Chosen on
-    validation nodes (docs/reproducing.md has the figures).
-    """
+    Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a
+    GCN with the published learning rates and weight decay hardly moves; the published codes feed
+    rows of about unit size. Chosen on validation nodes (docs/reproducing.md has the figures)."""
     return x / x.norm(dim=1).mean().clamp_min(1e-12)
 
 
@@ -45,7 +45,8 @@ def _mask(nodes: Tensor, n_nodes: int) -> Tensor:
 
 
 def one_of_the_labelled(labelled: Tensor, seed: int) -> int:
-    """A node drawn uniformly from the labelled ones; its class is the one that one-class methods replace."""
+    """A node drawn uniformly from the labelled ones; its class is the one that one-class methods
+    replace."""
     drawn = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
     return int(labelled[drawn])
 
@@ -58,7 +59,8 @@ def share_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
 
 
 class BestOnValidation:
-    """Keeps the weights of the first epoch with the highest validation accuracy; without validation, the last."""
+    """Keeps the weights of the first epoch with the highest validation accuracy; without
+    validation, the last."""
 
     def __init__(self, model: nn.Module, task: GraphTask, validation: Tensor) -> None:
         self.model, self.task, self.validation = model, task, validation

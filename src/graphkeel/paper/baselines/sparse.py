@@ -1,8 +1,8 @@
-"""One sparsity pattern, many weightings: products with D^-1/2 (A + I) D^-1/2 while edges come and go.
+"""One sparsity pattern, many weightings: products with D^-1/2 (A + I) D^-1/2 while edges come and
+go.
 
-Methods that retrain on augmented graphs drop other edges at every step. The pattern never changes, so it is sorted
-once; a dropped edge is a stored zero.
-"""
+Methods that retrain on augmented graphs drop other edges at every step. The pattern never changes,
+so it is sorted once; a dropped edge is a stored zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from torch import Tensor
 
 
 class Pattern:
-    """The edges of a graph, once each, and a self-loop per node, in row order (a row gathers from its columns).
+    """The edges of a graph, once each, and a self-loop per node, in row order (a row gathers from
+    its columns).
 
     Attributes:
         rows, columns: target and source of every entry, shape (E + N,).
@@ -29,7 +30,9 @@ class Pattern:
         self.rows, self.columns = codes // n_nodes, codes % n_nodes
         self.edges = (self.rows != self.columns).nonzero().flatten()
         self._starts = _starts(self.rows, n_nodes)
-        self._turn = torch.argsort(self.columns * n_nodes + self.rows)  # entries in column order: the transpose
+        self._turn = torch.argsort(
+            self.columns * n_nodes + self.rows
+        )  # entries in column order: the transpose
         self._turned_starts = _starts(self.columns, n_nodes)
         self._turned_columns = self.rows[self._turn]
 
@@ -38,7 +41,8 @@ class Pattern:
         return int(self.edges.numel())
 
     def gcn_weights(self, kept: Tensor | None = None) -> Tensor:
-        """Symmetric normalisation of the entries that are kept (all when None); degrees count kept entries only."""
+        """Symmetric normalisation of the entries that are kept (all when None); degrees count kept
+        entries only."""
         present = torch.ones(self.rows.shape[0]) if kept is None else kept.float()
         scale = self.row_sums(present).rsqrt()
         return present * scale[self.rows] * scale[self.columns]
@@ -64,7 +68,8 @@ class Pattern:
 
 
 class _Product(torch.autograd.Function):
-    """torch transposes a CSR matrix anew in every backward pass; here the transpose is a stored permutation."""
+    """torch transposes a CSR matrix anew in every backward pass; here the transpose is a stored
+    permutation."""
 
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, weights: Tensor, values: Tensor) -> Tensor:
@@ -84,4 +89,6 @@ def _starts(sorted_or_not: Tensor, n_nodes: int) -> Tensor:
 def _csr(starts: Tensor, columns: Tensor, weights: Tensor, n_nodes: int) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
-        return torch.sparse_csr_tensor(starts, columns, weights, (n_nodes, n_nodes), check_invariants=False)
+        return torch.sparse_csr_tensor(
+            starts, columns, weights, (n_nodes, n_nodes), check_invariants=False
+        )

@@ -1,9 +1,10 @@
-"""SR-GNN (Zhu et al., NeurIPS 2021): APPNP retrained so that its training nodes look like the rest of the graph.
+"""SR-GNN (Zhu et al., NeurIPS 2021): APPNP retrained so that its training nodes look like the rest
+of the graph.
 
-Two terms fight the shift: the central moment discrepancy (CMD) between hidden features of the training nodes and of a
-random sample, added to the loss; and kernel-mean-matching weights on the training nodes. The original draws its sample
-class by class, which takes labels of nodes that have none here; ours is drawn uniformly, as the method's text says.
-"""
+Two terms fight the shift: the central moment discrepancy (CMD) between hidden features of the
+training nodes and of a random sample, added to the loss; and kernel-mean-matching weights on the
+training nodes. The original draws its sample class by class, which takes labels of nodes that have
+none here; ours is drawn uniformly, as the method's text says."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class SRGNN:
         weights = matching_weights(mine, theirs, task.y[labelled].numpy(), config)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            scores = _train(task, pattern, labelled, sample, torch.from_numpy(weights).float(), config)
+            scores = _train(
+                task, pattern, labelled, sample, torch.from_numpy(weights).float(), config
+            )
         decision = {
             **asdict(config),
             "least": float(weights.min()),
@@ -82,7 +85,12 @@ def _random_sample(task: GraphTask, labelled: Tensor, seed: int) -> Tensor:
 
 
 def _train(
-    task: GraphTask, pattern: Pattern, labelled: Tensor, sample: Tensor, weights: Tensor, config: SRGNNConfig
+    task: GraphTask,
+    pattern: Pattern,
+    labelled: Tensor,
+    sample: Tensor,
+    weights: Tensor,
+    config: SRGNNConfig,
 ) -> Tensor:
     model = _Appnp(task.n_features, task.n_classes, pattern, config)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
@@ -104,7 +112,9 @@ def _train(
 class _Appnp(nn.Module):
     """tanh MLP, then ten steps of personalised PageRank whose edges are dropped out as well."""
 
-    def __init__(self, n_features: int, n_classes: int, pattern: Pattern, config: SRGNNConfig) -> None:
+    def __init__(
+        self, n_features: int, n_classes: int, pattern: Pattern, config: SRGNNConfig
+    ) -> None:
         super().__init__()
         self.first = nn.Linear(n_features, config.hidden, bias=False)
         self.second = nn.Linear(config.hidden, n_classes, bias=False)
@@ -134,7 +144,8 @@ def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor
 
 
 def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: float = 1e-7) -> Array:
-    """Rows of α (I − (1−α) Ã)^-1; Ã is symmetric, so its columns by iteration. Shape (len(nodes), N)."""
+    """Rows of α (I − (1−α) Ã)^-1; Ã is symmetric, so its columns by iteration. Shape (len(nodes),
+    N)."""
     matrix = pattern.matrix((1 - teleport) * pattern.gcn_weights())
     start = torch.zeros(pattern.n_nodes, len(nodes))
     start[nodes, torch.arange(len(nodes))] = teleport
@@ -144,11 +155,13 @@ def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: flo
     return rows.T.double().numpy()
 
 
-def matching_weights(mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNNConfig) -> Array:
+def matching_weights(
+    mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNNConfig
+) -> Array:
     """Kernel mean matching: weights under which `mine` has the kernel mean of `theirs`.
 
-    min ½ wᵀHw + fᵀw with every w at least `least_weight` and the weights of a class summing to its size.
-    """
+    min ½ wᵀHw + fᵀw with every w at least `least_weight` and the weights of a class summing to its
+    size."""
     gram = _mean_kernel(mine, mine, config.kernels)
     linear = -len(mine) / len(theirs) * _mean_kernel(mine, theirs, config.kernels).sum(axis=1)
     return _constrained_quadratic(gram, linear, labels, config.least_weight)
@@ -159,8 +172,11 @@ def _mean_kernel(a: Array, b: Array, gammas: tuple[float, ...]) -> Array:
     return np.asarray(np.mean([np.exp(-gamma * distances) for gamma in gammas], axis=0))
 
 
-def _constrained_quadratic(gram: Array, linear: Array, labels: NDArray[np.int64], least: float) -> Array:
-    """Accelerated projected gradient; the constraint set is a product of shifted simplices, so projecting is exact."""
+def _constrained_quadratic(
+    gram: Array, linear: Array, labels: NDArray[np.int64], least: float
+) -> Array:
+    """Accelerated projected gradient; the constraint set is a product of shifted simplices, so
+    projecting is exact."""
     step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-12)
     weights = momentum = np.ones(len(labels))
     pace = 1.0

@@ -1,4 +1,5 @@
-"""T3A (Iwasawa & Matsuo 2021): class templates rebuilt from the test embeddings the model is surest of; no labels."""
+"""T3A (Iwasawa & Matsuo 2021): class templates rebuilt from the test embeddings the model is surest
+of; no labels."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ class T3A:
     retrains = False
 
     def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int = 0
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
         embedding = classified_embedding(frozen, task)
@@ -34,7 +40,8 @@ class T3A:
 
 
 def template_scores(embedding: Embedding, supports: int | None) -> Tensor:
-    """Scores against templates: the class's weight and its surest nodes, as unit vectors, summed."""
+    """Scores against templates: the class's weight and its surest nodes, as unit vectors,
+    summed."""
     weights = torch.nn.functional.normalize(embedding.weights, dim=1)
     nodes = torch.nn.functional.normalize(embedding.nodes, dim=1)
     beliefs = embedding.logits.softmax(dim=-1)

@@ -1,9 +1,9 @@
-"""TENT (Wang et al., ICLR 2021): entropy minimisation over the scale and shift of a model's batch norms.
+"""TENT (Wang et al., ICLR 2021): entropy minimisation over the scale and shift of a model's batch
+norms.
 
-The batch norms take their statistics from the test graph, and their affine weights a few gradient steps that make the
-predictions surer. All of it happens to a copy; the frozen model stays as it is. A model without batch norm has nothing
-that TENT could move, and is left alone with that reason.
-"""
+The batch norms take their statistics from the test graph, and their affine weights a few gradient
+steps that make the predictions surer. All of it happens to a copy; the frozen model stays as it is.
+A model without batch norm has nothing that TENT could move, and is left alone with that reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 @dataclass(frozen=True)
 class TentConfig:
-    """Learning rate and steps as benchmarks of test-time training on graphs run it (the TSA repository)."""
+    """Learning rate and steps as benchmarks of test-time training on graphs run it (the TSA
+    repository)."""
 
     lr: float = 1e-3
     steps: int = 1
@@ -41,7 +42,9 @@ class Tent:
         check_nodes(task, labelled, validation)
         norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
         if not norms:
-            return MethodResult(decision={"applied": False, "reason": "the model has no batch norm with weights"})
+            return MethodResult(
+                decision={"applied": False, "reason": "the model has no batch norm with weights"}
+            )
         copied = _Adaptable(frozen, task)
         before = copied.entropy().detach()
         optimiser = torch.optim.Adam(copied.weights, lr=self.config.lr)
@@ -56,7 +59,8 @@ class Tent:
 
 
 def batch_norms(model: nn.Module) -> list[nn.Module]:
-    """The normalisations that take statistics over nodes and have affine weights, PyG's wrappers seen through."""
+    """The normalisations that take statistics over nodes and have affine weights, PyG's wrappers
+    seen through."""
     kinds = nn.modules.batchnorm._BatchNorm
     return [module for module in model.modules() if isinstance(module, kinds) and module.affine]
 

@@ -13,8 +13,11 @@ from graphkeel.reconstruct.method import MethodResult
 Setting = dict[str, Any]
 
 
-def best_on_validation(tried: Iterable[tuple[Setting, Tensor]], task: GraphTask, validation: Tensor) -> MethodResult:
-    """The setting with most validation nodes right; the first, the published default, on ties or without any."""
+def best_on_validation(
+    tried: Iterable[tuple[Setting, Tensor]], task: GraphTask, validation: Tensor
+) -> MethodResult:
+    """The setting with most validation nodes right; the first, the published default, on ties or
+    without any."""
     best: tuple[int, Setting, Tensor] | None = None
     for setting, scores in tried:
         right = int((scores[validation].argmax(dim=1) == task.y[validation]).sum())

@@ -1,9 +1,10 @@
-"""Figures 3 and 4: t-SNE of the embeddings a model classifies, untouched, after FRGNN, and after `auto`.
+"""Figures 3 and 4: t-SNE of the embeddings a model classifies, untouched, after FRGNN, and after
+`auto`.
 
-t-SNE shows shapes, not sizes, so each panel carries a number measured in the embedding space itself: how far test nodes
-are from training nodes (CMD, MMD²), and how well classes hold together (silhouette). All panels start from the same
-layout, the two leading principal components of the untouched embedding.
-"""
+t-SNE shows shapes, not sizes, so each panel carries a number measured in the embedding space
+itself: how far test nodes are from training nodes (CMD, MMD²), and how well classes hold together
+(silhouette). All panels start from the same layout, the two leading principal components of the
+untouched embedding."""
 
 from __future__ import annotations
 
@@ -17,7 +18,17 @@ from numpy.typing import NDArray
 from graphkeel.graph.shift import cmd, mmd
 from graphkeel.paper.baselines.embeddings import classified_embedding
 from graphkeel.paper.figures import Drawn
-from graphkeel.paper.figures.style import CLASSES, INK, SOFT, TEST, TRAIN, bare, canvas, heading, save
+from graphkeel.paper.figures.style import (
+    CLASSES,
+    INK,
+    SOFT,
+    TEST,
+    TRAIN,
+    bare,
+    canvas,
+    heading,
+    save,
+)
 from graphkeel.paper.tables.methods import find_method
 from graphkeel.paper.tables.run import label_budget, prepare
 from graphkeel.paper.tables.spec import RunSpec
@@ -60,14 +71,23 @@ def make_scene(spec: RunSpec, seed: int) -> Scene:
         right = found.logits.argmax(dim=-1)[task.test_mask] == task.y[task.test_mask]
         embedding = _standardised(found.nodes.numpy()[shown].astype(np.float64))
         start = _start(embedding) if start is None else start
-        panels.append(Panel(title, embedding, _layout(embedding, start, seed), 100.0 * float(right.float().mean())))
+        panels.append(
+            Panel(
+                title,
+                embedding,
+                _layout(embedding, start, seed),
+                100.0 * float(right.float().mean()),
+            )
+        )
     return Scene(panels, task.train_mask.numpy()[shown], task.y.numpy()[shown], task.name)
 
 
 def _rewritten(name: str, spec: RunSpec, seed: int, prepared: Any) -> Any:
     labelled, validation = label_budget(prepared.task, spec.labels, seed)
     task = prepared.task.without_test_labels()
-    features = find_method(name).fit_predict(prepared.frozen, task, labelled, validation, seed).features
+    features = (
+        find_method(name).fit_predict(prepared.frozen, task, labelled, validation, seed).features
+    )
     return prepared.task.x if features is None else features
 
 
@@ -80,7 +100,8 @@ def _shown(train: NDArray[np.bool_], test: NDArray[np.bool_], seed: int) -> NDAr
 
 
 def _standardised(rows: Array) -> Array:
-    """Centred, and scaled by one number: anchors of different strength must not look like distance."""
+    """Centred, and scaled by one number: anchors of different strength must not look like
+    distance."""
     centred = rows - rows.mean(axis=0)
     return centred / max(float(centred.std()), 1e-12)
 
@@ -95,7 +116,9 @@ def _layout(embedding: Array, start: Array, seed: int) -> Array:
     from sklearn.manifold import TSNE
 
     perplexity = min(30.0, (len(embedding) - 1) / 3)
-    return TSNE(init=start, perplexity=perplexity, random_state=seed).fit_transform(embedding.astype(np.float32))
+    return TSNE(init=start, perplexity=perplexity, random_state=seed).fit_transform(
+        embedding.astype(np.float32)
+    )
 
 
 # ---- figure 3
@@ -108,12 +131,22 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], TEST, "test nodes", size=7, alpha=0.55)
-            _dots(place, panel.layout[scene.train], TRAIN, "training nodes", size=16, alpha=0.95, edge=True)
+            _dots(
+                place,
+                panel.layout[scene.train],
+                TRAIN,
+                "training nodes",
+                size=16,
+                alpha=0.95,
+                edge=True,
+            )
             told = numbers[panel.title]
             _titled(place, panel, f"train–test CMD {told['cmd']:.2f} · MMD² {told['mmd']:.3f}")
         _legend(figure, axes[0], columns=2)
         heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
-        return Drawn(save(figure, out, "figure-3"), {"figure": 3, "dataset": scene.name, "panels": numbers})
+        return Drawn(
+            save(figure, out, "figure-3"), {"figure": 3, "dataset": scene.name, "panels": numbers}
+        )
 
 
 def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, float]:
@@ -142,11 +175,14 @@ def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
             _titled(place, panel, f"silhouette {numbers[panel.title]['silhouette']:+.3f}")
         _legend(figure, axes[0], columns=min(10, len(np.unique(scene.labels))))
         heading(figure, f"{scene.name}: do classes hold together?")
-        return Drawn(save(figure, out, "figure-4"), {"figure": 4, "dataset": scene.name, "panels": numbers})
+        return Drawn(
+            save(figure, out, "figure-4"), {"figure": 4, "dataset": scene.name, "panels": numbers}
+        )
 
 
 def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
-    """Silhouette of the true classes in the embedding space, of all nodes shown and class by class."""
+    """Silhouette of the true classes in the embedding space, of all nodes shown and class by
+    class."""
     from sklearn.metrics import silhouette_samples
 
     values = silhouette_samples(panel.embedding, scene.labels)
@@ -157,19 +193,46 @@ def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
 # ---- shared
 
 
-def _dots(axes: Any, points: Array, colour: str, label: str, *, size: float, alpha: float, edge: bool = False) -> None:
+def _dots(
+    axes: Any,
+    points: Array,
+    colour: str,
+    label: str,
+    *,
+    size: float,
+    alpha: float,
+    edge: bool = False,
+) -> None:
     line = {"edgecolors": "#ffffff", "linewidths": 0.4} if edge else {"linewidths": 0}
-    axes.scatter(points[:, 0], points[:, 1], s=size, c=colour, alpha=alpha, label=label, rasterized=True, **line)
+    axes.scatter(
+        points[:, 0],
+        points[:, 1],
+        s=size,
+        c=colour,
+        alpha=alpha,
+        label=label,
+        rasterized=True,
+        **line,
+    )
 
 
 def _titled(axes: Any, panel: Panel, told: str) -> None:
     bare(axes)
     axes.set_title(f"{panel.title}\n", color=INK)
-    axes.text(0, 1.02, f"{told} · accuracy {panel.accuracy:.1f} %", transform=axes.transAxes, fontsize=8.5, color=SOFT)
+    axes.text(
+        0,
+        1.02,
+        f"{told} · accuracy {panel.accuracy:.1f} %",
+        transform=axes.transAxes,
+        fontsize=8.5,
+        color=SOFT,
+    )
 
 
 def _legend(figure: Any, axes: Any, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns, markerscale=1.8, fontsize=9)
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, markerscale=1.8, fontsize=9
+    )
     for handle in legend.legend_handles:
         handle.set_alpha(1)

@@ -1,10 +1,10 @@
-"""Figure 5: the Lyapunov surface around the equilibrium and, beside it, what the paper does not show: trajectories of
-the closed loop, and the counterexamples that training met.
+"""Figure 5: the Lyapunov surface around the equilibrium and, beside it, what the paper does not
+show: trajectories of the closed loop, and the counterexamples that training met.
 
-The first row is the default (anchored) form, the second the paper's free form with its own loss. States have as many
-dimensions as there are classes; the pictures show the plane through Y along the two leading principal directions of the
-model's logits, onto which trajectories and counterexamples are projected.
-"""
+The first row is the default (anchored) form, the second the paper's free form with its own loss.
+States have as many dimensions as there are classes; the pictures show the plane through Y along the
+two leading principal directions of the model's logits, onto which trajectories and counterexamples
+are projected."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Met:
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A trained closed loop: the question about it, its verdict, and the counterexamples on the way."""
+    """A trained closed loop: the question about it, its verdict, and the counterexamples on the
+    way."""
 
     form: str
     problem: Problem
@@ -67,7 +68,9 @@ class Plane:
         _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
         axes = directions[:2]
         corners = np.stack([lower, upper]) - centre
-        reach = np.minimum(np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9), 1e9).min(axis=1)
+        reach = np.minimum(
+            np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9), 1e9
+        ).min(axis=1)
         radius = np.minimum(reach, 1.2 * np.abs((logits - centre) @ axes.T).max(axis=0))
         return Plane(centre, axes, np.maximum(radius, 1e-3))
 
@@ -75,7 +78,11 @@ class Plane:
         """(a, b, states) of a grid over the plane's window."""
         a, b = (np.linspace(-r, r, GRID) for r in self.radius)
         first, second = np.meshgrid(a, b)
-        return first, second, self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1]
+        return (
+            first,
+            second,
+            self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1],
+        )
 
     def flat(self, states: Array) -> Array:
         return (states - self.centre) @ self.axes.T
@@ -118,16 +125,26 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     logits = prepared.frozen.logits(task.x, task.edge_index)
     loops = [train_loop(head, logits, label, form, seed) for form in FORMS]
     rng = np.random.default_rng(seed)
-    starts = logits.double().numpy()[rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)]
+    starts = logits.double().numpy()[
+        rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)
+    ]
     with canvas(4, len(loops), width=3.7, height=3.5, squeeze=False) as (figure, axes):
         for row, loop in zip(axes, loops, strict=True):
-            plane = Plane.of(logits.double().numpy(), loop.problem.equilibrium, loop.problem.lower, loop.problem.upper)
+            plane = Plane.of(
+                logits.double().numpy(),
+                loop.problem.equilibrium,
+                loop.problem.lower,
+                loop.problem.upper,
+            )
             paths = trajectories(loop, starts)
             _surface(figure, row[0], loop, plane)
             _phase(row[1], loop, plane, paths)
             _decline(row[2], loop, paths)
             _counterexamples(row[3], loop)
-        heading(figure, f"{task.name}, class {label}: the Lyapunov function around Y, and the loop it speaks of")
+        heading(
+            figure,
+            f"{task.name}, class {label}: the Lyapunov function around Y, and the loop it speaks of",
+        )
         files = save(figure, out, "figure-5")
     numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
     return Drawn(files, {"figure": 5, "dataset": task.name, "class": label, "forms": numbers})
@@ -164,8 +181,12 @@ def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
     solid = figure.add_subplot(spot, projection="3d")
     first, second, states = plane.grid()
     heights = _values(loop, states)
-    solid.plot_surface(first, second, heights, cmap="viridis", rcount=45, ccount=45, linewidth=0, rasterized=True)
-    solid.scatter([0], [0], [float(_values(loop, plane.centre[None])[0])], color=BAD, s=28, depthshade=False)
+    solid.plot_surface(
+        first, second, heights, cmap="viridis", rcount=45, ccount=45, linewidth=0, rasterized=True
+    )
+    solid.scatter(
+        [0], [0], [float(_values(loop, plane.centre[None])[0])], color=BAD, s=28, depthshade=False
+    )
     solid.view_init(elev=32, azim=-58)
     solid.tick_params(labelsize=7, pad=-2)
     for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
@@ -180,18 +201,34 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     flat = plane.flat(paths)
     for path in flat:
         axes.plot(path[:, 0], path[:, 1], color=INK, linewidth=0.7, alpha=0.55)
-    axes.scatter(flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes")
+    axes.scatter(
+        flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes"
+    )
     for condition, colour in CONDITIONS.items():
         found = [one.state for one in loop.met if one.condition == condition]
         if found:
             points = plane.flat(np.stack(found))
-            axes.scatter(points[:, 0], points[:, 1], s=26, marker="x", color=colour, label=f"against {condition}")
+            axes.scatter(
+                points[:, 0],
+                points[:, 1],
+                s=26,
+                marker="x",
+                color=colour,
+                label=f"against {condition}",
+            )
     axes.scatter([0], [0], s=70, marker="*", color=BAD, zorder=5, label="Y")
     reach = np.maximum(plane.radius, 1.05 * np.abs(flat[:, 0]).max(axis=0))
     axes.set_xlim(-reach[0], reach[0])
     axes.set_ylim(-reach[1], reach[1])
     axes.set_title("trajectories of y⁺ = F(y)", color=INK)
-    axes.legend(fontsize=7, loc="lower left", handletextpad=0.3, frameon=True, framealpha=0.85, edgecolor="none")
+    axes.legend(
+        fontsize=7,
+        loc="lower left",
+        handletextpad=0.3,
+        frameon=True,
+        framealpha=0.85,
+        edgecolor="none",
+    )
 
 
 def _decline(axes: Any, loop: Loop, paths: Array) -> None:
@@ -223,7 +260,14 @@ def _counterexamples(axes: Any, loop: Loop) -> None:
         for one in loop.met:
             if one.condition == condition:
                 counts[min(one.round, len(counts) - 1)] += 1
-        axes.bar(np.arange(1, len(counts) + 1), counts, bottom=bottom, color=colour, width=0.7, label=condition)
+        axes.bar(
+            np.arange(1, len(counts) + 1),
+            counts,
+            bottom=bottom,
+            color=colour,
+            width=0.7,
+            label=condition,
+        )
         bottom += counts
     axes.set_xlabel("round of Algorithm 1")
     axes.set_xticks(np.arange(1, len(bottom) + 1))

@@ -48,7 +48,9 @@ _RC = {
 
 
 @contextmanager
-def canvas(columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3.9, **options: Any) -> Iterator[Any]:
+def canvas(
+    columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3.9, **options: Any
+) -> Iterator[Any]:
     """(figure, axes) in our look; no display is needed."""
     matplotlib = require("matplotlib", extra="report")
     matplotlib.use("Agg")

@@ -1,7 +1,8 @@
-"""Where a grid's cells run: processes of this machine, a Dask cluster, a Ray cluster, each behind joblib.
+"""Where a grid's cells run: processes of this machine, a Dask cluster, a Ray cluster, each behind
+joblib.
 
-Without an address a cluster of this machine is started, which listens on loopback alone and ends with the grid.
-"""
+Without an address a cluster of this machine is started, which listens on loopback alone and ends
+with the grid."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
-            raise ConfigError(f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend))
+            raise ConfigError(
+                f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend)
+            )
 
 
 @contextmanager
@@ -43,7 +46,8 @@ def joblib_backend(workers: Workers) -> Iterator[None]:
 
 
 def lost_worker(workers: Workers) -> tuple[type[BaseException], ...]:
-    """What is raised when a worker dies and its task was not, or not successfully, given to another."""
+    """What is raised when a worker dies and its task was not, or not successfully, given to
+    another."""
     if workers.backend == "dask":
         return (require("dask.distributed", extra="dask").KilledWorker,)
     if workers.backend == "ray":
@@ -54,7 +58,10 @@ def lost_worker(workers: Workers) -> tuple[type[BaseException], ...]:
 
 @contextmanager
 def _on_loky(workers: Workers) -> Iterator[None]:
-    watching = {"initializer": end_with, "initargs": (os.getpid(),)}  # or they would outlive a parent that is killed
+    watching = {
+        "initializer": end_with,
+        "initargs": (os.getpid(),),
+    }  # or they would outlive a parent that is killed
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **watching):
         yield
 
@@ -71,20 +78,26 @@ def _on_dask(workers: Workers) -> Iterator[None]:
             "host": "127.0.0.1",
             "dashboard_address": "127.0.0.1:0",
         }
-    # A cell that kills its worker would kill a second one, too: then it is tried in a process of its own.
-    patience = require("dask", extra="dask").config.set({"distributed.scheduler.allowed-failures": 1})
+    # A cell that kills its worker would kill a second one, too: then it is tried in a process of
+    # its own.
+    patience = require("dask", extra="dask").config.set(
+        {"distributed.scheduler.allowed-failures": 1}
+    )
     with patience, distributed.Client(**options), joblib.parallel_config(backend=_reporting_dask()):
         yield
 
 
 def _reporting_dask() -> Any:
-    """Joblib's Dask backend, which alone never hears of a task whose workers died, and would wait for it for ever."""
+    """Joblib's Dask backend, which alone never hears of a task whose workers died, and would wait
+    for it for ever."""
     base = require("joblib._dask", extra="dask").DaskDistributedBackend
 
     class Reporting(base):  # type: ignore[misc, valid-type]
         def submit(self, func: Any, callback: Any = None) -> Any:
             answer = super().submit(func, callback)
-            answer.add_done_callback(lambda done: callback(done.exception()) if done.exception() else None)
+            answer.add_done_callback(
+                lambda done: callback(done.exception()) if done.exception() else None
+            )
             return answer
 
     return Reporting()
@@ -96,7 +109,11 @@ def _on_ray(workers: Workers) -> Iterator[None]:
     if workers.address is None:
         # Read by Ray on import: without it, a cluster of one machine listens on all its addresses.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        options = {"num_cpus": workers.jobs, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        options = {
+            "num_cpus": workers.jobs,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+        }
     ray = require("ray", extra="ray")
     ours = not ray.is_initialized()
     ray.init(**options, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")

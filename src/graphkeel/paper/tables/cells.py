@@ -1,8 +1,7 @@
 """The cells of a grid and where they are kept: one SQLite file, one transaction per finished cell.
 
-A cell's key is a SHA-256 over everything that determines its number. A grid that was killed, at any moment, holds
-whole cells only; started again it computes the others.
-"""
+A cell's key is a SHA-256 over everything that determines its number. A grid that was killed, at any
+moment, holds whole cells only; started again it computes the others."""
 
 from __future__ import annotations
 
@@ -93,7 +92,10 @@ class CellStore:
                     yield connection
             finally:
                 connection.close()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter over names in a damaged schema
+        except (
+            sqlite3.DatabaseError,
+            UnicodeDecodeError,
+        ) as error:  # the latter over names in a damaged schema
             raise ConfigError(
                 f"{self.path} cannot be used as a store of cells",
                 got=str(error),
@@ -104,7 +106,12 @@ class CellStore:
         """Store a finished cell, in one transaction."""
         row = (
             *(cell.key, cell.subject, cell.row, cell.spec.dataset, cell.seed, measured.status),
-            *(measured.result.get("accuracy"), measured.result.get("base"), measured.seconds, measured.peak_mb),
+            *(
+                measured.result.get("accuracy"),
+                measured.result.get("base"),
+                measured.seconds,
+                measured.peak_mb,
+            ),
             *(measured.message, json.dumps(measured.result), json.dumps(asdict(cell.spec))),
             *(cell.data, cell.code, self.versions),
         )
@@ -117,11 +124,13 @@ class CellStore:
             connection.execute(f"INSERT OR REPLACE INTO cells ({columns}) VALUES ({marks})", row)
 
     def find(self, cell: Cell, *, any_code: bool = False) -> Measured | None:
-        """The cell's measurement; with `any_code` also the newest one that other code made of the same subject."""
+        """The cell's measurement; with `any_code` also the newest one that other code made of the
+        same subject."""
         column, value = ("subject", cell.subject) if any_code else ("key", cell.key)
         query = (
             f"SELECT status, seconds, peak_mb, result, message FROM cells WHERE {column} = ? "
-            "ORDER BY status = 'done' DESC, key = ? DESC, rowid DESC LIMIT 1"  # not by `finished`: clocks jump
+            # not by `finished`: clocks jump
+            "ORDER BY status = 'done' DESC, key = ? DESC, rowid DESC LIMIT 1"
         )
         with self._open() as connection:
             found = connection.execute(query, (value, cell.key)).fetchone()
@@ -132,7 +141,9 @@ class CellStore:
     def typical_seconds(self) -> dict[tuple[str, str], float]:
         """Mean time of the finished cells of each (row, dataset)."""
         with self._open() as connection:
-            found = connection.execute("SELECT row, dataset, AVG(seconds) FROM cells GROUP BY row, dataset")
+            found = connection.execute(
+                "SELECT row, dataset, AVG(seconds) FROM cells GROUP BY row, dataset"
+            )
             return {(row, dataset): seconds for row, dataset, seconds in found.fetchall()}
 
     def __len__(self) -> int:
@@ -141,17 +152,23 @@ class CellStore:
 
 
 def _measured(status: Any, seconds: Any, peak: Any, result: Any, message: Any) -> Measured | None:
-    """What a row of the file says; None, so that it is computed again, if no grid can have written that."""
+    """What a row of the file says; None, so that it is computed again, if no grid can have written
+    that."""
     try:
         facts = json.loads(result)
     except (TypeError, ValueError, RecursionError):
         return None
-    if not isinstance(facts, dict) or status not in (DONE, FAILED) or not isinstance(message, str | None):
+    if (
+        not isinstance(facts, dict)
+        or status not in (DONE, FAILED)
+        or not isinstance(message, str | None)
+    ):
         return None
     scores = [facts.get(key) for key in ("accuracy", "base")] if status == DONE else []
     decision = facts.get("decision", {})
     if not isinstance(decision, dict) or not all(
-        isinstance(value, int | float) for value in (seconds, peak, decision.get("residual", 0.0), *scores)
+        isinstance(value, int | float)
+        for value in (seconds, peak, decision.get("residual", 0.0), *scores)
     ):
         return None
     return Measured(status, seconds, peak, facts, message)

@@ -1,7 +1,8 @@
-"""A controller as a method: find the anchors h*_c, write them over labelled nodes (Eq. 13), ask the frozen model.
+"""A controller as a method: find the anchors h*_c, write them over labelled nodes (Eq. 13), ask the
+frozen model.
 
-As in the paper, the class of a random training node is replaced; `classes="all"` replaces every class.
-"""
+As in the paper, the class of a random training node is replaced; `classes="all"` replaces every
+class."""
 
 from __future__ import annotations
 
@@ -24,18 +25,24 @@ CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "lqr": LQR(),
     "pid": PID(),
     "mfac-blind": MFAC(initial="blind"),
-    # Its error shrinks by a constant factor a step, nearly one for an ill-conditioned head: 200 steps leave 2e-3.
+    # Its error shrinks by a constant factor a step, nearly one for an ill-conditioned head: 200
+    # steps leave 2e-3.
     "mfac-probed": MFAC(initial="probed", steps=2000),
 }
 NEURAL = {"neural": "anchored", "neural-paper": "paper"}  # the form of f and V that each trains
 CONTROLLERS = (*NEURAL, *CLASSICAL)
 SECONDS = 60.0  # for Algorithm 1 on one class
-PAPERS_BUDGET = {"rounds": 5, "seconds": 20.0, "verify_seconds": 1.0}  # its free form has never ended in a proof
+PAPERS_BUDGET = {
+    "rounds": 5,
+    "seconds": 20.0,
+    "verify_seconds": 1.0,
+}  # its free form has never ended in a proof
 
 
 @dataclass(frozen=True)
 class ControllerMethod:
-    """Replace the labelled nodes of one class (or of `all`) by the anchor that a controller finds for C(h*) = e_c."""
+    """Replace the labelled nodes of one class (or of `all`) by the anchor that a controller finds
+    for C(h*) = e_c."""
 
     controller: str = "deadbeat"
     classes: str = "one"
@@ -43,7 +50,9 @@ class ControllerMethod:
 
     def __post_init__(self) -> None:
         if self.controller not in CONTROLLERS:
-            raise ConfigError(f"the controller must be one of {', '.join(CONTROLLERS)}", got=repr(self.controller))
+            raise ConfigError(
+                f"the controller must be one of {', '.join(CONTROLLERS)}", got=repr(self.controller)
+            )
         if self.classes not in ("one", "all"):
             raise ConfigError("classes must be 'one' or 'all'", got=repr(self.classes))
 
@@ -61,7 +70,9 @@ class ControllerMethod:
         features, labels = task.x.clone(), task.y[labelled]
         for label, (regulation, _) in zip(chosen, found, strict=True):
             features[labelled[labels == label]] = regulation.anchor
-        return MethodResult(frozen(features, task.edge_index), features, self._decision(chosen, found))
+        return MethodResult(
+            frozen(features, task.edge_index), features, self._decision(chosen, found)
+        )
 
     def _regulate(
         self, frozen: FrozenModel, task: GraphTask, chosen: list[int], seed: int
@@ -72,9 +83,14 @@ class ControllerMethod:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
         logits = frozen.logits(task.x, task.edge_index)
         trained = train_neural(head, logits, chosen, NEURAL[self.controller], seed)
-        return [(f.regulate(head, target), told) for (f, told), target in zip(trained, targets, strict=True)]
+        return [
+            (f.regulate(head, target), told)
+            for (f, told), target in zip(trained, targets, strict=True)
+        ]
 
-    def _decision(self, chosen: list[int], found: list[tuple[Regulation, dict[str, Any]]]) -> dict[str, Any]:
+    def _decision(
+        self, chosen: list[int], found: list[tuple[Regulation, dict[str, Any]]]
+    ) -> dict[str, Any]:
         regulations = [regulation for regulation, _ in found]
         return {
             "controller": self.controller,
@@ -96,6 +112,9 @@ def train_neural(
     config = config.with_(**PAPERS_BUDGET) if form == "paper" else config
     result = train(head, logits, classes, config, ask=ask_portfolio)
     return [
-        (NeuralController(outcome.control), {"verdict": outcome.verdict.value, "rounds": len(result.log)})
+        (
+            NeuralController(outcome.control),
+            {"verdict": outcome.verdict.value, "rounds": len(result.log)},
+        )
         for outcome in result.outcomes
     ]

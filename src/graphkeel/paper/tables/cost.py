@@ -1,4 +1,5 @@
-"""What a table cost, in processor time: unlike seconds on the wall, other work on the same cores hardly changes it."""
+"""What a table cost, in processor time: unlike seconds on the wall, other work on the same cores
+hardly changes it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ CPU_SECONDS = "cpu_seconds"  # in a cell's result
 
 
 def cost_remarks(rows: Iterable[TableRow], cells: Iterable[Cell], find: Find) -> list[str]:
-    """A sentence on all stored cells, told apart where some are of the heavy kind that run fewer seeds."""
+    """A sentence on all stored cells, told apart where some are of the heavy kind that run fewer
+    seeds."""
     heavy = {row.name for row in rows if row.heavy}
     light_cells: list[Measured] = []
     heavy_cells: list[Measured] = []
@@ -23,7 +25,9 @@ def cost_remarks(rows: Iterable[TableRow], cells: Iterable[Cell], find: Find) ->
             kind.append(measured)
     told = [f"cost: {_sum(light_cells)}"] if light_cells else []
     if heavy_cells:
-        told.append(f"cost of the rows that run fewer seeds, on {', '.join(LARGE)}: {_sum(heavy_cells)}")
+        told.append(
+            f"cost of the rows that run fewer seeds, on {', '.join(LARGE)}: {_sum(heavy_cells)}"
+        )
     return told
 
 

@@ -11,7 +11,9 @@ from graphkeel.paper.tables.cells import Cell
 class Estimate:
     """Mean seconds of a (row, dataset), of the row, or of all cells, whichever is known first."""
 
-    def __init__(self, waiting: Iterable[Cell], known: dict[tuple[str, str], float], jobs: int) -> None:
+    def __init__(
+        self, waiting: Iterable[Cell], known: dict[tuple[str, str], float], jobs: int
+    ) -> None:
         self.waiting = {cell.key: cell for cell in waiting}
         self.jobs = jobs
         self.seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)

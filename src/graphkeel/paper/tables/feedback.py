@@ -43,13 +43,18 @@ class Step:
 
 
 def run_feedback(
-    spec: RunSpec, seed: int, batches: Callable[[GraphTask], Sequence[Batch]], *, out: Path | None = None
+    spec: RunSpec,
+    seed: int,
+    batches: Callable[[GraphTask], Sequence[Batch]],
+    *,
+    out: Path | None = None,
 ) -> Iterator[Step]:
-    """Fit on the training labels, then take in each batch; yields the state after each, the fit first.
+    """Fit on the training labels, then take in each batch; yields the state after each, the fit
+    first.
 
-    `batches` is asked once, with the task, so that labels can be drawn from it or checked against it. After every step
-    the reconstruction goes to `out`; steps that an interrupted run has finished there are not taken again.
-    """
+    `batches` is asked once, with the task, so that labels can be drawn from it or checked against
+    it. After every step the reconstruction goes to `out`; steps that an interrupted run has
+    finished there are not taken again."""
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
     told = torch.cat([batch.nodes for batch in arriving])
@@ -64,7 +69,8 @@ def run_feedback(
         start = time.perf_counter()
         if number == first:
             rec.fit(prepared.task.to_data())
-        # Batches that were finished before go in with the next one: the labels are the same in the same order.
+        # Batches that were finished before go in with the next one: the labels are the same in the
+        # same order.
         news = arriving[:number] if number == first else arriving[number - 1 : number]
         if news:
             rec.feedback(torch.cat([b.nodes for b in news]), torch.cat([b.labels for b in news]))
@@ -73,7 +79,8 @@ def run_feedback(
 
 
 class _Journal:
-    """The steps taken so far, kept in the notes of the reconstruction that they led to: both are saved at once."""
+    """The steps taken so far, kept in the notes of the reconstruction that they led to: both are
+    saved at once."""
 
     def __init__(self, out: Path | None, subject: str) -> None:
         self.out, self.subject = out, subject
@@ -82,7 +89,9 @@ class _Journal:
     def keep(self, step: Step, rec: Reconstructor) -> None:
         self.steps.append(step)
         if self.out is not None:
-            rec.save(self.out, {"subject": self.subject, "steps": [asdict(step) for step in self.steps]})
+            rec.save(
+                self.out, {"subject": self.subject, "steps": [asdict(step) for step in self.steps]}
+            )
 
 
 def _finished(out: Path, subject: str) -> list[Step]:
@@ -104,9 +113,17 @@ def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Ba
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:
     task = prepared.task
     after = prepared.frozen.predict(rec.features_, task.edge_index)
-    right = [float((p[scored] == task.y[scored]).float().mean()) for p in (prepared.base.argmax(dim=-1), after)]
+    right = [
+        float((p[scored] == task.y[scored]).float().mean())
+        for p in (prepared.base.argmax(dim=-1), after)
+    ]
     return Step(
-        len(rec.labels_.nodes), 100 * right[0], 100 * right[1], rec.guard_.left_alone, rec.guard_.reason, seconds
+        len(rec.labels_.nodes),
+        100 * right[0],
+        100 * right[1],
+        rec.guard_.left_alone,
+        rec.guard_.reason,
+        seconds,
     )
 
 
@@ -114,7 +131,9 @@ def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Ba
     """`count` random test nodes whose labels arrive in `n_batches` batches."""
     pool = task.test_mask.nonzero().flatten()
     if count >= len(pool):
-        raise ConfigError(f"there are {len(pool)} test nodes to draw labels from, and some must stay", got=count)
+        raise ConfigError(
+            f"there are {len(pool)} test nodes to draw labels from, and some must stay", got=count
+        )
     order = np.random.default_rng([seed, 3]).permutation(len(pool))[:count]
     nodes = pool[torch.from_numpy(order)]
     return [Batch(part, task.y[part]) for part in nodes.chunk(n_batches)]
@@ -128,11 +147,15 @@ def read_labels(path: Path) -> Batch:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"the labels {path} cannot be read", got=str(error)) from error
     if not rows or [cell.strip() for cell in rows[0]] != ["node", "label"]:
-        raise DataError(f"{path} must begin with the line node,label", got=rows[0] if rows else "an empty file")
+        raise DataError(
+            f"{path} must begin with the line node,label", got=rows[0] if rows else "an empty file"
+        )
     try:
         pairs = [(int(node), int(label)) for node, label in rows[1:]]
     except ValueError as error:
-        raise DataError(f"every line of {path} after the first must be two integers", got=str(error)) from error
+        raise DataError(
+            f"every line of {path} after the first must be two integers", got=str(error)
+        ) from error
     if not pairs:
         raise DataError(f"{path} holds no label", fix="Add a line such as 17,3.")
     nodes, labels = torch.tensor(pairs).T

@@ -1,4 +1,5 @@
-"""Which code made a number: a hash of the modules a method is made of, without their comments and docstrings."""
+"""Which code made a number: a hash of the modules a method is made of, without their comments and
+docstrings."""
 
 from __future__ import annotations
 
@@ -20,7 +21,13 @@ _ALWAYS = (
 )
 # What is imported along the way but decides no accuracy: storage, tables and certificates.
 _NEVER = (
-    *("graphkeel.cli", "graphkeel.report", "graphkeel.certificate", "graphkeel.checker", "graphkeel.core.errors"),
+    *(
+        "graphkeel.cli",
+        "graphkeel.report",
+        "graphkeel.certificate",
+        "graphkeel.checker",
+        "graphkeel.core.errors",
+    ),
     *("graphkeel.core.files", "graphkeel.core.tensor_files", "graphkeel.core.memory"),
 )
 _OWN = (*_ALWAYS[:2], "graphkeel.paper.tables.controllers")
@@ -34,14 +41,17 @@ def method_version(spec: RunSpec) -> str:
 
     try:
         home = type(find_method(spec.method, spec.method_options)).__module__
-    except Exception as error:  # the cell will say so; once the method can be had, its version is another
+    except (
+        Exception
+    ) as error:  # the cell will say so; once the method can be had, its version is another
         return f"not available: {error}"
     return code_fingerprint((*_ALWAYS, home))
 
 
 @lru_cache(maxsize=64)
 def code_fingerprint(modules: tuple[str, ...]) -> str:
-    """SHA-256 over the named modules and those of graphkeel they import, in the order of their names."""
+    """SHA-256 over the named modules and those of graphkeel they import, in the order of their
+    names."""
     seen: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
@@ -52,19 +62,26 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         seen[name] = hashlib.sha256(ast.dump(_bare(tree)).encode()).hexdigest()
         waiting += _imported(tree)
-    return hashlib.sha256("\n".join(f"{name} {seen[name]}" for name in sorted(seen)).encode()).hexdigest()
+    return hashlib.sha256(
+        "\n".join(f"{name} {seen[name]}" for name in sorted(seen)).encode()
+    ).hexdigest()
 
 
 def _counts(name: str) -> bool:
     if name.startswith("graphkeel.paper.tables"):
         return name in _OWN
-    return name.startswith("graphkeel.") and not any(name == part or name.startswith(f"{part}.") for part in _NEVER)
+    return name.startswith("graphkeel.") and not any(
+        name == part or name.startswith(f"{part}.") for part in _NEVER
+    )
 
 
 def _source(name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(name)
-    except (ModuleNotFoundError, ValueError):  # `from a import b` where b is a function, not a module
+    except (
+        ModuleNotFoundError,
+        ValueError,
+    ):  # `from a import b` where b is a function, not a module
         return None
     return None if spec is None or spec.origin is None else Path(spec.origin)
 

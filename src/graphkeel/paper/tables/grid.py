@@ -1,9 +1,10 @@
-"""The grid: every cell that the store does not hold yet, on all cores, stored as soon as it is done.
+"""The grid: every cell that the store does not hold yet, on all cores, stored as soon as it is
+done.
 
-The parent process alone writes to the store, so the same grid runs on a cluster whose workers share no disk. A cell
-that fails is a result like any other: stored with its message, the rest goes on. So is a cell whose worker dies (out
-of memory, say): the cells that were being worked on are tried once more, each in a process of its own.
-"""
+The parent process alone writes to the store, so the same grid runs on a cluster whose workers share
+no disk. A cell that fails is a result like any other: stored with its message, the rest goes on. So
+is a cell whose worker dies (out of memory, say): the cells that were being worked on are tried once
+more, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def run_grid(
         store.keep(cell, measured)
         on_cell(cell, measured)
 
-    waiting = list({cell.key: cell for cell in cells}.values())  # rows that share a cell share its computation
+    waiting = list(
+        {cell.key: cell for cell in cells}.values()
+    )  # rows that share a cell share its computation
     while waiting:
         lost = _round(waiting, workers or Workers(), keep, job or run_cell)
         for cell in lost.suspects:
@@ -86,7 +89,8 @@ def _round(cells: list[Cell], workers: Workers, keep: OnCell, job: Job) -> _Left
 
 
 def _results(tasks: Iterator[Any], workers: Workers, total: int) -> Iterable[tuple[Cell, Measured]]:
-    """Results as they come; Ray cannot stream, and hands them over in rounds of one cell a worker."""
+    """Results as they come; Ray cannot stream, and hands them over in rounds of one cell a
+    worker."""
     settings = {"n_jobs": workers.jobs, "batch_size": 1, "pre_dispatch": "n_jobs"}
     with joblib_backend(workers):
         if workers.backend == "ray":
@@ -104,7 +108,9 @@ def _labelled(job: Job, cell: Cell) -> tuple[Cell, Measured]:
 def _alone(cell: Cell, job: Job) -> Measured:
     """A cell in a process of its own, whose death is then certainly this cell's."""
     start = time.perf_counter()
-    one = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),))
+    one = ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+    )
     with one as pool:
         try:
             return pool.submit(job, cell).result()
@@ -129,7 +135,9 @@ def run_cell(cell: Cell) -> Measured:
         prepared = _prepared(json.dumps(asdict(_base_of(cell.spec)), sort_keys=True), cell.seed)
         result, _ = apply_method(cell.spec, cell.seed, prepared)
         result[CPU_SECONDS] = time.process_time() - cpu
-        json.dumps(result, allow_nan=False)  # what cannot be stored is this cell's failure, not the grid's
+        json.dumps(
+            result, allow_nan=False
+        )  # what cannot be stored is this cell's failure, not the grid's
         return Measured(DONE, time.perf_counter() - start, peak_mb(), result)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
@@ -137,7 +145,8 @@ def run_cell(cell: Cell) -> Measured:
 
 
 def _base_of(spec: RunSpec) -> RunSpec:
-    """The part of a specification that splits and trains: what the methods of a table have in common."""
+    """The part of a specification that splits and trains: what the methods of a table have in
+    common."""
     return RunSpec(
         dataset=spec.dataset,
         model=spec.model,

@@ -11,7 +11,8 @@ _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def reset_peak() -> None:
-    """Let the peak start anew where the system can (Linux); elsewhere it stays that of the whole process."""
+    """Let the peak start anew where the system can (Linux); elsewhere it stays that of the whole
+    process."""
     with contextlib.suppress(OSError):
         _RESET.write_text("5")
 

@@ -1,8 +1,9 @@
-"""What is said beside a number that differs from the published one, with the reason as far as it is known.
+"""What is said beside a number that differs from the published one, with the reason as far as it is
+known.
 
-The base counts as reproduced within a point, any other row if its *gain* over the base is: within half a point or two
-standard errors of ours. Reasons are findings about the protocol (docs/reproducing.md), not guesses about authors.
-"""
+The base counts as reproduced within a point, any other row if its *gain* over the base is: within
+half a point or two standard errors of ours. Reasons are findings about the protocol
+(docs/reproducing.md), not guesses about authors."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def base_note(dataset: str, difference: float) -> str:
 
 
 def gain_note(paper_row: str, gain: float, published: float, error: float) -> str:
-    """Beside a method's number; gains are over the untouched model, ours and the paper's each over their own."""
+    """Beside a method's number; gains are over the untouched model, ours and the paper's each over
+    their own."""
     if _near(gain, published, error):
         return f"gain reproduced ({gain:+.2f}, published {published:+.2f})"
     reason = _ROW.get(paper_row, "reason not known")
@@ -55,9 +57,7 @@ def gain_note(paper_row: str, gain: float, published: float, error: float) -> st
 def reading_note(row: str, gain: float, published: float, error: float) -> str:
     """Beside another reading of a row: does it come near the published gain?"""
     near = _near(gain, published, error)
-    told = (
-        f"this reading {'comes near' if near else 'does not give'} the published gain ({gain:+.2f}, {published:+.2f})"
-    )
+    told = f"this reading {'comes near' if near else 'does not give'} the published gain ({gain:+.2f}, {published:+.2f})"
     return f"{told}: {_READING[row]}" if row in _READING else told
 
 

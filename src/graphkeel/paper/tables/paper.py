@@ -1,4 +1,5 @@
-"""The figures the paper published (its Tables 1 and 3): mean and standard deviation of test accuracy in percent."""
+"""The figures the paper published (its Tables 1 and 3): mean and standard deviation of test
+accuracy in percent."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ _COLUMNS = ("cora", "citeseer", "pubmed", "photo", "computers")
 
 
 def _row(*cells: tuple[float, float] | None) -> dict[str, Published]:
-    return {name: Published(*cell) for name, cell in zip(_COLUMNS, cells, strict=True) if cell is not None}
+    return {
+        name: Published(*cell)
+        for name, cell in zip(_COLUMNS, cells, strict=True)
+        if cell is not None
+    }
 
 
 TABLE_1: dict[str, dict[str, Published]] = {

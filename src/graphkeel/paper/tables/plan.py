@@ -13,13 +13,17 @@ from graphkeel.paper.tables.rows import TableRow
 def needed_cells(
     rows: Sequence[TableRow], datasets: Sequence[str], seeds: Sequence[int], *, heavy_seeds: int = 1
 ) -> list[Cell]:
-    """Every cell: all rows of a dataset's seed together, as they share the base model; the heavy rows last, so that a
-    run that is killed has the most to show."""
+    """Every cell: all rows of a dataset's seed together, as they share the base model; the heavy
+    rows last, so that a run that is killed has the most to show."""
     cells = []
     for heavy in (False, True):
         for dataset in datasets:
             for place, seed in enumerate(seeds):
-                wanted = [r for r in rows if r.heavy is heavy and place < r.seeds(dataset, len(seeds), heavy_seeds)]
+                wanted = [
+                    r
+                    for r in rows
+                    if r.heavy is heavy and place < r.seeds(dataset, len(seeds), heavy_seeds)
+                ]
                 cells += [_cell(row, dataset, seed) for row in wanted]
     return cells
 

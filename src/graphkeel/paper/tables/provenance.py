@@ -25,7 +25,12 @@ def package_versions() -> dict[str, str]:
 
 
 def provenance() -> dict[str, Any]:
-    return {"commit": commit(), "versions": package_versions(), "cores": os.cpu_count(), "machine": platform.machine()}
+    return {
+        "commit": commit(),
+        "versions": package_versions(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+    }
 
 
 def commit() -> str | None:
@@ -34,12 +39,18 @@ def commit() -> str | None:
     head = _git(home, "rev-parse", "HEAD")
     if head is None:
         return None
-    return f"{head} with changes" if _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".") else head
+    return (
+        f"{head} with changes"
+        if _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".")
+        else head
+    )
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

@@ -1,4 +1,5 @@
-"""A table as text, Markdown, LaTeX or CSV. First the paper's layout (methods by datasets), then every detail."""
+"""A table as text, Markdown, LaTeX or CSV. First the paper's layout (methods by datasets), then
+every detail."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ TITLES = {
 _RESIDUAL = "‖C(h*)−Y‖"
 
 
-def render(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str], style: str) -> str:
+def render(
+    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str], style: str
+) -> str:
     """The table in one of `FORMATS`."""
     return _RENDERERS[style](table, places, datasets, remarks)
 
@@ -54,14 +57,30 @@ def _p(value: float | None) -> str:
 
 
 def _details(table: int, places: Sequence[Place]) -> list[list[str]]:
-    """One dataset's lines, their heads first; Table 3 also says how near each controller came to its target."""
-    head = ["method", "ours", "paper", "difference", "gain", "p", *([_RESIDUAL] if table == 3 else []), "note"]
+    """One dataset's lines, their heads first; Table 3 also says how near each controller came to
+    its target."""
+    head = [
+        "method",
+        "ours",
+        "paper",
+        "difference",
+        "gain",
+        "p",
+        *([_RESIDUAL] if table == 3 else []),
+        "note",
+    ]
     return [head, *(_detail(table, place) for place in places)]
 
 
 def _detail(table: int, place: Place) -> list[str]:
     paper = "" if place.paper is None else spread(place.paper, place.paper_std)
-    numbers = [ours(place), paper, _signed(place.difference), _signed(place.gain), _p(place.p_value)]
+    numbers = [
+        ours(place),
+        paper,
+        _signed(place.difference),
+        _signed(place.gain),
+        _p(place.p_value),
+    ]
     residual = "" if place.residual is None else f"{place.residual:.1e}"
     return [place.label, *numbers, *([residual] if table == 3 else []), place.note]
 
@@ -107,26 +126,41 @@ def _aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str
     ]
 
 
-def _text(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]) -> str:
+def _text(
+    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+) -> str:
     """Notes are long and often the same: they are numbered and told once, below."""
     numbers: dict[str, int] = {}
-    blocks = [TITLES[table], "", *_aligned([["", *datasets], *_summary(table, places)], left=[0]), ""]
+    blocks = [
+        TITLES[table],
+        "",
+        *_aligned([["", *datasets], *_summary(table, places)], left=[0]),
+        "",
+    ]
     for dataset in datasets:
         head, *rows = _details(table, [place for place in places if place.dataset == dataset])
         numbered = [[*row[:-1], _marked(row[-1], numbers)] for row in rows]
         blocks += [dataset, *_aligned([head, *numbered], left=[0, len(head) - 1]), ""]
     notes = [f"[{number}] {note}" for note, number in numbers.items()]
-    return "\n\n".join("\n".join(part).rstrip() for part in (blocks, notes, remarks, legend()) if part) + "\n"
+    return (
+        "\n\n".join("\n".join(part).rstrip() for part in (blocks, notes, remarks, legend()) if part)
+        + "\n"
+    )
 
 
 def _marked(note: str, numbers: dict[str, int]) -> str:
     return f"[{numbers.setdefault(note, len(numbers) + 1)}]" if note else ""
 
 
-def _markdown(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]) -> str:
+def _markdown(
+    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+) -> str:
     def lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
         rule = ["---:" if i in right else "---" for i in range(len(head))]
-        return [f"| {' | '.join(cell.replace('|', '∣').strip() for cell in line)} |" for line in (head, rule, *body)]
+        return [
+            f"| {' | '.join(cell.replace('|', '∣').strip() for cell in line)} |"
+            for line in (head, rule, *body)
+        ]
 
     blocks = [f"### {TITLES[table]}", ""]
     blocks += [*lines(["", *datasets], _summary(table, places), range(1, len(datasets) + 1)), ""]
@@ -153,7 +187,9 @@ def _tex(text: str) -> str:
     return "".join(_TEX.get(letter, letter) for letter in text)
 
 
-def _latex(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]) -> str:
+def _latex(
+    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+) -> str:
     """The paper's layout, for `booktabs`; published numbers in the line below ours."""
     lines = [
         r"\begin{tabular}{l" + "r" * len(datasets) + "}",
@@ -164,12 +200,16 @@ def _latex(table: int, places: Sequence[Place], datasets: Sequence[str], remarks
     for line in _summary(table, places):
         cells = [_tex(cell.strip()) for cell in line]
         published = line[0].strip() == "(paper)"
-        lines.append(" & ".join(rf"\textit{{{cell}}}" if published else cell for cell in cells) + r" \\")
+        lines.append(
+            " & ".join(rf"\textit{{{cell}}}" if published else cell for cell in cells) + r" \\"
+        )
     note = [f"% {remark}" for remark in (*remarks, *legend())]
     return "\n".join([f"% {TITLES[table]}", *lines, r"\bottomrule", r"\end{tabular}", *note]) + "\n"
 
 
-def _csv(table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]) -> str:
+def _csv(
+    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+) -> str:
     """One line a place, with every field."""
     buffer = io.StringIO()
     fields = list(Place.__dataclass_fields__)

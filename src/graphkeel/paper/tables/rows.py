@@ -18,10 +18,9 @@ class TableRow:
     """One row: how it is called, what computes it, and which row of the paper it answers.
 
     Attributes:
-        group: `base`, `paper`, `reading` (another reading of the paper's row), `ours`, `rival` or `reference`.
-        paper: name of the row in the paper's table, where it has one.
-        frozen: whether the model's weights stay as they are.
-        heavy: minutes a cell on the larger graphs.
+        group: `base`, `paper`, `reading` (another reading of the paper's row), `ours`, `rival` or
+        `reference`. paper: name of the row in the paper's table, where it has one. frozen: whether
+        the model's weights stay as they are. heavy: minutes a cell on the larger graphs.
     """
 
     name: str
@@ -50,7 +49,9 @@ class TableRow:
         return min(asked, heavy_seeds) if self.heavy and dataset in LARGE else asked
 
 
-def _controller(name: str, label: str, group: str = "paper", *, paper: str | None = None) -> TableRow:
+def _controller(
+    name: str, label: str, group: str = "paper", *, paper: str | None = None
+) -> TableRow:
     return TableRow(name, label, group, "controller", options={"controller": name}, paper=paper)
 
 
@@ -58,7 +59,9 @@ BASE = TableRow("sgc", "SGC, untouched", "base", "none", paper="sgc")
 
 TABLE_1 = (
     BASE,
-    TableRow("mh-aug", "MH-AUG (retrains)", "paper", "mh-aug", paper="mh-aug", frozen=False, heavy=True),
+    TableRow(
+        "mh-aug", "MH-AUG (retrains)", "paper", "mh-aug", paper="mh-aug", frozen=False, heavy=True
+    ),
     TableRow("kdga", "KDGA (retrains)", "paper", "kdga", paper="kdga", frozen=False, heavy=True),
     TableRow("frgnn-sgc", "FRGNN on SGC, one class", "paper", "frgnn", paper="frgnn-sgc"),
     TableRow("frgnn-gcn", "FRGNN on GCN, one class", "paper", "frgnn-gcn", paper="frgnn-gcn"),
@@ -72,13 +75,35 @@ TABLE_1 = (
         options={"controller": "neural", "classes": "all"},
         paper="neural",
     ),
-    TableRow("picked-class", "· class picked on validation", "reading", "replace-one-picked", paper="neural"),
-    TableRow("validation-too", "· validation nodes replaced too", "reading", "replace-one-validation", paper="neural"),
+    TableRow(
+        "picked-class",
+        "· class picked on validation",
+        "reading",
+        "replace-one-picked",
+        paper="neural",
+    ),
+    TableRow(
+        "validation-too",
+        "· validation nodes replaced too",
+        "reading",
+        "replace-one-validation",
+        paper="neural",
+    ),
     TableRow("m10", "· larger anchor, m = 10", "reading", "replace-one-m10", paper="neural"),
     TableRow("m100", "· larger anchor, m = 100", "reading", "replace-one-m100", paper="neural"),
-    TableRow("picked-class-m", "· class and m picked on validation", "reading", "replace-one-picked-m", paper="neural"),
-    TableRow("frgnn-sgc-all", "FRGNN on SGC, all classes", "reading", "frgnn-all", paper="frgnn-sgc"),
-    TableRow("frgnn-gcn-all", "FRGNN on GCN, all classes", "reading", "frgnn-gcn-all", paper="frgnn-gcn"),
+    TableRow(
+        "picked-class-m",
+        "· class and m picked on validation",
+        "reading",
+        "replace-one-picked-m",
+        paper="neural",
+    ),
+    TableRow(
+        "frgnn-sgc-all", "FRGNN on SGC, all classes", "reading", "frgnn-all", paper="frgnn-sgc"
+    ),
+    TableRow(
+        "frgnn-gcn-all", "FRGNN on GCN, all classes", "reading", "frgnn-gcn-all", paper="frgnn-gcn"
+    ),
     TableRow("auto", "auto (ours)", "ours", "auto"),
     TableRow("t3a", "T3A", "rival", "t3a"),
     TableRow("cs", "Correct & Smooth", "rival", "cs"),
@@ -114,7 +139,8 @@ def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
 
 
 def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -> list[TableRow]:
-    """The same rows with other labels or another frozen model: conditions for which the paper has no figures."""
+    """The same rows with other labels or another frozen model: conditions for which the paper has
+    no figures."""
     if (labels, model, features) == (BASE.labels, BASE.model, BASE.features):
         return list(rows)
     changed = []
@@ -122,5 +148,7 @@ def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -
         untouched = row.name == BASE.name
         label = f"{model.upper()}, untouched" if untouched else row.label
         used = BASE.labels if untouched else labels  # the untouched model uses no labels
-        changed.append(replace(row, label=label, labels=used, model=model, features=features, paper=None))
+        changed.append(
+            replace(row, label=label, labels=used, model=model, features=features, paper=None)
+        )
     return changed

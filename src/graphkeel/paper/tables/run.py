@@ -1,4 +1,5 @@
-"""One method on one dataset over many seeds: train, freeze, reconstruct, score; row by row into a run folder."""
+"""One method on one dataset over many seeds: train, freeze, reconstruct, score; row by row into a
+run folder."""
 
 from __future__ import annotations
 
@@ -64,22 +65,33 @@ def sample_std(values: np.ndarray) -> float:
 
 
 def run_seeds(
-    spec: RunSpec, seeds: Iterable[int], *, out: Path | None = None, on_row: Callable[[Row], None] = lambda _: None
+    spec: RunSpec,
+    seeds: Iterable[int],
+    *,
+    out: Path | None = None,
+    on_row: Callable[[Row], None] = lambda _: None,
 ) -> RunResult:
-    """Run every seed that the run folder does not hold yet; `on_row` hears of each row, stored or new."""
-    folder = RunFolder(out, {"spec": asdict(spec), "graphkeel": __version__, "torch": str(torch.__version__)})
+    """Run every seed that the run folder does not hold yet; `on_row` hears of each row, stored or
+    new."""
+    folder = RunFolder(
+        out, {"spec": asdict(spec), "graphkeel": __version__, "torch": str(torch.__version__)}
+    )
     rows = []
     for seed in seeds:
         row = folder.row(seed)
         if row is None:
-            row = run_seed(spec, seed, features_to=folder.array_path(seed), nodes_to=folder.nodes_path(seed))
+            row = run_seed(
+                spec, seed, features_to=folder.array_path(seed), nodes_to=folder.nodes_path(seed)
+            )
             folder.keep(seed, row)
         rows.append(row)
         on_row(row)
     return RunResult(spec, rows)
 
 
-def run_seed(spec: RunSpec, seed: int, *, features_to: Path | None = None, nodes_to: Path | None = None) -> Row:
+def run_seed(
+    spec: RunSpec, seed: int, *, features_to: Path | None = None, nodes_to: Path | None = None
+) -> Row:
     """One split, one trained model, one reconstruction."""
     prepared = prepare(spec, seed)
     row, outcome = apply_method(spec, seed, prepared)
@@ -102,7 +114,9 @@ class Prepared:
 def prepare(spec: RunSpec, seed: int) -> Prepared:
     """What every method of a table is given for one seed."""
     task = spec.task(seed)
-    frozen = FrozenModel(train_model(spec.model, task, seed=seed, **spec.model_options), n_classes=task.n_classes)
+    frozen = FrozenModel(
+        train_model(spec.model, task, seed=seed, **spec.model_options), n_classes=task.n_classes
+    )
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
 
 
@@ -131,7 +145,9 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
         return MethodResult()
     labelled, validation = label_budget(prepared.task, spec.labels, seed)
     method = find_method(spec.method, spec.method_options)
-    return method.fit_predict(prepared.frozen, prepared.task.without_test_labels(), labelled, validation, seed)
+    return method.fit_predict(
+        prepared.frozen, prepared.task.without_test_labels(), labelled, validation, seed
+    )
 
 
 def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
@@ -150,7 +166,8 @@ def _degree(task: GraphTask) -> Tensor:
 
 
 def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:
-    """(nodes whose label the method may use, nodes it may select on); never a node in both, never a test node."""
+    """(nodes whose label the method may use, nodes it may select on); never a node in both, never a
+    test node."""
     train, val = task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten()
     if labels == "train":
         return train, val

@@ -34,4 +34,10 @@ class RunSpec:
     def task(self, seed: int) -> GraphTask:
         from graphkeel.graph import load_graph, make_task
 
-        return make_task(load_graph(self.dataset), seed=seed, split=self.split, features=self.features, pca=self.pca)
+        return make_task(
+            load_graph(self.dataset),
+            seed=seed,
+            split=self.split,
+            features=self.features,
+            pca=self.pca,
+        )

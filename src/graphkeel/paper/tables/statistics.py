@@ -21,19 +21,24 @@ class Summary:
 
 def summarise(values: Sequence[float]) -> Summary:
     array = np.asarray(values, dtype=np.float64)
-    return Summary(len(array), float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None)
+    return Summary(
+        len(array), float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None
+    )
 
 
 def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
-    """The p-value of "no difference", exact where no two differences tie; None for fewer than two pairs.
+    """The p-value of "no difference", exact where no two differences tie; None for fewer than two
+    pairs.
 
-    Wilcoxon's test rather than Student's: accuracies over a handful of biased splits are far from normal. Pairs
-    without a difference say nothing and are left out; if all are, p is 1. With n pairs p cannot fall below 2^(1−n).
-    """
+    Wilcoxon's test rather than Student's: accuracies over a handful of biased splits are far from
+    normal. Pairs without a difference say nothing and are left out; if all are, p is 1. With n
+    pairs p cannot fall below 2^(1−n)."""
     from scipy.stats import wilcoxon
 
     # Accuracies are multiples of 100 / |test|; what float adds must not break their ties.
-    differences = np.round(np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64), 4)
+    differences = np.round(
+        np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64), 4
+    )
     if len(differences) < 2:
         return None
     if not differences.any():
@@ -44,4 +49,6 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
     """Standard error of the mean paired difference; 0 for a single pair."""
     differences = np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64)
-    return float(differences.std(ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
+    return (
+        float(differences.std(ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
+    )

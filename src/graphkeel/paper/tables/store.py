@@ -1,7 +1,7 @@
 """A run folder: a manifest that says what is being run, and one file per finished seed.
 
-Each file is written aside and renamed, and carries a checksum, so a killed run leaves whole rows or none.
-"""
+Each file is written aside and renamed, and carries a checksum, so a killed run leaves whole rows or
+none."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ MANIFEST = "manifest.json"
 
 
 def write_json(path: Path, payload: dict[str, Any]) -> None:
-    """Readers see the old file or the new one, never half of one, and know by its checksum that it is whole."""
+    """Readers see the old file or the new one, never half of one, and know by its checksum that it
+    is whole."""
     write_text(path, _sealed(payload))
 
 
 def _sealed(payload: dict[str, Any]) -> str:
     body = json.dumps(payload, indent=2, sort_keys=True, allow_nan=False)
-    return json.dumps({"sha256": hashlib.sha256(body.encode()).hexdigest(), "body": json.loads(body)}, indent=2)
+    return json.dumps(
+        {"sha256": hashlib.sha256(body.encode()).hexdigest(), "body": json.loads(body)}, indent=2
+    )
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -51,11 +54,14 @@ class RunFolder:
         if not path.exists() and create(path, _sealed(manifest).encode()):
             return
         known = read_json(path)
-        # What the numbers depend on must agree; versions and dates may differ, and more seeds may be asked for.
+        # What the numbers depend on must agree; versions and dates may differ, and more seeds may
+        # be asked for.
         if known is None or known.get("spec") != manifest["spec"]:
             raise ConfigError(
                 f"{folder} holds another run",
-                got="a damaged manifest" if known is None else _difference(known.get("spec", {}), manifest["spec"]),
+                got="a damaged manifest"
+                if known is None
+                else _difference(known.get("spec", {}), manifest["spec"]),
                 fix="Choose another --out, or delete the folder.",
             )
 
@@ -69,11 +75,17 @@ class RunFolder:
 
     def array_path(self, seed: int) -> Path | None:
         """Where the rewritten features of a seed go."""
-        return None if self.folder is None else self.folder / "features" / f"seed-{seed:04d}.safetensors"
+        return (
+            None
+            if self.folder is None
+            else self.folder / "features" / f"seed-{seed:04d}.safetensors"
+        )
 
     def nodes_path(self, seed: int) -> Path | None:
         """Where the predictions of a seed go, before and after, node by node."""
-        return None if self.folder is None else self.folder / "nodes" / f"seed-{seed:04d}.safetensors"
+        return (
+            None if self.folder is None else self.folder / "nodes" / f"seed-{seed:04d}.safetensors"
+        )
 
     def _path(self, seed: int) -> Path:
         return Path(self.folder or ".") / "rows" / f"seed-{seed:04d}.json"

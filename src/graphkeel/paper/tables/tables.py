@@ -1,4 +1,5 @@
-"""A table: what is in each place once its cells are measured, with the published number and a note beside it."""
+"""A table: what is in each place once its cells are measured, with the published number and a note
+beside it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ Find = Callable[[Cell], Measured | None]
 
 @dataclass(frozen=True)
 class Place:
-    """One row's number on one dataset; `mean` is None where nothing is measured, and `note` then says why.
+    """One row's number on one dataset; `mean` is None where nothing is measured, and `note` then
+    says why.
 
     Attributes:
         seeds, asked: how many seeds the mean is over, and how many were asked for.
@@ -56,7 +58,13 @@ class Place:
 
 
 def fill_table(
-    table: int, rows: Sequence[TableRow], datasets: Sequence[str], cells: Sequence[Cell], find: Find, *, asked: int
+    table: int,
+    rows: Sequence[TableRow],
+    datasets: Sequence[str],
+    cells: Sequence[Cell],
+    find: Find,
+    *,
+    asked: int,
 ) -> list[Place]:
     """What is measured of a table, row by row."""
     found: dict[tuple[str, str], dict[int, Measured]] = {}
@@ -65,14 +73,26 @@ def fill_table(
         if measured is not None:
             found.setdefault((cell.row, cell.spec.dataset), {})[cell.seed] = measured
     return [
-        _place(table, row, dataset, found.get((row.name, dataset), {}), found.get((BASE.name, dataset), {}), asked)
+        _place(
+            table,
+            row,
+            dataset,
+            found.get((row.name, dataset), {}),
+            found.get((BASE.name, dataset), {}),
+            asked,
+        )
         for row in rows
         for dataset in datasets
     ]
 
 
 def _place(
-    table: int, row: TableRow, dataset: str, found: dict[int, Measured], base: dict[int, Measured], asked: int
+    table: int,
+    row: TableRow,
+    dataset: str,
+    found: dict[int, Measured],
+    base: dict[int, Measured],
+    asked: int,
 ) -> Place:
     published = PUBLISHED[table].get(row.paper or "", {}).get(dataset)
     fixed: dict[str, Any] = {
@@ -103,7 +123,11 @@ def _place(
         residual=max(residuals) if residuals else None,
         seconds=float(np.mean([measured.seconds for measured in found.values()])),
         peak_mb=max(measured.peak_mb for measured in found.values()),
-        note="; ".join(filter(None, (_failures(found), _note(table, row, dataset, published, summary.mean, pairs)))),
+        note="; ".join(
+            filter(
+                None, (_failures(found), _note(table, row, dataset, published, summary.mean, pairs))
+            )
+        ),
     )
 
 
@@ -120,7 +144,12 @@ def _failures(found: dict[int, Measured]) -> str:
 
 
 def _note(
-    table: int, row: TableRow, dataset: str, published: Published | None, mean: float, pairs: list[tuple[float, float]]
+    table: int,
+    row: TableRow,
+    dataset: str,
+    published: Published | None,
+    mean: float,
+    pairs: list[tuple[float, float]],
 ) -> str:
     base = PUBLISHED[table]["sgc"].get(dataset)
     if base is None or row.paper is None:
@@ -134,25 +163,46 @@ def _note(
     ours, theirs = zip(*pairs, strict=True)
     gain = float(np.mean(ours) - np.mean(theirs))
     numbers = (gain, published.mean - base.mean, gain_error(ours, theirs))
-    return reading_note(row.name, *numbers) if row.group == "reading" else gain_note(row.paper, *numbers)
+    return (
+        reading_note(row.name, *numbers)
+        if row.group == "reading"
+        else gain_note(row.paper, *numbers)
+    )
 
 
 def verdicts(places: Sequence[Place], datasets: Sequence[str]) -> list[str]:
-    """A sentence a dataset: is `auto` above every row that leaves the model alone, and above the published best?"""
+    """A sentence a dataset: is `auto` above every row that leaves the model alone, and above the
+    published best?"""
     told = []
     for dataset in datasets:
-        means = {place: place.mean for place in places if place.dataset == dataset and place.mean is not None}
+        means = {
+            place: place.mean
+            for place in places
+            if place.dataset == dataset and place.mean is not None
+        }
         auto = next((mean for place, mean in means.items() if place.method == "auto"), None)
-        rivals = {place: mean for place, mean in means.items() if place.frozen and place.method != "auto"}
+        rivals = {
+            place: mean for place, mean in means.items() if place.frozen and place.method != "auto"
+        }
         if auto is None or not rivals:
             continue
         best = max(rivals, key=rivals.__getitem__)
-        parts = [_compared(auto, rivals[best], f"the best other row that leaves the model alone, {best.label}")]
+        parts = [
+            _compared(
+                auto, rivals[best], f"the best other row that leaves the model alone, {best.label}"
+            )
+        ]
         figures = [row[dataset].mean for row in TABLE_1.values() if dataset in row]
-        parts += [_compared(auto, max(figures), "the best number the paper published")] if figures else []
+        parts += (
+            [_compared(auto, max(figures), "the best number the paper published")]
+            if figures
+            else []
+        )
         told.append(f"{dataset}: auto ({auto:.2f}) is {' and '.join(parts)}.")
     return told
 
 
 def _compared(ours: float, theirs: float, whose: str) -> str:
-    return f"{'above' if ours > theirs else 'NOT above'} {whose} ({theirs:.2f}, {ours - theirs:+.2f})"
+    return (
+        f"{'above' if ours > theirs else 'NOT above'} {whose} ({theirs:.2f}, {ours - theirs:+.2f})"
+    )

@@ -1,11 +1,11 @@
 """A box decided by its activation cells, in exact rationals: where cutting boxes does not end.
 
-Where a row touches zero along a kink no box around the kink is ever settled: float bounds leave a slack, and the row
-leaves none. But few units change their sign there, and between their kinks the row is affine. So the units are taken
-layer by layer; the sign of each is decided by the box, by a linear program over the part of the box that is left, or
-by looking at both sides. HiGHS only proposes: every step is kept as exact multipliers (docs/proof-format.md, "Cell
-leaves") that are checked here in rationals before anything is believed.
-"""
+Where a row touches zero along a kink no box around the kink is ever settled: float bounds leave a
+slack, and the row leaves none. But few units change their sign there, and between their kinks the
+row is affine. So the units are taken layer by layer; the sign of each is decided by the box, by a
+linear program over the part of the box that is left, or by looking at both sides. HiGHS only
+proposes: every step is kept as exact multipliers (docs/proof-format.md, "Cell leaves") that are
+checked here in rationals before anything is believed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class GivenUp(Exception):
 
 @dataclass(eq=False)
 class CellLeaf:
-    """What looking at the cells of one box gave: steps of a proof, or a state where the row is largest."""
+    """What looking at the cells of one box gave: steps of a proof, or a state where the row is
+    largest."""
 
     steps: list[Step] | None = None
     point: Array | None = None
@@ -51,7 +52,8 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of the box: the forms known to be ≥ 0 there, and both chains' values as affine forms."""
+    """A part of the box: the forms known to be ≥ 0 there, and both chains' values as affine
+    forms."""
 
     values: tuple[list[Form], ...]
     path: tuple[Form, ...] = ()
@@ -72,7 +74,8 @@ class Cells:
     deadline: float = math.inf
 
     def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
-        """Walk through the cells of a box, no longer than to the deadline (of the monotonic clock)."""
+        """Walk through the cells of a box, no longer than to the deadline (of the monotonic
+        clock)."""
         self.lower, self.upper, self.deadline = rationals(lower), rationals(upper), deadline
         self.steps, self.point = [], None
         n = len(self.lower)
@@ -88,7 +91,9 @@ class Cells:
             self._bound(part)
             return
         stage = self.stages[index]
-        forms = [_affine(stage.layer, j, part.values[stage.chain]) for j in range(stage.layer.n_out)]
+        forms = [
+            _affine(stage.layer, j, part.values[stage.chain]) for j in range(stage.layer.n_out)
+        ]
         if stage.relu:
             self._units(index, part, forms, 0)
         else:
@@ -99,7 +104,8 @@ class Cells:
         return Part(values, part.path)
 
     def _units(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
-        """Decide the signs of a layer's units from `unit` on; `forms` turns from z into relu(z) on the way."""
+        """Decide the signs of a layer's units from `unit` on; `forms` turns from z into relu(z) on
+        the way."""
         while unit < len(forms):
             form = forms[unit]
             if self._least(form) >= 0:
@@ -127,7 +133,8 @@ class Cells:
             self._units(index, side, _replaced(forms, unit, sign), unit + 1)
 
     def _sign(self, part: Part, form: Form) -> int:
-        """±1 where the unit cannot have the other sign on this part (shown by multipliers), else 0."""
+        """±1 where the unit cannot have the other sign on this part (shown by multipliers), else
+        0."""
         for sign, name in ((-1, "-"), (1, "+")):
             claim = form if sign < 0 else _negated(form)
             multipliers = self._shown(part, claim, strict=False)
@@ -147,7 +154,8 @@ class Cells:
         self.steps.append(["bound", *map(str, multipliers)])
 
     def _shown(self, part: Part, form: Form, *, strict: bool) -> list[Fraction] | None:
-        """Multipliers λ ≥ 0 with form + λ·path ≤ 0 (strict: < 0) on the whole box, exactly; None if there are none."""
+        """Multipliers λ ≥ 0 with form + λ·path ≤ 0 (strict: < 0) on the whole box, exactly; None if
+        there are none."""
         if not part.path:
             self.point = np.array([float(b if c > 0 else a) for c, a, b in self._sides(form)])
             return [] if self._holds(self._most(form), strict) else None
@@ -155,7 +163,9 @@ class Cells:
         if weights is None:
             return None
         for multipliers in (rationals(weights), self._exact_weights(part, form, weights, slopes)):
-            if multipliers is not None and self._holds(self._most(_combined(form, part.path, multipliers)), strict):
+            if multipliers is not None and self._holds(
+                self._most(_combined(form, part.path, multipliers)), strict
+            ):
                 return multipliers
         return None
 
@@ -163,10 +173,17 @@ class Cells:
         return most < 0 if strict else most <= 0
 
     def _program(self, part: Part, form: Form) -> tuple[Array | None, Array]:
-        """max form over the part, in floats: the multipliers, and the slopes that remain with them."""
+        """max form over the part, in floats: the multipliers, and the slopes that remain with
+        them."""
         floats = np.array([[float(c) for c in line] for line in (form, *part.path)])
         bounds = [(float(a), float(b)) for a, b in zip(self.lower, self.upper, strict=True)]
-        answer = linprog(-floats[0, :-1], A_ub=-floats[1:, :-1], b_ub=floats[1:, -1], bounds=bounds, method="highs")
+        answer = linprog(
+            -floats[0, :-1],
+            A_ub=-floats[1:, :-1],
+            b_ub=floats[1:, -1],
+            bounds=bounds,
+            method="highs",
+        )
         if answer.x is None:
             return None, np.zeros(0)
         self.point = np.clip(answer.x, *np.array(bounds).T)
@@ -176,8 +193,11 @@ class Cells:
         weights = np.maximum(-answer.ineqlin.marginals, 0.0)
         return weights, floats[0, :-1] + weights @ floats[1:, :-1]
 
-    def _exact_weights(self, part: Part, form: Form, weights: Array, slopes: Array) -> list[Fraction] | None:
-        """The vertex the float multipliers stand for: the slopes that vanish up to rounding vanish exactly."""
+    def _exact_weights(
+        self, part: Part, form: Form, weights: Array, slopes: Array
+    ) -> list[Fraction] | None:
+        """The vertex the float multipliers stand for: the slopes that vanish up to rounding vanish
+        exactly."""
         scale = float(np.abs([float(c) for c in form[:-1]]).max())
         used = [i for i, w in enumerate(weights) if w > NEGLIGIBLE]
         gone = [d for d, s in enumerate(slopes) if abs(s) <= NEGLIGIBLE * max(scale, 1e-300)]
@@ -201,7 +221,8 @@ class Cells:
 
 
 def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells | None:
-    """The exact row (plus `shift`), or None where weights are known up to errors: then nothing is tight anyway."""
+    """The exact row (plus `shift`), or None where weights are known up to errors: then nothing is
+    tight anyway."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     if not all(layer.exact for layer in (*f, *v)):
         return None

@@ -1,8 +1,8 @@
 """The default engine: complete branch and bound with rigorous linear relaxations, on every core.
 
-Each condition is a list of rows (query.py); each row is a tree of boxes (search.py) whose leaves are proved by bounds
-that account for every rounding (relax.py). A violation counts only after it was confirmed in exact rationals.
-"""
+Each condition is a list of rows (query.py); each row is a tree of boxes (search.py) whose leaves
+are proved by bounds that account for every rounding (relax.py). A violation counts only after it
+was confirmed in exact rationals."""
 
 from __future__ import annotations
 
@@ -34,23 +34,38 @@ class BranchVerifier:
 
     def supports(self, problem: Problem) -> str | None:
         rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
-        return "weights or states are too large for float64 bounds" if any(map(too_large, rows)) else None
+        return (
+            "weights or states are too large for float64 bounds"
+            if any(map(too_large, rows))
+            else None
+        )
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         check_conditions(conditions)
         budget = budget or Budget()
         warm_up()
         start = time.monotonic()
-        reports = tuple(self.decide(problem, condition, budget, start + budget.seconds) for condition in conditions)
+        reports = tuple(
+            self.decide(problem, condition, budget, start + budget.seconds)
+            for condition in conditions
+        )
         return VerifyReport(reports, time.monotonic() - start)
 
-    def decide(self, problem: Problem, condition: str, budget: Budget, deadline: float) -> ConditionReport:
-        """One condition: on the faces alone where the loop is homogeneous, else over the whole box."""
+    def decide(
+        self, problem: Problem, condition: str, budget: Budget, deadline: float
+    ) -> ConditionReport:
+        """One condition: on the faces alone where the loop is homogeneous, else over the whole
+        box."""
         start = time.monotonic()
         if any(map(too_large, rows_of(problem, condition))):
-            return self._report(condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow")
+            return self._report(
+                condition, Verdict.UNKNOWN, start, 0, reason="numerical: magnitudes near overflow"
+            )
         confirm = _Confirm(problem, condition)
         seen = confirm.first_look()
         if seen is not None:
@@ -67,7 +82,13 @@ class BranchVerifier:
         return self._by_rows(problem, condition, budget, deadline, confirm, nodes)
 
     def _by_rows(
-        self, problem: Problem, condition: str, budget: Budget, deadline: float, confirm: _Confirm, nodes: int
+        self,
+        problem: Problem,
+        condition: str,
+        budget: Budget,
+        deadline: float,
+        confirm: _Confirm,
+        nodes: int,
     ) -> ConditionReport:
         """A tree per row over the box without the hole; a violation ends it, a gap does not."""
         start = time.monotonic()
@@ -81,46 +102,72 @@ class BranchVerifier:
                 gap = gap or _no_nodes_left(nodes)
                 break
             cells = cells_of(problem, condition, row, 0.0)
-            outcome = Search(problem, row, _rest(budget, nodes), deadline, confirm, cells=cells).run()
+            outcome = Search(
+                problem, row, _rest(budget, nodes), deadline, confirm, cells=cells
+            ).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
             gap = gap or outcome.reason
-            trees.append(None if outcome.piece is None else tree_entry(row, outcome.piece, outcome.lenses))
+            trees.append(
+                None if outcome.piece is None else tree_entry(row, outcome.piece, outcome.lenses)
+            )
         if gap:
             return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=gap)
         reason = f"bounded on every leaf of {len(trees)} tree(s)"
         return self._proved(condition, start, nodes, reason, {"kind": "branch"}, "trees", trees)
 
     def _by_faces(
-        self, problem: Problem, condition: str, faces: Plan, budget: Budget, deadline: float, confirm: _Confirm
+        self,
+        problem: Problem,
+        condition: str,
+        faces: Plan,
+        budget: Budget,
+        deadline: float,
+        confirm: _Confirm,
     ) -> ConditionReport:
         """A tree per row and face with a margin; a gap here leaves the whole box to be tried."""
         start = time.monotonic()
         trees: list[dict[str, Any] | None] = []
         nodes = 0
-        lens = find_lens(problem, problem.lower, problem.upper) if accepts_lens(faces.faces[0].row) else None
+        lens = (
+            find_lens(problem, problem.lower, problem.upper)
+            if accepts_lens(faces.faces[0].row)
+            else None
+        )
         for face in faces.faces:
             if nodes >= budget.nodes:
-                return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=_no_nodes_left(nodes))
+                return self._report(
+                    condition, Verdict.UNKNOWN, start, nodes, reason=_no_nodes_left(nodes)
+                )
             cells = cells_of(problem, condition, face.row, faces.margin)
             rest = _rest(budget, nodes)
-            outcome = Search(problem, face.row, rest, deadline, confirm, faces.margin, lens, cells).run()
+            outcome = Search(
+                problem, face.row, rest, deadline, confirm, faces.margin, lens, cells
+            ).run()
             nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._refuted(condition, start, nodes, outcome.counterexample, confirm)
             if outcome.reason:
                 return self._report(condition, Verdict.UNKNOWN, start, nodes, reason=outcome.reason)
-            entry = None if outcome.piece is None else tree_entry(face.row, outcome.piece, outcome.lenses)
+            entry = (
+                None
+                if outcome.piece is None
+                else tree_entry(face.row, outcome.piece, outcome.lenses)
+            )
             trees.append(None if entry is None else {"side": face.side} | entry)
         head = {"kind": "homogeneous", "margin": faces.margin}
         reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
         return self._proved(condition, start, nodes, reason, head, "faces", trees)
 
-    def _refuted(self, condition: str, start: float, nodes: int, point: Array, confirm: _Confirm) -> ConditionReport:
+    def _refuted(
+        self, condition: str, start: float, nodes: int, point: Array, confirm: _Confirm
+    ) -> ConditionReport:
         """A violation, confirmed; it says so where falsification found it."""
         report = self._report(condition, Verdict.REFUTED, start, nodes, counterexample=point)
-        return replace(report, reason="found by falsification") if confirm.found_by_search else report
+        return (
+            replace(report, reason="found by falsification") if confirm.found_by_search else report
+        )
 
     def _proved(
         self,
@@ -134,13 +181,21 @@ class BranchVerifier:
     ) -> ConditionReport:
         if any(tree is None for tree in trees):
             return self._report(
-                condition, Verdict.PROVED, start, nodes, reason="proved; the tree was too large to be stored"
+                condition,
+                Verdict.PROVED,
+                start,
+                nodes,
+                reason="proved; the tree was too large to be stored",
             )
         proof = {"version": 1, **head, "condition": condition, key: trees}
         return self._report(condition, Verdict.PROVED, start, nodes, reason=reason, proof=proof)
 
-    def _report(self, condition: str, verdict: Verdict, start: float, nodes: int, **more: Any) -> ConditionReport:
-        return ConditionReport(condition, verdict, self.name, seconds=time.monotonic() - start, nodes=nodes, **more)
+    def _report(
+        self, condition: str, verdict: Verdict, start: float, nodes: int, **more: Any
+    ) -> ConditionReport:
+        return ConditionReport(
+            condition, verdict, self.name, seconds=time.monotonic() - start, nodes=nodes, **more
+        )
 
 
 def _rest(budget: Budget, nodes: int) -> Budget:
@@ -166,7 +221,11 @@ class _Confirm:
             return None
         self.climbs += 1
         higher = climb(self.problem, self.condition, point)
-        return higher if higher is not None and violates(self.problem, self.condition, higher) else None
+        return (
+            higher
+            if higher is not None and violates(self.problem, self.condition, higher)
+            else None
+        )
 
     def first_look(self) -> Array | None:
         """What a solver should not be asked about: a violation that a few states show."""
@@ -188,7 +247,8 @@ _warm = False
 
 
 def warm_up() -> None:
-    """Load the compiled kernels (compile them on the very first use), so that no solve pays for it."""
+    """Load the compiled kernels (compile them on the very first use), so that no solve pays for
+    it."""
     global _warm
     if _warm:
         return
@@ -197,5 +257,11 @@ def warm_up() -> None:
     network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
     tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
     row: Row = rows_of(tiny, "decrease")[0]
-    Search(tiny, row, Budget(threads=1), time.monotonic() + 1.0, _Confirm(tiny, "decrease", searched=True)).run()
+    Search(
+        tiny,
+        row,
+        Budget(threads=1),
+        time.monotonic() + 1.0,
+        _Confirm(tiny, "decrease", searched=True),
+    ).run()
     _warm = True

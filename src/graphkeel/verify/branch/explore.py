@@ -1,4 +1,5 @@
-"""The inner loop of the branch engine (numba): depth-first, one box at a time, writing its tree in preorder."""
+"""The inner loop of the branch engine (numba): depth-first, one box at a time, writing its tree in
+preorder."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from numpy.typing import NDArray
 from graphkeel.verify.branch import pack, relax, slopes
 from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Lens, Net
 from graphkeel.verify.branch.relax import OPTIONS, Work, descend, hidden_bounds, value
-from graphkeel.verify.branch.slopes import LEVELS, choose_slopes, default_slopes, linear_form, maximum, round_slopes
+from graphkeel.verify.branch.slopes import (
+    LEVELS,
+    choose_slopes,
+    default_slopes,
+    linear_form,
+    maximum,
+    round_slopes,
+)
 from graphkeel.verify.problem import Array
 
 HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves, as in docs/proof-format.md
@@ -72,7 +80,8 @@ def allowed(hole: Hole, y: Array) -> bool:
 
 @njit(**OPTIONS)
 def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
-    """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with their distance."""
+    """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
+    their distance."""
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
         above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
@@ -102,7 +111,8 @@ def gap_of(work: Work, unit: int, first: bool) -> float:
 
 @njit(**OPTIONS)
 def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
-    """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that make it wide."""
+    """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
+    make it wide."""
     n = lo.shape[0]
     share = work.mean
     for d in range(n):
@@ -180,13 +190,18 @@ def write_slopes(net: Net, lens: Lens, work: Work, out: Output, number: int) -> 
                 column += 1
     if lens.layer >= 0:
         for k in range(lens.bias.shape[0]):
-            out.slopes[row, column + k] = number if work.lensed[net.table[lens.layer, UNIT] + k] else 0
+            out.slopes[row, column + k] = (
+                number if work.lensed[net.table[lens.layer, UNIT] + k] else 0
+            )
     out.counts[ROWS] += 1
 
 
 @njit(**OPTIONS)
-def seen_violation(net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool) -> bool:
-    """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a violation."""
+def seen_violation(
+    net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
+) -> bool:
+    """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
+    violation."""
     if hole.present and not allowed(hole, work.peak):
         return False
     g = value(net, work, work.peak)
@@ -206,7 +221,8 @@ def _source_digest() -> str:
 
 
 def _compile(digest: str) -> Any:
-    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches this one file."""
+    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches
+    this one file."""
 
     def explore(
         net: Net,
@@ -221,11 +237,12 @@ def _compile(digest: str) -> Any:
         patience: NDArray[np.int64],
         out: Output,
     ) -> int:
-        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full; why it stopped.
+        """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full;
+        why it stopped.
 
-        `waited` counts for each box of the stack the cuts since few units were left; after `patience` of them the run
-        stops, so that the box's cells may be looked at. Negative: that did not help, for now.
-        """
+        `waited` counts for each box of the stack the cuts since few units were left; after
+        `patience` of them the run stops, so that the box's cells may be looked at. Negative: that
+        did not help, for now."""
         if len(digest) == 0:
             return FULL
         counts = out.counts

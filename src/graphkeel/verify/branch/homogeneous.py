@@ -1,10 +1,9 @@
 """Where the loop is positively homogeneous around Y, the faces of the box carry its whole inside.
 
-With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces that do not contain Y
-becomes a margin in proportion to the distance everywhere, and no hole is needed. Real weights are homogeneous only up
-to the last bits; `deviation` bounds that in exact rationals, and the margin asked for on the faces pays for it
-(docs/proof-format.md, section 3).
-"""
+With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces
+that do not contain Y becomes a margin in proportion to the distance everywhere, and no hole is
+needed. Real weights are homogeneous only up to the last bits; `deviation` bounds that in exact
+rationals, and the margin asked for on the faces pays for it (docs/proof-format.md, section 3)."""
 
 from __future__ import annotations
 
@@ -40,17 +39,21 @@ class Plan:
 
 
 def plan(problem: Problem, condition: str) -> Plan | None:
-    """The faces and the margin that would settle a condition, or None where this does not apply or does not pay."""
+    """The faces and the margin that would settle a condition, or None where this does not apply or
+    does not pay."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if condition == "invariance" or not inside.all():
         return None
-    # the rows of positivity have to be shown on all the faces: only worth it where there is no other way
+    # the rows of positivity have to be shown on all the faces: only worth it where there is no
+    # other way
     if condition == "positivity" and problem.hole_radius > 0.0:
         return None
     margin = _margin(problem, condition)
     if margin is None:
         return None
-    return Plan(margin, tuple(face for row in rows_of(problem, condition) for face in _faces(problem, row)))
+    return Plan(
+        margin, tuple(face for row in rows_of(problem, condition) for face in _faces(problem, row))
+    )
 
 
 def _margin(problem: Problem, condition: str) -> float | None:
@@ -77,10 +80,14 @@ def _size_of_v(problem: Problem) -> float:
 
 
 def _quick_deviation(problem: Problem) -> float:
-    """How far F(Y) is from Y and first layers are from vanishing there, in float: tells hopeless problems apart."""
+    """How far F(Y) is from Y and first layers are from vanishing there, in float: tells hopeless
+    problems apart."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     centre = problem.equilibrium
-    first = [np.abs(v[0].weight @ centre + v[0].bias).max(), np.abs(v[-1].bias).max() if len(v) > 1 else 0.0]
+    first = [
+        np.abs(v[0].weight @ centre + v[0].bias).max(),
+        np.abs(v[-1].bias).max() if len(v) > 1 else 0.0,
+    ]
     if len(f) > 1:
         first.append(np.abs(f[0].weight @ centre + f[0].bias).max())
     return float(max(*first, *(np.abs(layer.bias).max() for layer in f[1:-1]), 0.0))
@@ -106,7 +113,9 @@ def deviation(problem: Problem, condition: str) -> Fraction:
     if condition == "positivity":
         return here[0]
     displaced = _through(problem.closed_loop, [ZERO] * problem.n, centre, centre)
-    return _through(problem.lyapunov, displaced, centre, [ZERO])[0] + Fraction(problem.rho) * here[0]
+    return (
+        _through(problem.lyapunov, displaced, centre, [ZERO])[0] + Fraction(problem.rho) * here[0]
+    )
 
 
 def _through(network: Network, start: Vector, centre: Vector, target: Vector) -> Vector:
@@ -123,7 +132,11 @@ def _through(network: Network, start: Vector, centre: Vector, target: Vector) ->
 def _unit(layer: Affine, j: int, deviations: Vector, known: Vector, wanted: Fraction) -> Fraction:
     weights = rationals(layer.weight[j])
     errors = [ZERO] * layer.n_in if layer.weight_error is None else rationals(layer.weight_error[j])
-    rest = Fraction(float(layer.bias[j])) - wanted + sum((w * y for w, y in zip(weights, known, strict=True)), ZERO)
+    rest = (
+        Fraction(float(layer.bias[j]))
+        - wanted
+        + sum((w * y for w, y in zip(weights, known, strict=True)), ZERO)
+    )
     total = abs(rest) + (ZERO if layer.bias_error is None else Fraction(float(layer.bias_error[j])))
     for w, e, d, y in zip(weights, errors, deviations, known, strict=True):
         total += (abs(w) + e) * d + e * abs(y)

@@ -1,10 +1,10 @@
 """Choosing a lens: a non-negative matrix Θ that explains V∘F by V, unit by unit.
 
-V(y) = v·relu(Ry + r) is bounded through z_B = Ry + r and V(F(y)) through z_A = R·F(y) + r. Bounded one by one, both
-lose as much as the box is wide, although F hardly turns the state: where F has the slope J, z_A changes like RJ, and
-with RJ ≈ ΘR, Θ ≥ 0, the difference z_A − Θz_B is small. Any Θ ≥ 0 is sound (docs/proof-format.md), so a linear
-program picks it: the smallest total remainder, using no more of V's own terms than the decrease leaves room for.
-"""
+V(y) = v·relu(Ry + r) is bounded through z_B = Ry + r and V(F(y)) through z_A = R·F(y) + r. Bounded
+one by one, both lose as much as the box is wide, although F hardly turns the state: where F has the
+slope J, z_A changes like RJ, and with RJ ≈ ΘR, Θ ≥ 0, the difference z_A − Θz_B is small. Any Θ ≥ 0
+is sound (docs/proof-format.md), so a linear program picks it: the smallest total remainder, using
+no more of V's own terms than the decrease leaves room for."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ def find_lens(problem: Problem, lower: Array, upper: Array) -> Array | None:
     return theta if theta.any() else None
 
 
-def _by_program(v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float) -> Array | None:
+def _by_program(
+    v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float
+) -> Array | None:
     """min Σ_k v_k·(Σ_d w_d·|target − ΘR|_kd + Σ_i h_i·Θ_ki) subject to Θ ≥ 0 and vΘ ≤ ρv.
 
-    The two costs are what the remainder's chord and V's own terms add to the bound, averaged over the box.
-    """
+    The two costs are what the remainder's chord and V's own terms add to the bound, averaged over
+    the box."""
     units, n = rows.shape
     explain = csr_matrix(kron(identity(units), rows.T))  # row-major Θ -> ΘR, flattened
     remainder = identity(units * n)
@@ -72,7 +74,9 @@ def _by_program(v: Array, rows: Array, target: Array, width: Array, height: Arra
     return None if answer.x is None else answer.x[: units * units].reshape(units, units)
 
 
-def _by_diagonal(v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float) -> Array | None:
+def _by_diagonal(
+    v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float
+) -> Array | None:
     """The best multiple of each unit's own row (a weighted median), at most ρ."""
     theta = np.zeros(v.size)
     for k, (row, goal) in enumerate(zip(rows, target, strict=True)):

@@ -1,8 +1,8 @@
 """The lenses of one search: which box is seen through which.
 
-A lens made for a large box explains little of a small one where F has another slope. So a box that has shrunk enough
-may get a lens of its own; a leaf names its lens by number, and the proof lists them.
-"""
+A lens made for a large box explains little of a small one where F has another slope. So a box that
+has shrunk enough may get a lens of its own; a leaf names its lens by number, and the proof lists
+them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Lenses:
         return self._add(self.row.lower, self.row.upper, given)
 
     def number_for(self, lower: Array, upper: Array, old: int) -> int:
-        """A lens of its own for a box that has shrunk since the old one was made and sees another slope of F."""
+        """A lens of its own for a box that has shrunk since the old one was made and sees another
+        slope of F."""
         made_lower, made_upper, slope = self.made[old]
         with np.errstate(divide="ignore", invalid="ignore"):
             shrunk = float(np.nansum(np.log2((made_upper - made_lower) / (upper - lower))))

@@ -1,9 +1,9 @@
 """Rows and lenses flattened into a few arrays, the only thing the compiled kernels see.
 
-The rounding analysis lives here: a substitution step with coefficients C onto a layer z = Wx + b costs at most
-γ·|C|·(|W||x| + |b|) in float64, whatever the order of summation. These magnitudes are taken once, over the root box,
-and travel with the layer's own error bounds in one vector (`BASE`); so a box pays for rounding with one extra product.
-"""
+The rounding analysis lives here: a substitution step with coefficients C onto a layer z = Wx + b
+costs at most γ·|C|·(|W||x| + |b|) in float64, whatever the order of summation. These magnitudes are
+taken once, over the root box, and travel with the layer's own error bounds in one vector (`BASE`);
+so a box pays for rounding with one extra product."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from numpy.typing import NDArray
 from graphkeel.verify.problem import Affine, Array
 from graphkeel.verify.query import TINY, Row, errors_of, gamma
 
-# columns of the layer table: sizes, then offsets into `data`, then the layer's place among units and linear forms
+# columns of the layer table: sizes, then offsets into `data`, then the layer's place among units
+# and linear forms
 N_IN, N_OUT, WEIGHT, TRANSPOSED, BIAS, BASE, ERROR, UNIT, FORM = range(9)
 COLUMNS = 9
-LARGEST = 1e120  # no product of weights and states may come near overflow: NaN would slip through max()
+LARGEST = (
+    1e120  # no product of weights and states may come near overflow: NaN would slip through max()
+)
 
 
 class Net(NamedTuple):
-    """A row g = q·y + constant + A + B; `table[start[c]:start[c+1]]` are the hidden layers of chain c."""
+    """A row g = q·y + constant + A + B; `table[start[c]:start[c+1]]` are the hidden layers of chain
+    c."""
 
     table: NDArray[np.int64]
     start: NDArray[np.int64]  # (3,)
     data: Array
-    final: Array  # (3, units): final row, its error, its rounding; at the units of each chain's last layer
+    # (3, units): final row, its error, its rounding; at the units of each chain's last layer
+    final: Array
     direct: Array  # (n + 2,): q, constant, bound on all that is uncertain or rounded in them
     rounding: float
 
@@ -76,7 +81,9 @@ def pack(row: Row, shift: float = 0.0) -> Net:
             uncertain += float(be[0]) + 4.0 * rounding * abs(bias)
         store.start.append(len(store.table))
     uncertain += 2.0 * rounding * (abs(constant) + abs(shift)) + TINY
-    direct = np.concatenate([row.direct.weight[0], [constant + shift, uncertain * (1.0 + rounding)]])
+    direct = np.concatenate(
+        [row.direct.weight[0], [constant + shift, uncertain * (1.0 + rounding)]]
+    )
     return Net(*store.arrays(), final, direct, rounding)
 
 
@@ -92,7 +99,9 @@ class _Store:
     def add(self, layer: Affine, largest: Array, rounding: float) -> Array:
         """Append a layer; returns a bound on its pre-activations' magnitude over the root box."""
         we, be = errors_of(layer)
-        magnitude = ((np.abs(layer.weight) + we) @ largest + np.abs(layer.bias) + be) * (1.0 + rounding)
+        magnitude = ((np.abs(layer.weight) + we) @ largest + np.abs(layer.bias) + be) * (
+            1.0 + rounding
+        )
         base = be + 2.0 * rounding * magnitude + TINY
         places = [self._put(part) for part in (layer.weight, layer.weight.T, layer.bias, base)]
         error = -1 if layer.weight_error is None else self._put(we.T * (1.0 + rounding))
@@ -108,14 +117,20 @@ class _Store:
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
         table = np.array(self.table, dtype=np.int64).reshape(-1, COLUMNS)
-        return table, np.array(self.start, dtype=np.int64), np.concatenate([*self.pieces, np.zeros(1)])
+        return (
+            table,
+            np.array(self.start, dtype=np.int64),
+            np.concatenate([*self.pieces, np.zeros(1)]),
+        )
 
 
 def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]:
     we, be = errors_of(row.direct)
     constant = float(row.direct.bias[0])
     size = float(np.abs(row.direct.weight[0]) @ reach) + abs(constant)
-    return constant, (float(we[0] @ reach) + float(be[0]) + 4.0 * rounding * size) * (1.0 + rounding)
+    return constant, (float(we[0] @ reach) + float(be[0]) + 4.0 * rounding * size) * (
+        1.0 + rounding
+    )
 
 
 def size_of(row: Row) -> Size:
@@ -133,11 +148,16 @@ def too_large(row: Row) -> bool:
         for layer in (*chain.hidden, chain.final):
             we, be = errors_of(layer)
             with np.errstate(over="ignore"):
-                product *= 1.0 + float((np.abs(layer.weight) + we).sum() + (np.abs(layer.bias) + be).sum())
+                product *= 1.0 + float(
+                    (np.abs(layer.weight) + we).sum() + (np.abs(layer.bias) + be).sum()
+                )
         if not product < LARGEST:
             return True
     with np.errstate(over="ignore"):
-        return not float(np.abs(row.direct.weight).sum() * size + np.abs(row.direct.bias).sum()) < LARGEST
+        return (
+            not float(np.abs(row.direct.weight).sum() * size + np.abs(row.direct.bias).sum())
+            < LARGEST
+        )
 
 
 def no_lens(n: int) -> Lens:

@@ -1,9 +1,8 @@
 """When to stop cutting a box and look at its cells: a budget for exact work inside a fast search.
 
-Exact linear programs settle what cutting never does, and cost a thousand times as much a box. So they are tried on
-boxes with few units left after some cuts in vain, they may take a share of the time, and success makes them more
-likely.
-"""
+Exact linear programs settle what cutting never does, and cost a thousand times as much a box. So
+they are tried on boxes with few units left after some cuts in vain, they may take a share of the
+time, and success makes them more likely."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ import numpy as np
 from graphkeel.verify.branch.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
 
-SHARE = 0.25  # of the time so far may go into looking at cells; boxes too small to cut are looked at anyway
+# of the time so far may go into looking at cells; boxes too small to cut are looked at anyway
+SHARE = 0.25
 PATIENCE = 12  # cuts that did not settle a box with few units: cutting on may never do
 RETRY = -64  # cuts after cells did not help, before they are tried again
 

@@ -1,9 +1,8 @@
 """Rigorous linear relaxations of a row over a box, in float64 (numba).
 
-The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through the origin below.
-Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run over a layer's units innermost,
-because those are contiguous and become vector instructions.
-"""
+The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through
+the origin below. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run
+over a layer's units innermost, because those are contiguous and become vector instructions."""
 
 from __future__ import annotations
 
@@ -28,8 +27,9 @@ from graphkeel.verify.branch.pack import (
 )
 from graphkeel.verify.problem import Array
 
-# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These functions are not cached
-# on their own: numba would not notice a change in another file (see explore.py).
+# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These
+# functions are not cached on their own: numba would not notice a change in another file (see
+# explore.py).
 OPTIONS: dict[str, Any] = {
     "nogil": True,
     "fastmath": {"contract"},
@@ -73,7 +73,9 @@ def workspace(n: int, units: int, widest: int) -> Work:
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
     shapes |= {"forms": size * n, "pull": (size + 1) * n}
     kinds = {"lensed": np.bool_, "free": np.int64}
-    return Work(**{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()})
+    return Work(
+        **{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()}
+    )
 
 
 @njit(**OPTIONS)
@@ -120,7 +122,8 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 
 @njit(**OPTIONS)
 def deep_errors(net: Net, work: Work, k: int) -> None:
-    """Error of a later layer: constant part plus weight error times the largest input on this box."""
+    """Error of a later layer: constant part plus weight error times the largest input on this
+    box."""
     table, data = net.table, net.data
     n_out, unit, below = table[k, N_OUT], table[k, UNIT], table[k - 1, UNIT]
     for j in range(n_out):
@@ -134,8 +137,11 @@ def deep_errors(net: Net, work: Work, k: int) -> None:
 
 
 @njit(**OPTIONS)
-def through_relu(net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array) -> None:
-    """Send the coefficients of layer m's unit i (one per row) through its lines, constants into the bounds."""
+def through_relu(
+    net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
+) -> None:
+    """Send the coefficients of layer m's unit i (one per row) through its lines, constants into the
+    bounds."""
     low, high = work.low, work.high
     source = net.table[m, UNIT] + i
     row = i * n_out
@@ -191,12 +197,25 @@ def deep_bounds(net: Net, lens: Lens, work: Work, k: int, first: int, lo: Array,
 
 @njit(**OPTIONS)
 def concretise(
-    net: Net, lens: Lens, work: Work, k: int, lo: Array, hi: Array, up: Array, down: Array, a: Array, b: Array
+    net: Net,
+    lens: Lens,
+    work: Work,
+    k: int,
+    lo: Array,
+    hi: Array,
+    up: Array,
+    down: Array,
+    a: Array,
+    b: Array,
 ) -> None:
-    """Finish the bounds of layer k at the box; under a lens, each unit takes the better of its two versions."""
+    """Finish the bounds of layer k at the box; under a lens, each unit takes the better of its two
+    versions."""
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == lens.layer
-    plain, seen = n_out, n_out  # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
+    plain, seen = (
+        n_out,
+        n_out,
+    )  # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
     for j in range(n_out):
         work.lensed[unit + j] = False
         if through:
@@ -227,7 +246,9 @@ def concretise(
                 continue
             cost = line_at(b[j], a[j], b[seen + j])
             for i in range(n_out):
-                cost += lens.theta[j, i] * max(0.5 * (work.low[before + i] + work.high[before + i]), 0.0)
+                cost += lens.theta[j, i] * max(
+                    0.5 * (work.low[before + i] + work.high[before + i]), 0.0
+                )
             if cost < line_at(low, high, a[plain + j]):
                 work.lensed[unit + j] = True
                 work.low[unit + j], work.high[unit + j] = b[j], a[j]
@@ -261,7 +282,8 @@ def hidden_bounds(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> Non
 
 @njit(**OPTIONS)
 def final_rows(net: Net, lens: Lens, work: Work) -> float:
-    """Coefficients of g on both chains' last layers, lenses included; returns what is uncertain in them."""
+    """Coefficients of g on both chains' last layers, lenses included; returns what is uncertain in
+    them."""
     slack = 0.0
     for chain in range(2):
         last = net.start[chain + 1] - 1
@@ -285,14 +307,20 @@ def final_rows(net: Net, lens: Lens, work: Work) -> float:
 
 @njit(**OPTIONS)
 def descend(net: Net, lens: Lens, work: Work) -> tuple[float, float]:
-    """g's coefficients on every unit, from the final rows down to the first layers: (constant, slack)."""
+    """g's coefficients on every unit, from the final rows down to the first layers: (constant,
+    slack)."""
     table, data = net.table, net.data
     constant = net.direct[net.direct.shape[0] - 2]
     slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, lens, work)
     for chain in range(2):
         first = net.start[chain]
         for k in range(net.start[chain + 1] - 1, first, -1):
-            unit, below, n_in, weight = table[k, UNIT], table[k - 1, UNIT], table[k, N_IN], table[k, WEIGHT]
+            unit, below, n_in, weight = (
+                table[k, UNIT],
+                table[k - 1, UNIT],
+                table[k, N_IN],
+                table[k, WEIGHT],
+            )
             for i in range(n_in):
                 work.coefficient[below + i] = 0.0
             for j in range(table[k, N_OUT]):

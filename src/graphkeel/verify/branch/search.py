@@ -1,9 +1,8 @@
 """One row, decided by branch and bound on every core.
 
-A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back as new work: these
-are exactly the next subtrees of the preorder, so the pieces of the proof fit together whoever finished them, and the
-work list stays as short as the trees are deep.
-"""
+A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back
+as new work: these are exactly the next subtrees of the preorder, so the pieces of the proof fit
+together whoever finished them, and the work list stays as short as the trees are deep."""
 
 from __future__ import annotations
 
@@ -77,7 +76,8 @@ class Task:
 
 @dataclass(eq=False)
 class Outcome:
-    """What a search ended with: a finished tree, a confirmed counterexample, or the reason for neither."""
+    """What a search ended with: a finished tree, a confirmed counterexample, or the reason for
+    neither."""
 
     piece: Piece | None = None
     lenses: list[Array] = field(default_factory=list)
@@ -100,7 +100,13 @@ class Search:
         theta: Array | None = None,
         cells: Cells | None = None,
     ) -> None:
-        self.problem, self.row, self.budget, self.deadline, self.confirm = problem, row, budget, deadline, confirm
+        self.problem, self.row, self.budget, self.deadline, self.confirm = (
+            problem,
+            row,
+            budget,
+            deadline,
+            confirm,
+        )
         self.net: Net = pack(row, shift)
         self.size = size_of(row)
         self.hole = Hole(
@@ -134,7 +140,9 @@ class Search:
         first = Task(self.row.lower.copy(), self.row.upper.copy(), self.lenses.first(), root, 0)
         self._explore(first, FIRST_LIMIT)
         if (self.tasks or self.stuck) and self.counterexample is None:
-            self.counterexample = self.confirm.search()  # not easy: a violation would spare the long way
+            self.counterexample = (
+                self.confirm.search()
+            )  # not easy: a violation would spare the long way
         if self.tasks and not self._stopped():
             self._run_workers()
         return self._outcome(root)
@@ -219,9 +227,15 @@ class Search:
         self._file(task, number, boxes, waited, out, leaves, complete=why != FULL)
 
     def _look_closer(
-        self, stuck: bool, boxes: Array, waited: NDArray[np.int64], out: Output, leaves: list[list[Step]]
+        self,
+        stuck: bool,
+        boxes: Array,
+        waited: NDArray[np.int64],
+        out: Output,
+        leaves: list[list[Step]],
     ) -> None:
-        """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious state, or neither."""
+        """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
+        state, or neither."""
         top = out.counts[OPEN] - 1
         steps = self._cell_steps(boxes[top]) if stuck or self.patience.is_over() else None
         if steps is not None:
@@ -279,8 +293,16 @@ class Search:
         with self.lock:
             self.nodes += int(counts[NODES])
             self.keep = self.keep and self.nodes <= MOST_KEPT
-            end = (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS])) if self.keep else (0, 0, 0)
-            parts = (out.axis[: end[0]].copy(), out.cut[: end[1]].copy(), out.slopes[: end[2]].copy())
+            end = (
+                (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS]))
+                if self.keep
+                else (0, 0, 0)
+            )
+            parts = (
+                out.axis[: end[0]].copy(),
+                out.cut[: end[1]].copy(),
+                out.slopes[: end[2]].copy(),
+            )
             piece = Piece(*parts, [None] * children, leaves if self.keep else [])
             task.home.rest[task.place] = piece
             self.pending += children - 1
@@ -292,7 +314,9 @@ class Search:
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
             if time.monotonic() >= self.deadline and not self._stopped() and self.tasks:
-                self.reason = f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
+                self.reason = (
+                    f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
+                )
             self.lock.notify_all()
 
     def _outcome(self, root: Piece) -> Outcome:

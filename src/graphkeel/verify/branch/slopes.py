@@ -1,9 +1,10 @@
-"""The last substitution of a box: lower slopes of the first layers, chosen so that the bound gets small (numba).
+"""The last substitution of a box: lower slopes of the first layers, chosen so that the bound gets
+small (numba).
 
-With everything above them fixed, the upper bound of g is convex in these slopes: an affine part plus the maximum of a
-linear form over the box. Polyak steps towards the value that would settle the box need a handful of products; the
-maximisers' mean is a dual point whose value tells when no slopes can do it, so hopeless boxes cost little.
-"""
+With everything above them fixed, the upper bound of g is convex in these slopes: an affine part
+plus the maximum of a linear form over the box. Polyak steps towards the value that would settle the
+box need a handful of products; the maximisers' mean is a dual point whose value tells when no
+slopes can do it, so hopeless boxes cost little."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LEVELS = 255.0  # stored slopes are multiples of 1/255
 
 @njit(**OPTIONS)
 def default_slopes(net: Net, work: Work) -> tuple[int, float]:
-    """Fill `slope` and list the free units: (how many, slack of the first layers whatever their slopes)."""
+    """Fill `slope` and list the free units: (how many, slack of the first layers whatever their
+    slopes)."""
     count = 0
     slack = 0.0
     for chain in range(2):
@@ -82,7 +84,8 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
 
 @njit(**OPTIONS)
 def free_pulls(net: Net, work: Work, count: int) -> None:
-    """What one unit of slope adds to the form, for each free unit; the fixed part of the form comes last."""
+    """What one unit of slope adds to the form, for each free unit; the fixed part of the form comes
+    last."""
     n = work.row.shape[0]
     for f in range(count):
         unit = work.free[f]
@@ -115,7 +118,8 @@ def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float
 
 @njit(**OPTIONS)
 def gradient_at_peak(work: Work, count: int) -> float:
-    """Subgradient in the slopes, without the parts that point out of [0, 1]; returns its squared length."""
+    """Subgradient in the slopes, without the parts that point out of [0, 1]; returns its squared
+    length."""
     n = work.row.shape[0]
     norm = 0.0
     for f in range(count):
@@ -146,8 +150,11 @@ def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> flo
 
 
 @njit(**OPTIONS)
-def choose_slopes(net: Net, work: Work, count: int, constant: float, goal: float, lo: Array, hi: Array) -> None:
-    """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round them to 1/255."""
+def choose_slopes(
+    net: Net, work: Work, count: int, constant: float, goal: float, lo: Array, hi: Array
+) -> None:
+    """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round
+    them to 1/255."""
     fixed = linear_form(net, work, True) + constant
     free_pulls(net, work, count)
     weights = 0.0

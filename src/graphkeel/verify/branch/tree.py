@@ -1,4 +1,5 @@
-"""A proof tree in pieces: written by many workers, joined in preorder, encoded for JSON (docs/proof-format.md)."""
+"""A proof tree in pieces: written by many workers, joined in preorder, encoded for JSON
+(docs/proof-format.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from graphkeel.verify.query import Row
 
 @dataclass(eq=False)
 class Piece:
-    """A stretch of the preorder, followed by the pieces of the boxes that were still open when it ended."""
+    """A stretch of the preorder, followed by the pieces of the boxes that were still open when it
+    ended."""
 
     axis: NDArray[np.int8]
     cut: Array

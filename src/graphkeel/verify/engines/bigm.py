@@ -1,8 +1,8 @@
 """Bounds on every hidden unit over the domain: the big-M constants of the mixed-integer model.
 
-A small, plain implementation of its own (intervals and one backward substitution), so that the cross-check shares
-nothing with the engine it checks. Bounds are widened by a relative 1e-9, below what a float solver can tell apart.
-"""
+A small, plain implementation of its own (intervals and one backward substitution), so that the
+cross-check shares nothing with the engine it checks. Bounds are widened by a relative 1e-9, below
+what a float solver can tell apart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Chain:
 
 
 def lyapunov_after(problem: Problem) -> Plain:
-    """V ∘ F; the last layer of F and the first of V are one affine map, which keeps the bounds tight."""
+    """V ∘ F; the last layer of F and the first of V are one affine map, which keeps the bounds
+    tight."""
     forward, lyapunov = _plain(problem.closed_loop), _plain(problem.lyapunov)
     (outer, outer_bias), (inner, inner_bias) = lyapunov[0], forward[-1]
     return [*forward[:-1], (outer @ inner, outer @ inner_bias + outer_bias), *lyapunov[1:]]
@@ -60,7 +61,9 @@ def _interval(weight: Array, bias: Array, lower: Array, upper: Array) -> tuple[A
     return plus @ lower + minus @ upper + bias, plus @ upper + minus @ lower + bias
 
 
-def _substituted(layers: Plain, low: list[Array], high: list[Array], lower: Array, upper: Array) -> tuple[Array, Array]:
+def _substituted(
+    layers: Plain, low: list[Array], high: list[Array], lower: Array, upper: Array
+) -> tuple[Array, Array]:
     """Bounds of the last layer's outputs, each ReLU replaced by the two lines of its triangle."""
     ends = []
     for sign in (1.0, -1.0):
@@ -91,7 +94,8 @@ def output_range(chain: Chain) -> tuple[Array, Array]:
 
 
 def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array, Array]:
-    """Bounds on |output| and on how far it can be off, given the same of the inputs and the weights' errors."""
+    """Bounds on |output| and on how far it can be off, given the same of the inputs and the
+    weights' errors."""
     for layer in network.layers:
         weight = np.abs(layer.weight)
         error = np.zeros_like(weight) if layer.weight_error is None else layer.weight_error
@@ -102,7 +106,8 @@ def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array,
 
 
 def condition_error(problem: Problem, condition: str) -> float:
-    """How far weight errors can move a condition's left side over the box (twice that, to cover floats)."""
+    """How far weight errors can move a condition's left side over the box (twice that, to cover
+    floats)."""
     box = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     nothing = np.zeros(problem.n)
     if condition == "invariance":

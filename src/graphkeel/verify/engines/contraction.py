@@ -1,10 +1,10 @@
 """A proof from the weights alone: V∘F ≤ κV on all of R^n, without search, in exact rationals.
 
-For V = Σ_i (p_i·z_i⁺ + m_i·z_i⁻), a weighted ℓ1 norm that may differ by direction, and F of any depth. Between the
-equilibrium and any state each hidden unit moves by a share in [0, 1] of its input's move; layer by layer that bounds
-how far the units move with one coordinate of the state. V is subadditive, and a convex function on V's unit ball is
-largest at the ball's corners ±e_i: that gives κ (docs/proof-format.md, section 4).
-"""
+For V = Σ_i (p_i·z_i⁺ + m_i·z_i⁻), a weighted ℓ1 norm that may differ by direction, and F of any
+depth. Between the equilibrium and any state each hidden unit moves by a share in [0, 1] of its
+input's move; layer by layer that bounds how far the units move with one coordinate of the state. V
+is subadditive, and a convex function on V's unit ball is largest at the ball's corners ±e_i: that
+gives κ (docs/proof-format.md, section 4)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class Gauge:
 
     def largest(self, spread: Vector) -> Fraction:
         """An upper bound of V over all z with |z_i| ≤ spread_i."""
-        return sum((max(p, m) * x for x, p, m in zip(spread, self.plus, self.minus, strict=True)), ZERO)
+        return sum(
+            (max(p, m) * x for x, p, m in zip(spread, self.plus, self.minus, strict=True)), ZERO
+        )
 
 
 def gauge_of(problem: Problem) -> Gauge | str:
@@ -92,7 +94,12 @@ class Layer:
     @classmethod
     def of(cls, layer: Affine) -> Layer:
         error = _matrix(layer.weight_error, layer.n_out, layer.n_in)
-        return cls(_matrix(layer.weight, layer.n_out, layer.n_in), rationals(layer.bias), error, _bias_errors(layer))
+        return cls(
+            _matrix(layer.weight, layer.n_out, layer.n_in),
+            rationals(layer.bias),
+            error,
+            _bias_errors(layer),
+        )
 
 
 @dataclass(frozen=True)
@@ -106,11 +113,14 @@ class Loop:
         return cls(tuple(map(Layer.of, problem.closed_loop.layers)))
 
 
-Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, at most so far down
+Moves = tuple[
+    list[Vector], list[Vector]
+]  # per unit and axis: at most so far up, at most so far down
 
 
 def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
-    """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error bounds."""
+    """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
+    bounds."""
     n, last = len(gauge.plus), loop.layers[-1]
     forward, backward = [], []
     for j in range(len(last.weight[0])):
@@ -130,24 +140,31 @@ def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
 
 
 def _moves(hidden: tuple[Layer, ...], n: int) -> Moves:
-    """How far each unit of the last hidden layer may move when one coordinate of the state grows by one."""
+    """How far each unit of the last hidden layer may move when one coordinate of the state grows by
+    one."""
     ups = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
     downs = [[ZERO] * n for _ in range(n)]
     for index, layer in enumerate(hidden):
-        # every ReLU passes on a share in [0, 1] of its input's move, so what it gets spans [−down, up] with 0 in it
+        # every ReLU passes on a share in [0, 1] of its input's move, so what it gets spans [−down,
+        # up] with 0 in it
         ups, downs = _first_moves(layer) if index == 0 else _next_moves(layer, ups, downs)
     return ups, downs
 
 
 def _first_moves(layer: Layer) -> Moves:
-    pairs = [list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)]
+    pairs = [
+        list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)
+    ]
     ups = [[max(x + slack, ZERO) for x, slack in row] for row in pairs]
     return ups, [[max(slack - x, ZERO) for x, slack in row] for row in pairs]
 
 
 def _next_moves(layer: Layer, ups: list[Vector], downs: list[Vector]) -> Moves:
     above, below = list(zip(*ups, strict=True)), list(zip(*downs, strict=True))  # per axis
-    reach = [[max(u, d) for u, d in zip(up, down, strict=True)] for up, down in zip(above, below, strict=True)]
+    reach = [
+        [max(u, d) for u, d in zip(up, down, strict=True)]
+        for up, down in zip(above, below, strict=True)
+    ]
     higher, lower = [], []
     for weights, errors in zip(layer.weight, layer.weight_error, strict=True):
         rising, falling = [max(w, ZERO) for w in weights], [max(-w, ZERO) for w in weights]
@@ -165,7 +182,10 @@ def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
     for index, layer in enumerate(loop.layers):
         size = [abs(v) for v in values]
         rows = list(zip(layer.weight, layer.weight_error, layer.bias_error, strict=True))
-        shaken = [_dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + _dot(e, size) + c for w, e, c in rows]
+        shaken = [
+            _dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + _dot(e, size) + c
+            for w, e, c in rows
+        ]
         values = [_dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
         if index + 1 < len(loop.layers):
             values = [max(v, ZERO) for v in values]
@@ -198,7 +218,8 @@ def _root_above(value: int) -> int:
 
 
 class ContractionVerifier:
-    """Closed-form proofs of decrease and positivity; answers `unknown` where the shape or the factor does not fit."""
+    """Closed-form proofs of decrease and positivity; answers `unknown` where the shape or the
+    factor does not fit."""
 
     name = "contraction"
 
@@ -207,7 +228,10 @@ class ContractionVerifier:
         return gauge if isinstance(gauge, str) else None
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         check_conditions(conditions)
         start = time.monotonic()
@@ -242,7 +266,12 @@ def _positivity(problem: Problem, gauge: Gauge) -> Answer:
         holds = gauge.floor >= c and room >= gauge.error
     if not holds:
         return "the weights alone do not give V ≥ c‖y − Y‖∞", None
-    proof = {"version": 1, "kind": "contraction", "condition": "positivity", "floor": str(gauge.floor)}
+    proof = {
+        "version": 1,
+        "kind": "contraction",
+        "condition": "positivity",
+        "floor": str(gauge.floor),
+    }
     return f"V ≥ {float(gauge.floor):.3g}·‖y − Y‖∞ from its weights", proof
 
 
@@ -255,7 +284,10 @@ def _decrease(problem: Problem, gauge: Gauge) -> Answer:
     exact = needed == 0 and gauge.error == 0
     holds = room > needed or exact or (room >= needed and problem.rho < 1.0)
     if not (kappa < rho and holds):
-        return f"the contraction factor {float(kappa):.4g} does not give decrease with ρ = {problem.rho:g}", None
+        return (
+            f"the contraction factor {float(kappa):.4g} does not give decrease with ρ = {problem.rho:g}",
+            None,
+        )
     proof: dict[str, object] = {"version": 1, "kind": "contraction", "condition": "decrease"}
     proof |= {"kappa": str(kappa), "floor": str(gauge.floor), "residual": str(rest)}
     return f"V∘F ≤ {float(kappa):.4g}·V everywhere, from the weights", proof

@@ -1,9 +1,9 @@
 """dReal, where it loads: the solver of the neural-Lyapunov literature, with the L2 ball and its δ.
 
-The wheel on PyPI needs a library that it does not bring, so most machines cannot load it; `supports` then says so.
-A δ-sat answer is a box that violates the *softened* condition: its midpoint counts only if it violates the true one in
-exact rationals. dReal knows no time limit, so it runs in a child process that is killed when the budget ends.
-"""
+The wheel on PyPI needs a library that it does not bring, so most machines cannot load it;
+`supports` then says so. A δ-sat answer is a box that violates the *softened* condition: its
+midpoint counts only if it violates the true one in exact rationals. dReal knows no time limit, so
+it runs in a child process that is killed when the budget ends."""
 
 from __future__ import annotations
 
@@ -36,11 +36,16 @@ class DrealVerifier:
             importlib.import_module("dreal")
         except ImportError as error:
             return f"dreal cannot be loaded ({error})"
-        exact = all(layer.exact for net in (problem.closed_loop, problem.lyapunov) for layer in net.layers)
+        exact = all(
+            layer.exact for net in (problem.closed_loop, problem.lyapunov) for layer in net.layers
+        )
         return None if exact else "weight errors are not supported by this engine"
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         against = self.supports(problem)
 
@@ -49,7 +54,9 @@ class DrealVerifier:
 
         return decide_in_turn(conditions, budget, decide)
 
-    def _condition(self, problem: Problem, condition: str, seconds: float, against: str | None) -> ConditionReport:
+    def _condition(
+        self, problem: Problem, condition: str, seconds: float, against: str | None
+    ) -> ConditionReport:
         if against is not None:
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, against)
         start = time.perf_counter()
@@ -58,7 +65,9 @@ class DrealVerifier:
         if answer == "time":
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, "time", seconds=took)
         if answer == "unsat":
-            return ConditionReport(condition, Verdict.PROVED, self.name, "unsat (dReal, numerical)", seconds=took)
+            return ConditionReport(
+                condition, Verdict.PROVED, self.name, "unsat (dReal, numerical)", seconds=took
+            )
         point = nearest_confirmed(problem, condition, np.asarray(answer))
         if point is not None:
             reason = "violation confirmed in exact rationals"
@@ -90,7 +99,9 @@ def _child(sender: Connection, problem: Problem, condition: str, delta: float) -
         for y, low, high in zip(state, problem.lower, problem.upper, strict=True)
         for part in (y >= float(low), y <= float(high))
     ]
-    found = dreal.CheckSatisfiability(dreal.And(*box, _violation(dreal, problem, condition, state)), delta)
+    found = dreal.CheckSatisfiability(
+        dreal.And(*box, _violation(dreal, problem, condition, state)), delta
+    )
     sender.send("unsat" if not found else [found[y].mid() for y in state])
 
 
@@ -103,7 +114,11 @@ def _violation(dreal: Any, problem: Problem, condition: str, state: list[Any]) -
     here = _network(dreal, problem.lyapunov, state)[0]
     if condition == "positivity":
         c = problem.positivity
-        wrong = here <= 0 if c == 0 else dreal.Or(*(p for o in offsets for p in (here < c * o, here < -c * o)))
+        wrong = (
+            here <= 0
+            if c == 0
+            else dreal.Or(*(p for o in offsets for p in (here < c * o, here < -c * o)))
+        )
     else:
         after = _network(dreal, problem.lyapunov, _network(dreal, problem.closed_loop, state))[0]
         wrong = after >= here if problem.rho == 1 else after > problem.rho * here
@@ -120,6 +135,9 @@ def _outside_hole(dreal: Any, problem: Problem, offsets: list[Any]) -> Any:
 def _network(dreal: Any, network: Network, values: list[Any]) -> list[Any]:
     for k, layer in enumerate(network.layers):
         rows = zip(layer.weight, layer.bias, strict=True)
-        values = [sum((float(w) * v for w, v in zip(row, values, strict=True)), float(b)) for row, b in rows]
+        values = [
+            sum((float(w) * v for w, v in zip(row, values, strict=True)), float(b))
+            for row, b in rows
+        ]
         values = values if k + 1 == len(network.layers) else [dreal.Max(0.0, v) for v in values]
     return values

@@ -1,8 +1,9 @@
-"""Looking for a violation without proving anything: sampling, gradient ascent, and the climb inside a cell.
+"""Looking for a violation without proving anything: sampling, gradient ascent, and the climb inside
+a cell.
 
-Inside one activation cell every row of a condition is affine, so its maximum there is a linear program. The climb
-finds violations that gradients miss; whatever it finds is confirmed in exact rationals before it is believed.
-"""
+Inside one activation cell every row of a condition is affine, so its maximum there is a linear
+program. The climb finds violations that gradients miss; whatever it finds is confirmed in exact
+rationals before it is believed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ CELLS = 8  # cells one climb may walk through
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """A network near one point: its affine piece there, and the cell {y: normals·y + offsets ≥ 0} it holds in."""
+    """A network near one point: its affine piece there, and the cell {y: normals·y + offsets ≥ 0}
+    it holds in."""
 
     weight: Array
     bias: Array
@@ -33,7 +35,8 @@ class Local:
 
 
 def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
-    """Push the affine map y -> weight·y + bias through a network along its activations at `point`."""
+    """Push the affine map y -> weight·y + bias through a network along its activations at
+    `point`."""
     normals, offsets = [np.zeros((0, point.shape[0]))], [np.zeros(0)]
     for index, layer in enumerate(network.layers):
         weight, bias = layer.weight @ weight, layer.weight @ bias + layer.bias
@@ -47,7 +50,8 @@ def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
 
 
 def pieces(problem: Problem, condition: str, point: Array) -> tuple[Array, Array, Array, Array]:
-    """Rows of the condition around a point as affine functions (weights, constants) with their cell."""
+    """Rows of the condition around a point as affine functions (weights, constants) with their
+    cell."""
     n = problem.n
     identity, zero = np.eye(n), np.zeros(n)
     after = local(problem.closed_loop, identity, zero, point)
@@ -63,12 +67,16 @@ def pieces(problem: Problem, condition: str, point: Array) -> tuple[Array, Array
     then = local(problem.lyapunov, after.weight, after.bias, point)
     weight = then.weight - problem.rho * here.weight
     parts = (after, then, here)
-    normals, offsets = np.concatenate([p.normals for p in parts]), np.concatenate([p.offsets for p in parts])
+    normals, offsets = (
+        np.concatenate([p.normals for p in parts]),
+        np.concatenate([p.offsets for p in parts]),
+    )
     return weight, then.bias - problem.rho * here.bias, normals, offsets
 
 
 def margin(problem: Problem, condition: str, points: Array) -> Array:
-    """How far a condition is violated at points (..., n), in float64: positive means it looks violated."""
+    """How far a condition is violated at points (..., n), in float64: positive means it looks
+    violated."""
     if condition == "invariance":
         after = problem.closed_loop(points)
         return np.asarray(np.maximum(after - problem.upper, problem.lower - after).max(axis=-1))
@@ -80,7 +88,8 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
 
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
-    """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is higher."""
+    """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
+    higher."""
     best, value = None, float(margin(problem, condition, point))
     for _ in range(CELLS):
         higher = _climb_once(problem, condition, point)
@@ -102,16 +111,25 @@ def _climb_once(problem: Problem, condition: str, point: Array) -> Array | None:
     if (lower > upper).any():
         return None
     answer = linprog(
-        -weights[row], A_ub=-normals, b_ub=offsets, bounds=np.stack([lower, upper], axis=1), method="highs"
+        -weights[row],
+        A_ub=-normals,
+        b_ub=offsets,
+        bounds=np.stack([lower, upper], axis=1),
+        method="highs",
     )
     return None if answer.x is None else np.clip(answer.x, lower, upper)
 
 
 def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) -> None:
-    """Confine a linear program to the side of the hole where the point is (a convex part of the domain)."""
+    """Confine a linear program to the side of the hole where the point is (a convex part of the
+    domain)."""
     offset = point - problem.equilibrium
     axis = int(np.argmax(np.abs(offset)))
-    radius = problem.hole_radius if problem.hole_norm == "inf" else min(problem.hole_radius, abs(offset[axis]))
+    radius = (
+        problem.hole_radius
+        if problem.hole_norm == "inf"
+        else min(problem.hole_radius, abs(offset[axis]))
+    )
     if offset[axis] >= 0.0:
         edge = problem.equilibrium[axis] + radius
         lower[axis] = max(lower[axis], np.nextafter(edge, np.inf) if radius else edge)
@@ -121,14 +139,17 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
 
 
 def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
-    """States to begin from: the whole box, its corners and faces, and shells around the hole, a quarter each."""
+    """States to begin from: the whole box, its corners and faces, and shells around the hole, a
+    quarter each."""
     rng = np.random.default_rng(seed)
     n, lower, upper, quarter = problem.n, problem.lower, problem.upper, count // 4
     inside = rng.uniform(lower, upper, (quarter, n))
     corners = np.where(rng.random((quarter, n)) < 0.5, lower, upper)
     faces = rng.uniform(lower, upper, (quarter, n))
     axis = rng.integers(n, size=len(faces))
-    faces[np.arange(len(faces)), axis] = np.where(rng.random(len(faces)) < 0.5, lower[axis], upper[axis])
+    faces[np.arange(len(faces)), axis] = np.where(
+        rng.random(len(faces)) < 0.5, lower[axis], upper[axis]
+    )
     reach = float(np.abs(np.stack([lower, upper]) - problem.equilibrium).max())
     smallest = max(problem.hole_radius, 1e-6 * reach)
     radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((quarter, 1))
@@ -196,22 +217,30 @@ def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) 
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
         length = 0.2 * distance * (1.0 - step / steps)
-        points = admit(problem, condition, points + length * np.sign(gradient(problem, condition, points)))
+        points = admit(
+            problem, condition, points + length * np.sign(gradient(problem, condition, points))
+        )
     return points
 
 
 def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
-    """The points with the largest violation, absolute and relative to the distance, best first, no repeats."""
+    """The points with the largest violation, absolute and relative to the distance, best first, no
+    repeats."""
     allowed = points if condition == "invariance" else points[~problem.in_hole(points)]
     value = margin(problem, condition, allowed)
     distance = np.abs(allowed - problem.equilibrium).max(axis=1)
     relative = value / np.maximum(distance, 1e-300)
-    order = [index for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True) for index in pair]
+    order = [
+        index
+        for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True)
+        for index in pair
+    ]
     return [allowed[index] for index in dict.fromkeys(order[: 4 * CLIMBS])][: 2 * CLIMBS]
 
 
 def first_look(problem: Problem, condition: str) -> Array | None:
-    """A confirmed counterexample near a handful of states, for about a millisecond; None proves nothing."""
+    """A confirmed counterexample near a handful of states, for about a millisecond; None proves
+    nothing."""
     points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
     if condition != "invariance":
         points = points[~problem.in_hole(points)]
@@ -225,7 +254,9 @@ def first_look(problem: Problem, condition: str) -> Array | None:
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
     """A confirmed counterexample, or None (which proves nothing)."""
     first = starts(problem, condition, seed)
-    candidates = promising(problem, condition, np.concatenate([first, ascend(problem, condition, first)]))
+    candidates = promising(
+        problem, condition, np.concatenate([first, ascend(problem, condition, first)])
+    )
     for point in candidates[:4]:
         if violates(problem, condition, point):
             return point
@@ -245,7 +276,10 @@ class FalsifyVerifier:
         return None
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         check_conditions(conditions)
         start = time.monotonic()
@@ -258,6 +292,12 @@ class FalsifyVerifier:
         seconds = time.monotonic() - start
         if point is None:
             return ConditionReport(
-                condition, Verdict.UNKNOWN, self.name, "the search found no violation", seconds=seconds
+                condition,
+                Verdict.UNKNOWN,
+                self.name,
+                "the search found no violation",
+                seconds=seconds,
             )
-        return ConditionReport(condition, Verdict.REFUTED, self.name, counterexample=point, seconds=seconds)
+        return ConditionReport(
+            condition, Verdict.REFUTED, self.name, counterexample=point, seconds=seconds
+        )

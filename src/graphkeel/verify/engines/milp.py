@@ -1,9 +1,10 @@
-"""HiGHS as a verifier: maximise the violation of each condition over the domain as a mixed-integer linear program.
+"""HiGHS as a verifier: maximise the violation of each condition over the domain as a mixed-integer
+linear program.
 
-A float solver with tolerances proves nothing in the strict sense, so its answers are guarded: `refuted` needs a state
-that violates the condition in exact rationals, `proved` a dual bound below zero by far more than the tolerances, and
-its reason says that it is numerical. Maximising is measured to be 3 to 14 times faster than asking for feasibility.
-"""
+A float solver with tolerances proves nothing in the strict sense, so its answers are guarded:
+`refuted` needs a state that violates the condition in exact rationals, `proved` a dual bound below
+zero by far more than the tolerances, and its reason says that it is numerical. Maximising is
+measured to be 3 to 14 times faster than asking for feasibility."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ import numpy as np
 
 from graphkeel.core.optional import available, require
 from graphkeel.verify.confirm import nearest_confirmed
-from graphkeel.verify.engines.bigm import Chain, Plain, bounded, condition_error, lyapunov_after, output_range
+from graphkeel.verify.engines.bigm import (
+    Chain,
+    Plain,
+    bounded,
+    condition_error,
+    lyapunov_after,
+    output_range,
+)
 from graphkeel.verify.engines.in_turn import decide_in_turn
 from graphkeel.verify.problem import CONDITIONS, Array, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
@@ -58,7 +66,10 @@ class MilpVerifier:
         return None
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         threads = (budget or Budget()).threads
 
@@ -67,13 +78,21 @@ class MilpVerifier:
 
         return decide_in_turn(conditions, budget, decide)
 
-    def _condition(self, problem: Problem, condition: str, seconds: float, threads: int) -> ConditionReport:
+    def _condition(
+        self, problem: Problem, condition: str, seconds: float, threads: int
+    ) -> ConditionReport:
         start = time.perf_counter()
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, seconds, threads)
         verdict, reason, point = self._judge(problem, condition, outcome, state)
         return ConditionReport(
-            condition, verdict, self.name, reason, point, time.perf_counter() - start, nodes=outcome.nodes
+            condition,
+            verdict,
+            self.name,
+            reason,
+            point,
+            time.perf_counter() - start,
+            nodes=outcome.nodes,
         )
 
     @staticmethod
@@ -82,27 +101,42 @@ class MilpVerifier:
     ) -> tuple[Verdict, str, Array | None]:
         if outcome.empty:
             # Float solvers have called feasible models empty; nothing is concluded from it.
-            return Verdict.UNKNOWN, "numerical: the solver calls the domain outside the hole empty", None
+            return (
+                Verdict.UNKNOWN,
+                "numerical: the solver calls the domain outside the hole empty",
+                None,
+            )
         if outcome.values is not None:
             point = nearest_confirmed(problem, condition, outcome.values[state])
             if point is not None:
                 return Verdict.REFUTED, "violation confirmed in exact rationals", point
         room = TOLERANCE * outcome.scale + condition_error(problem, condition)
         if outcome.bound < -room:
-            return Verdict.PROVED, f"numerical: largest violation {outcome.bound:.3g} (HiGHS, its tolerances)", None
+            return (
+                Verdict.PROVED,
+                f"numerical: largest violation {outcome.bound:.3g} (HiGHS, its tolerances)",
+                None,
+            )
         if outcome.timed_out:
             return Verdict.UNKNOWN, "time", None
-        return Verdict.UNKNOWN, f"numerical: largest violation {outcome.bound:.3g} is within tolerance of zero", None
+        return (
+            Verdict.UNKNOWN,
+            f"numerical: largest violation {outcome.bound:.3g} is within tolerance of zero",
+            None,
+        )
 
 
 def violation_program(problem: Problem, condition: str) -> tuple[Program, list[int], Linear]:
-    """The program whose maximum is the condition's largest violation; its state columns and its objective."""
+    """The program whose maximum is the condition's largest violation; its state columns and its
+    objective."""
     program = Program()
     state = [program.column(lo, hi) for lo, hi in zip(problem.lower, problem.upper, strict=True)]
     if condition == "invariance":
         return program, state, _leaves_box(program, state, problem)
     sides = _outside_hole(program, state, problem)
-    here = _network(program, state, [(a.weight, a.bias) for a in problem.lyapunov.layers], problem)[0]
+    here = _network(program, state, [(a.weight, a.bias) for a in problem.lyapunov.layers], problem)[
+        0
+    ]
     if condition == "positivity":
         distance = _distance(program, state, sides, problem)
         return program, state, _sum((problem.positivity, distance), (-1.0, here))
@@ -126,7 +160,14 @@ def _network(program: Program, state: list[int], layers: Plain, problem: Problem
     columns = state
     for k, (weight, bias) in enumerate(layers[:-1]):
         columns = [
-            _unit(program, columns, weight[j], float(bias[j]), float(chain.low[k][j]), float(chain.high[k][j]))
+            _unit(
+                program,
+                columns,
+                weight[j],
+                float(bias[j]),
+                float(chain.low[k][j]),
+                float(chain.high[k][j]),
+            )
             for j in range(weight.shape[0])
         ]
     weight, bias = layers[-1]
@@ -137,7 +178,9 @@ def _terms(columns: list[int], row: Array) -> dict[int, float]:
     return {column: float(value) for column, value in zip(columns, row, strict=True) if value}
 
 
-def _unit(program: Program, inputs: list[int], row: Array, bias: float, low: float, high: float) -> int:
+def _unit(
+    program: Program, inputs: list[int], row: Array, bias: float, low: float, high: float
+) -> int:
     """x = relu(row·inputs + bias)."""
     infinity = float("inf")
     unit = program.column(0.0, max(high, 0.0))
@@ -154,8 +197,11 @@ def _unit(program: Program, inputs: list[int], row: Array, bias: float, low: flo
     return unit
 
 
-def _outside_hole(program: Program, state: list[int], problem: Problem) -> list[tuple[int, int, float]]:
-    """(choice column, axis, sign): at least one coordinate is at least r∞ away from the equilibrium."""
+def _outside_hole(
+    program: Program, state: list[int], problem: Problem
+) -> list[tuple[int, int, float]]:
+    """(choice column, axis, sign): at least one coordinate is at least r∞ away from the
+    equilibrium."""
     radius = problem.hole_radius / (np.sqrt(problem.n) if problem.hole_norm == "2" else 1.0)
     sides = []
     for axis, column in enumerate(state):
@@ -172,7 +218,9 @@ def _outside_hole(program: Program, state: list[int], problem: Problem) -> list[
     return sides
 
 
-def _distance(program: Program, state: list[int], sides: list[tuple[int, int, float]], problem: Problem) -> Linear:
+def _distance(
+    program: Program, state: list[int], sides: list[tuple[int, int, float]], problem: Problem
+) -> Linear:
     """A column that may grow up to the largest chosen |y_i − Y_i|; maximising drives it there."""
     reach = np.maximum(problem.upper - problem.equilibrium, problem.equilibrium - problem.lower)
     top = float(np.max(np.abs(reach)))
@@ -245,7 +293,9 @@ def _maximise(program: Program, objective: Linear, seconds: float, threads: int)
     values = np.array(solver.getSolution().col_value) if found else None
     bound = float(info.mip_dual_bound) if program.integer else float(info.objective_function_value)
     timed_out = status == highspy.HighsModelStatus.kTimeLimit
-    return _Outcome(values, bound if np.isfinite(bound) else float("inf"), _nodes(info), timed_out, scale)
+    return _Outcome(
+        values, bound if np.isfinite(bound) else float("inf"), _nodes(info), timed_out, scale
+    )
 
 
 def _nodes(info: Any) -> int:
@@ -253,7 +303,8 @@ def _nodes(info: Any) -> int:
 
 
 def _stop_when_decided(highspy: Any, solver: Any) -> None:
-    """The exact maximum is not needed: stop once it is clearly negative or a clear violation is at hand."""
+    """The exact maximum is not needed: stop once it is clearly negative or a clear violation is at
+    hand."""
 
     def decided(event: Any) -> None:
         bound, best = event.data_out.mip_dual_bound, event.data_out.mip_primal_bound
@@ -275,8 +326,12 @@ def _model(highspy: Any, program: Program, objective: Linear) -> Any:
     model.row_lower_ = np.array([low for _, low, _ in program.rows])
     model.row_upper_ = np.array([high for _, _, high in program.rows])
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row, _, _ in program.rows)]).astype(np.int32)
-    model.a_matrix_.index_ = np.array([c for row, _, _ in program.rows for c in row], dtype=np.int32)
+    model.a_matrix_.start_ = np.cumsum([0, *(len(row) for row, _, _ in program.rows)]).astype(
+        np.int32
+    )
+    model.a_matrix_.index_ = np.array(
+        [c for row, _, _ in program.rows for c in row], dtype=np.int32
+    )
     model.a_matrix_.value_ = np.array([v for row, _, _ in program.rows for v in row.values()])
     kinds = [highspy.HighsVarType.kContinuous] * columns
     for column in program.integer:

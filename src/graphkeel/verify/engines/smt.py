@@ -1,9 +1,8 @@
 """Z3 as a verifier: linear real arithmetic over exact rationals, each ReLU as clauses.
 
-`unsat` is a proof in the logic's own sense, with the float weights taken as the rationals they are. Weight errors enter
-as free variables within their bounds. Clauses (p >= 0, p >= z, p <= 0 or p <= z) are measured to be several times
-faster here than if-then-else terms.
-"""
+`unsat` is a proof in the logic's own sense, with the float weights taken as the rationals they are.
+Weight errors enter as free variables within their bounds. Clauses (p >= 0, p >= z, p <= 0 or p <=
+z) are measured to be several times faster here than if-then-else terms."""
 
 from __future__ import annotations
 
@@ -33,7 +32,10 @@ class SmtVerifier:
         return None
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = tuple(CONDITIONS)
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: tuple[str, ...] = tuple(CONDITIONS),
     ) -> VerifyReport:
         def decide(condition: str, seconds: float) -> ConditionReport:
             return self._condition(problem, condition, seconds)
@@ -46,11 +48,19 @@ class SmtVerifier:
         answer = query.check(seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)
         return ConditionReport(
-            condition, verdict, self.name, reason, point, time.perf_counter() - start, nodes=query.decisions()
+            condition,
+            verdict,
+            self.name,
+            reason,
+            point,
+            time.perf_counter() - start,
+            nodes=query.decisions(),
         )
 
     @staticmethod
-    def _judge(problem: Problem, condition: str, query: _Query, answer: str) -> tuple[Verdict, str, Array | None]:
+    def _judge(
+        problem: Problem, condition: str, query: _Query, answer: str
+    ) -> tuple[Verdict, str, Array | None]:
         if answer == "unsat":
             return Verdict.PROVED, "unsat in linear real arithmetic (Z3, exact rationals)", None
         if answer != "sat":
@@ -96,7 +106,9 @@ class _Query:
 
     def model_point(self) -> Array:
         model = self._solver.model()
-        values = [model.eval(variable, model_completion=True).as_fraction() for variable in self._state]
+        values = [
+            model.eval(variable, model_completion=True).as_fraction() for variable in self._state
+        ]
         return np.array([value.numerator / value.denominator for value in values])
 
     def _violation(self, problem: Problem, condition: str) -> Any:
@@ -117,7 +129,9 @@ class _Query:
         if problem.positivity == 0:
             return here <= 0
         c = self._number(problem.positivity)
-        offsets = [v - self._number(y) for v, y in zip(self._state, problem.equilibrium, strict=True)]
+        offsets = [
+            v - self._number(y) for v, y in zip(self._state, problem.equilibrium, strict=True)
+        ]
         return self._z3.Or([self._z3.Or(here < c * o, here < -c * o) for o in offsets])
 
     def _outside_hole(self, problem: Problem) -> Any:
@@ -129,20 +143,28 @@ class _Query:
         centre = [Fraction(float(y)) for y in problem.equilibrium]
         if radius == 0:
             return z3.Or(
-                [z3.Or(v < self._number(y), v > self._number(y)) for v, y in zip(self._state, centre, strict=True)]
+                [
+                    z3.Or(v < self._number(y), v > self._number(y))
+                    for v, y in zip(self._state, centre, strict=True)
+                ]
             )
         pairs = zip(self._state, centre, strict=True)
-        return z3.Or([z3.Or(v >= self._number(y + radius), v <= self._number(y - radius)) for v, y in pairs])
+        return z3.Or(
+            [z3.Or(v >= self._number(y + radius), v <= self._number(y - radius)) for v, y in pairs]
+        )
 
     def _network(self, network: Network, inputs: list[Any], box: Problem | None) -> list[Any]:
-        """Outputs of a network. `box` is given when the inputs are the state itself, which may be negative."""
+        """Outputs of a network. `box` is given when the inputs are the state itself, which may be
+        negative."""
         for k, layer in enumerate(network.layers):
             sizes = self._sizes(layer, inputs, box if k == 0 else None, after_relu=k > 0)
             outputs = [self._output(layer, row, inputs, sizes) for row in range(layer.n_out)]
             inputs = outputs if k + 1 == len(network.layers) else [self._relu(z) for z in outputs]
         return inputs
 
-    def _sizes(self, layer: Affine, inputs: list[Any], box: Problem | None, *, after_relu: bool) -> list[Any]:
+    def _sizes(
+        self, layer: Affine, inputs: list[Any], box: Problem | None, *, after_relu: bool
+    ) -> list[Any]:
         """|input|, or a bound on it; only asked for where the layer's weights have errors."""
         if layer.weight_error is None or after_relu:
             return inputs
@@ -151,7 +173,9 @@ class _Query:
             return [self._number(max(abs(float(lo)), abs(float(hi)))) for lo, hi in ends]
         sizes = [self._fresh("s") for _ in inputs]
         for size, value in zip(sizes, inputs, strict=True):
-            self._solver.add(size >= value, size >= -value, self._z3.Or(size <= value, size <= -value))
+            self._solver.add(
+                size >= value, size >= -value, self._z3.Or(size <= value, size <= -value)
+            )
         return sizes
 
     def _output(self, layer: Affine, row: int, inputs: list[Any], sizes: list[Any]) -> Any:

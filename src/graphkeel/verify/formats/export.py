@@ -1,8 +1,8 @@
 """The same question for other people's tools: ONNX with VNN-LIB, and SMT-LIB 2.
 
-In all files `unsat` means that no state of the file's region violates the condition, and a condition is proved when all
-of its files are unsat. The exported weights are the stored floats; where a problem has weight errors, the files say so.
-"""
+In all files `unsat` means that no state of the file's region violates the condition, and a
+condition is proved when all of its files are unsat. The exported weights are the stored floats;
+where a problem has weight errors, the files say so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def export(problem: Problem, folder: str | Path, formats: Sequence[str] = FORMAT
     if "vnnlib" in formats:
         contents += [(name, text.encode()) for name, text in vnnlib_files(problem)]
     if "smt2" in formats:
-        contents += [(f"{condition}.smt2", smtlib(problem, condition).encode()) for condition in CONDITIONS]
+        contents += [
+            (f"{condition}.smt2", smtlib(problem, condition).encode()) for condition in CONDITIONS
+        ]
     return _written(Path(folder), contents)
 
 

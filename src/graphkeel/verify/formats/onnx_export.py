@@ -23,7 +23,8 @@ def loop_model(problem: Problem) -> Any:
 
 
 def positivity_model(problem: Problem) -> Any:
-    """y (1, n) -> out (1, 2n) = [V(y) − c(y_0 − Y_0), V(y) + c(y_0 − Y_0), V(y) − c(y_1 − Y_1), …]."""
+    """y (1, n) -> out (1, 2n) = [V(y) − c(y_0 − Y_0), V(y) + c(y_0 − Y_0), V(y) − c(y_1 − Y_1),
+    …]."""
     graph = _Graph(require("onnx", extra="export"))
     here = graph.network("V_here", problem.lyapunov, "y")
     signs = np.kron(np.eye(problem.n), np.array([[-1.0], [1.0]])) * problem.positivity
@@ -43,16 +44,22 @@ class _Graph:
         self._constants: list[Any] = []
 
     def node(self, operator: str, inputs: list[str], output: str, **attributes: int) -> str:
-        self._nodes.append(self._onnx.helper.make_node(operator, inputs, [output], name=output, **attributes))
+        self._nodes.append(
+            self._onnx.helper.make_node(operator, inputs, [output], name=output, **attributes)
+        )
         return output
 
     def constant(self, name: str, values: Array) -> str:
-        self._constants.append(self._onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
+        self._constants.append(
+            self._onnx.numpy_helper.from_array(np.ascontiguousarray(values), name)
+        )
         return name
 
     def matmul(self, name: str, value: str, weight: Array) -> str:
         """value @ weightᵀ."""
-        return self.node("MatMul", [value, self.constant(f"{name}_weight", weight.T)], f"{name}_product")
+        return self.node(
+            "MatMul", [value, self.constant(f"{name}_weight", weight.T)], f"{name}_product"
+        )
 
     def network(self, name: str, network: Network, value: str) -> str:
         for k, layer in enumerate(network.layers):
@@ -73,7 +80,9 @@ class _Graph:
             self._constants,
         )
         # An old opset on purpose: every tool reads it, and it has all that is needed in float64.
-        model = helper.make_model(graph, producer_name="graphkeel", opset_imports=[helper.make_opsetid("", 14)])
+        model = helper.make_model(
+            graph, producer_name="graphkeel", opset_imports=[helper.make_opsetid("", 14)]
+        )
         model.ir_version = 8
         self._onnx.checker.check_model(model)
         return model

@@ -1,4 +1,5 @@
-"""SMT-LIB 2: one question per condition in linear real arithmetic, with the weights as exact rationals."""
+"""SMT-LIB 2: one question per condition in linear real arithmetic, with the weights as exact
+rationals."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from graphkeel.verify.problem import Network, Problem
 
 
 def smtlib(problem: Problem, condition: str) -> str:
-    """QF_LRA with exact rational weights; (check-sat) answers unsat exactly when the condition holds."""
+    """QF_LRA with exact rational weights; (check-sat) answers unsat exactly when the condition
+    holds."""
     script = _Script()
     state = [f"y{i}" for i in range(problem.n)]
     for name, low, high in zip(state, problem.lower, problem.upper, strict=True):
@@ -19,7 +21,9 @@ def smtlib(problem: Problem, condition: str) -> str:
     if condition == "invariance":
         image = script.network("f", problem.closed_loop, state)
         ends = zip(image, problem.lower, problem.upper, strict=True)
-        script.add(_any(f"(or (< {v} {_rational(lo)}) (> {v} {_rational(hi)}))" for v, lo, hi in ends))
+        script.add(
+            _any(f"(or (< {v} {_rational(lo)}) (> {v} {_rational(hi)}))" for v, lo, hi in ends)
+        )
     else:
         script.add(_smt_outside_hole(problem, state))
         here = script.network("v", problem.lyapunov, state)[0]
@@ -31,25 +35,37 @@ def smtlib(problem: Problem, condition: str) -> str:
         *_l2_comment(problem, condition),
         "(set-logic QF_LRA)",
     ]
-    return "\n".join([*header, *script.lines, "(check-sat)", f"(get-value ({' '.join(state)}))", ""])
+    return "\n".join(
+        [*header, *script.lines, "(check-sat)", f"(get-value ({' '.join(state)}))", ""]
+    )
 
 
 def _l2_comment(problem: Problem, condition: str) -> list[str]:
     if problem.hole_norm == "inf" or condition == "invariance":
         return []
-    return ["; the L2 hole is replaced by the box inside it: unsat proves more than asked, sat may lie in the hole"]
+    return [
+        "; the L2 hole is replaced by the box inside it: unsat proves more than asked, sat may lie in the hole"
+    ]
 
 
-def _smt_violation(problem: Problem, condition: str, state: list[str], here: str, script: _Script) -> str:
+def _smt_violation(
+    problem: Problem, condition: str, state: list[str], here: str, script: _Script
+) -> str:
     if condition == "positivity":
         if problem.positivity == 0:
             return f"(<= {here} 0)"
         c = _rational(problem.positivity)
-        offsets = [f"(- {y} {_rational(e)})" for y, e in zip(state, problem.equilibrium, strict=True)]
+        offsets = [
+            f"(- {y} {_rational(e)})" for y, e in zip(state, problem.equilibrium, strict=True)
+        ]
         return _any(f"(or (< {here} (* {c} {o})) (< {here} (* (- {c}) {o})))" for o in offsets)
     image = script.network("f", problem.closed_loop, state)
     after = script.network("w", problem.lyapunov, image)[0]
-    return f"(>= {after} {here})" if problem.rho == 1 else f"(> {after} (* {_rational(problem.rho)} {here}))"
+    return (
+        f"(>= {after} {here})"
+        if problem.rho == 1
+        else f"(> {after} (* {_rational(problem.rho)} {here}))"
+    )
 
 
 def _smt_outside_hole(problem: Problem, state: list[str]) -> str:
@@ -81,7 +97,11 @@ class _Script:
         for k, layer in enumerate(network.layers):
             sums = []
             for j in range(layer.n_out):
-                terms = [f"(* {_rational(w)} {v})" for w, v in zip(layer.weight[j], values, strict=True) if w]
+                terms = [
+                    f"(* {_rational(w)} {v})"
+                    for w, v in zip(layer.weight[j], values, strict=True)
+                    if w
+                ]
                 name = self.declare(f"{prefix}{k}_{j}")
                 self.add(f"(= {name} (+ {_rational(layer.bias[j])} {' '.join(terms) or '0'}))")
                 sums.append(name)

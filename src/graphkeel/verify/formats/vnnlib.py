@@ -21,26 +21,39 @@ _TOUCH = "; VNN-LIB compares without strictness, so a state that just touches th
 
 
 def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
-    """(name, text): positivity and decrease once per face of the hole, invariance once for the whole box."""
+    """(name, text): positivity and decrease once per face of the hole, invariance once for the
+    whole box."""
     files = []
     for axis, sign, low, high in hole_faces(problem):
         name = f"y{axis}_{'above' if sign > 0 else 'below'}"
-        files.append((f"decrease_{name}.vnnlib", _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)")))
+        files.append(
+            (
+                f"decrease_{name}.vnnlib",
+                _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)"),
+            )
+        )
         network, violation = _LOOP, "(<= Y_0 0.0)"
         if problem.positivity > 0:
             network, violation = _SIDES, f"(<= Y_{2 * axis + (sign < 0)} 0.0)"
-        files.append((f"positivity_{name}.vnnlib", _text(problem, "positivity", network, low, high, violation)))
+        files.append(
+            (
+                f"positivity_{name}.vnnlib",
+                _text(problem, "positivity", network, low, high, violation),
+            )
+        )
     leaving = _text(problem, "invariance", _LOOP, problem.lower, problem.upper, _leaves(problem))
     return [*files, ("invariance.vnnlib", leaving)]
 
 
 def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
-    """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box in the ball)."""
+    """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box
+    in the ball)."""
     reach = float(reach_down(problem))
     for axis in range(problem.n):
         for sign in (1, -1):
             low, high = problem.lower.copy(), problem.upper.copy()
-            # Rounded towards the equilibrium: the boxes may overlap the hole by a bit, but leave no gap.
+            # Rounded towards the equilibrium: the boxes may overlap the hole by a bit, but leave no
+            # gap.
             edge = np.nextafter(problem.equilibrium[axis] + sign * reach, problem.equilibrium[axis])
             if sign > 0:
                 low[axis] = max(low[axis], edge)
@@ -61,11 +74,16 @@ def reach_down(problem: Problem) -> Fraction:
 
 def _leaves(problem: Problem) -> str:
     ends = enumerate(zip(problem.lower, problem.upper, strict=True))
-    parts = [f"(and (>= Y_{i + 2} {decimal(hi)})) (and (<= Y_{i + 2} {decimal(lo)}))" for i, (lo, hi) in ends]
+    parts = [
+        f"(and (>= Y_{i + 2} {decimal(hi)})) (and (<= Y_{i + 2} {decimal(lo)}))"
+        for i, (lo, hi) in ends
+    ]
     return f"(or {' '.join(parts)})"
 
 
-def _text(problem: Problem, condition: str, network: str, low: Array, high: Array, violation: str) -> str:
+def _text(
+    problem: Problem, condition: str, network: str, low: Array, high: Array, violation: str
+) -> str:
     outputs = 2 * problem.n if network is _SIDES else problem.n + 2
     lines = [
         f"; graphkeel: {condition} of {problem.name}",
@@ -77,7 +95,10 @@ def _text(problem: Problem, condition: str, network: str, low: Array, high: Arra
         *(f"(declare-const Y_{i} Real)" for i in range(outputs)),
     ]
     for i in range(problem.n):
-        lines += [f"(assert (>= X_{i} {decimal(low[i])}))", f"(assert (<= X_{i} {decimal(high[i])}))"]
+        lines += [
+            f"(assert (>= X_{i} {decimal(low[i])}))",
+            f"(assert (<= X_{i} {decimal(high[i])}))",
+        ]
     return "\n".join([*lines, f"(assert {violation})"]) + "\n"
 
 
