@@ -132,11 +132,11 @@ def _show_bars(out: Any, result: RunResult) -> None:
 def draw(results: dict[str, RunResult], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
-    from graphkeel.core.optional import require
+    from graphkeel.core.optional import import_optional
 
-    matplotlib = require("matplotlib", extra="report")
+    matplotlib = import_optional("matplotlib", extra="report")
     matplotlib.use("Agg")
-    pyplot = require("matplotlib.pyplot", extra="report")
+    pyplot = import_optional("matplotlib.pyplot", extra="report")
     colours = ("#2a78b5", "#2f9e62")
     figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout="constrained")
     first = next(iter(results.values()))

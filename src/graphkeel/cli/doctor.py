@@ -10,7 +10,7 @@ import platform
 from typing import Any
 
 from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here, and where datasets are found"
 
@@ -55,7 +55,7 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "optional": {
-            package: _version(package) if available(module) else None
+            package: _version(package) if is_installed(module) else None
             for module, (package, _, _) in _OPTIONAL.items()
         },
         "cores": os.cpu_count(),

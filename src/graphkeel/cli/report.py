@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.core.optional import require
+    from graphkeel.core.optional import import_optional
 
-    require("jinja2", extra="report")
+    import_optional("jinja2", extra="report")
     from graphkeel.report import find_sources, write_report
 
     path = args.to or (args.out or args.folders[0]) / "report.html"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError, ModelError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.models.sparse_hops import share_convolution
@@ -358,7 +358,7 @@ def _check_room(task: GraphTask) -> None:
     each."""
     n, d, c = task.n_nodes, task.n_features, task.n_classes
     needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
-    require(
+    require_memory(
         needed,
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
