@@ -85,7 +85,8 @@ def _show(results: dict[str, RunResult]) -> None:
     out = console()
     first = next(iter(results.values()))
     out.print(
-        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, frozen.\n"
+        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, "
+        "frozen.\n"
     )
     _show_bars(out, first)
     table = Table(
@@ -109,7 +110,7 @@ def _show(results: dict[str, RunResult]) -> None:
     out.print(table)
     out.print(
         "\nThe weights are the same in every row; only the node features were rewritten. Next:\n"
-        "  keel certify --out runs/digits      prove the class controllers stable, write a certificate\n"
+        "  keel certify --out runs/digits      prove the class controllers stable\n"
         "  keel check runs/digits/certificate.json\n",
         highlight=False,
     )
