@@ -57,6 +57,20 @@ def test_tensors_that_do_not_fit_on_the_disk_are_a_storage_error(tmp_path: Path)
         save_tensors(folder / "x.safetensors", {"x": torch.ones(3)})
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+@pytest.mark.parametrize("writer", ["text", "row", "tensors", "created"])
+def test_every_file_gets_the_rights_that_open_gives(
+    writer: str, umask: int, tmp_path: Path
+) -> None:
+    writers = {**WRITERS, "created": lambda folder: files.create(folder / "file", b"new")}
+    before = os.umask(umask)
+    try:
+        writers[writer](tmp_path)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
 def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
     tmp_path: Path,
 ) -> None:
