@@ -120,7 +120,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("--classes", "0,0"),
         ("--features", "pcax"),
         ("--form", "cubic"),
-        ("--rho", "2"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphkeel.certificate.checker import _check_proof
 from graphkeel.certificate.schema import loop_of
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.engines.falsify import admit, margin
 from graphkeel.verify.exact import violates
@@ -117,7 +117,7 @@ def test_no_random_loop_fools_the_engine(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.skipif(not available("highspy"), reason="highspy is not installed")
+@pytest.mark.skipif(not is_installed("highspy"), reason="highspy is not installed")
 @pytest.mark.parametrize("block", range(4))
 def test_branch_and_highs_agree(block: int) -> None:
     for seed in range(100 * block, 100 * block + 15):

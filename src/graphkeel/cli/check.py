@@ -11,10 +11,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_DONE, EXIT_REFUTED, add_json, emit_json
+from graphkeel.cli.common import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    EXIT_REFUTED,
+    add_json,
+    emit_json,
+    path_type,
+)
 from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -25,7 +31,10 @@ HELP = "re-prove a certificate, independently of how it was made"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "certificate", type=Path, metavar="CERTIFICATE", help="certificate.json of keel certify"
+        "certificate",
+        type=path_type,
+        metavar="CERTIFICATE",
+        help="certificate.json of keel certify",
     )
     add_json(parser)
 

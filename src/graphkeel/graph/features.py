@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from graphkeel.core.errors import DataError
 from graphkeel.core.files import write_bytes
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
@@ -35,7 +35,7 @@ def dense(x: Features) -> Dense:
     if isinstance(x, np.memmap) and x.dtype == np.float32:
         return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
-        require(
+        require_memory(
             4 * x.shape[0] * x.shape[1],
             f"a dense {x.shape[0]} × {x.shape[1]} feature matrix",
             "Reduce it by PCA.",
@@ -61,7 +61,7 @@ class FittedPca:
                 got=n_components,
             )
         cells = x.nnz if sparse.issparse(x) else x.size
-        require(
+        require_memory(
             16 * cells,
             f"PCA of a {x.shape[0]} × {x.shape[1]} matrix",
             "Use --features raw or rownorm.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
@@ -36,7 +36,7 @@ def available_engines() -> dict[str, Verifier]:
     """The engines that can run here, by name."""
     found: dict[str, Verifier] = {}
     for name, (_, _, package) in _ENGINES.items():
-        if not available(package):
+        if not is_installed(package):
             continue
         try:
             found[name] = load_engine(name)

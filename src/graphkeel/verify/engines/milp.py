@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.core.optional import available, require
+from graphkeel.core.optional import import_optional, is_installed
 from graphkeel.verify.confirm import nearest_confirmed
 from graphkeel.verify.engines.bigm import (
     Chain,
@@ -61,7 +61,7 @@ class MilpVerifier:
     name = "milp"
 
     def supports(self, problem: Problem) -> str | None:
-        if not available("highspy"):
+        if not is_installed("highspy"):
             return "highspy is not installed (pip install 'graphkeel[milp]')"
         return None
 
@@ -277,7 +277,7 @@ class _Outcome:
 
 
 def _maximise(program: Program, objective: Linear, seconds: float, threads: int) -> _Outcome:
-    highspy = require("highspy", extra="milp")
+    highspy = import_optional("highspy", extra="milp")
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", float(seconds))

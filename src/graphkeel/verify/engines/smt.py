@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.core.optional import available, require
+from graphkeel.core.optional import import_optional, is_installed
 from graphkeel.verify.confirm import nearest_confirmed
 from graphkeel.verify.engines.in_turn import decide_in_turn
 from graphkeel.verify.problem import CONDITIONS, Affine, Array, Network, Problem
@@ -27,7 +27,7 @@ class SmtVerifier:
     name = "smt"
 
     def supports(self, problem: Problem) -> str | None:
-        if not available("z3"):
+        if not is_installed("z3"):
             return "z3-solver is not installed (pip install 'graphkeel[smt]')"
         return None
 
@@ -79,7 +79,7 @@ class _Query:
     """The violation of one condition as Z3 constraints, in a context of its own."""
 
     def __init__(self, problem: Problem, condition: str) -> None:
-        self._z3 = require("z3", extra="smt")
+        self._z3 = import_optional("z3", extra="smt")
         self._context = self._z3.Context()
         self._solver = self._z3.SolverFor("QF_LRA", ctx=self._context)
         self._count = 0
