@@ -37,7 +37,7 @@ from graphkeel.cli.verify import engine as engine_named
 from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Problem
 
-COMPARED = ("branch", "milp", "smt", "dreal")
+COMPARED = ("branch", "milp", "smt")
 OURS = ("branch", "auto")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 HELP = "decide a closed loop given as a file, without a dataset"
 
-ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt", "dreal")
+ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Affine, Array, Network, Problem
+from graphkeel.verify.proof import encode as encode_array
 
 FORMAT = "graphkeel-problem"
 VERSION = 1
@@ -61,7 +62,7 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
     """The JSON object of a problem."""
 
     def encode(array: Array) -> Any:
-        return array.tolist() if readable else encode_array(array)
+        return array.tolist() if readable else encode_array(array.astype(np.float64))
 
     def layers(network: Network) -> list[dict[str, Any]]:
         return [
@@ -89,17 +90,6 @@ def from_dict(content: Any, *, name: str = "problem") -> Problem:
     if not isinstance(content, dict):
         raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
     return _problem(content, name)
-
-
-def encode_array(array: Array) -> dict[str, Any]:
-    """Little-endian float64 in base64: exact and about half the size of decimal digits."""
-    return {
-        "dtype": "<f8",
-        "shape": list(array.shape),
-        "base64": base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode(
-            "ascii"
-        ),
-    }
 
 
 def _check_size(path: Path) -> None:

@@ -1,7 +1,8 @@
-"""What an engine answers: a verdict that is a sentence, never a bare bool."""
+"""The answers of engines: a verdict that is a sentence, never a bare bool."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -18,11 +19,7 @@ class Verdict(Enum):
 
     @property
     def sentence(self) -> str:
-        return {
-            Verdict.PROVED: "The condition holds for every state of the domain, over real arithmetic.",
-            Verdict.REFUTED: "A state of the domain violates the condition; it was replayed and confirmed.",
-            Verdict.UNKNOWN: "Neither a proof nor a confirmed counterexample was found.",
-        }[self]
+        return _SENTENCES[self]
 
     @property
     def exit_code(self) -> int:
@@ -41,9 +38,22 @@ class Verdict(Enum):
         return Verdict.PROVED
 
 
+_SENTENCES = {
+    Verdict.PROVED: "The condition holds for every state of the domain, over real arithmetic.",
+    Verdict.REFUTED: "A state of the domain violates the condition; it was replayed and confirmed.",
+    Verdict.UNKNOWN: "Neither a proof nor a confirmed counterexample was found.",
+}
+
+
 @dataclass(frozen=True)
 class Budget:
-    """Where an engine has to stop and answer `unknown`."""
+    """Where an engine has to stop and answer `unknown`.
+
+    Args:
+        seconds: of wall time, for all conditions together.
+        nodes: boxes that may be explored for one condition.
+        threads: workers; 0 means every core.
+    """
 
     seconds: float = 60.0
     nodes: int = 50_000_000
@@ -52,18 +62,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class ConditionReport:
-    """One condition's answer."""
+    """The answer to one condition."""
 
-    condition: str  # one of problem.CONDITIONS
+    condition: str
     verdict: Verdict
     engine: str
     reason: str = ""  # why unknown; how proved
     counterexample: Array | None = None  # a state y, confirmed in exact arithmetic
     seconds: float = 0.0
     nodes: int = 0
-    proof: dict[str, Any] | None = (
-        None  # what the independent checker needs; see docs/proof-format.md
-    )
+    proof: dict[str, Any] | None = None  # for the independent checker; docs/proof-format.md
 
 
 @dataclass(frozen=True)
@@ -100,5 +108,5 @@ class Verifier(Protocol):
     def supports(self, problem: Problem) -> str | None: ...
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = ...
+        self, problem: Problem, budget: Budget | None = None, conditions: Sequence[str] = ...
     ) -> VerifyReport: ...
