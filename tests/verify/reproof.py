@@ -177,7 +177,10 @@ class Units:
 
     def __post_init__(self) -> None:
         lines = [_lines(low, high) for low, high in zip(self.low, self.high, strict=True)]
-        self.chord, self.lift, self.alpha = (np.array(part, dtype=object) for part in zip(*lines, strict=True))
+        chord, lift, alpha = zip(*lines, strict=True)
+        self.chord = np.array(chord, dtype=object)
+        self.lift = np.array(lift, dtype=object)
+        self.alpha = np.array(alpha, dtype=object)
 
 
 def _lines(low: Fraction, high: Fraction) -> tuple[Fraction, Fraction, Fraction]:

@@ -112,9 +112,9 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
 
 
 def _text(report: VerifyReport) -> str:
-    lines = [
-        f"{report.verdict.value}: {report.verdict.sentence} ({report.seconds:.2f} s, {report.nodes} nodes)"
-    ]
+    verdict = report.verdict
+    spent = f"{report.seconds:.2f} s, {report.nodes} nodes"
+    lines = [f"{verdict.value}: {verdict.sentence} ({spent})"]
     for answer in report.conditions:
         reason = f": {answer.reason}" if answer.reason else ""
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")

@@ -37,7 +37,11 @@ def rows_of(problem: Problem, condition: str) -> list[Row]:
 
 
 def inner_radius(problem: Problem) -> float:
-    """A float not above r∞, the radius of the hole in the sup norm."""
+    """A float not above r∞, the radius of the hole in the sup norm.
+
+    Args:
+        problem: the problem.
+    """
     exact = sup_radius(problem)
     radius = float(exact)
     return radius if Fraction(radius) <= exact else float(np.nextafter(radius, 0.0))

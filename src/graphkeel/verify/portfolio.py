@@ -31,7 +31,11 @@ class AutoVerifier:
         self.complete = complete
 
     def supports(self, problem: Problem) -> str | None:
-        """None: there is always an engine that answers, if only with `unknown`."""
+        """None: there is always an engine that answers, if only with `unknown`.
+
+        Args:
+            problem: the problem.
+        """
         return None
 
     def solve(

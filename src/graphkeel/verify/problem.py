@@ -158,11 +158,19 @@ class Region:
     margin: float = 0.0
 
     def rivals(self, n: int) -> list[int]:
-        """The other coordinates of a state with n of them."""
+        """The other coordinates of a state with n of them.
+
+        Args:
+            n: the number of coordinates.
+        """
         return [k for k in range(n) if k != self.axis]
 
     def lead(self, points: Array) -> Array:
-        """By how much the class leads at points (..., n), in float64."""
+        """By how much the class leads at points (..., n), in float64.
+
+        Args:
+            points: states, shape (..., n).
+        """
         rivals = self.rivals(points.shape[-1])
         others = points[..., rivals].max(axis=-1, initial=-np.inf)
         return np.asarray(points[..., self.axis] - others)
@@ -262,7 +270,11 @@ class Problem:
         return int(self.lower.shape[0])
 
     def in_hole(self, points: Array) -> NDArray[np.bool_]:
-        """Which points lie strictly inside the hole (float test; proofs use exact arithmetic)."""
+        """Which points lie strictly inside the hole (float test; proofs use exact arithmetic).
+
+        Args:
+            points: states, shape (..., n).
+        """
         offset = np.abs(np.asarray(points) - self.equilibrium)
         if self.hole_norm == "inf":
             return np.asarray(offset.max(axis=-1) < self.hole_radius)
@@ -290,7 +302,11 @@ def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
 
 
 def region_of(problem: Problem) -> Region:
-    """The problem's decision region; a `ProblemError` where it has none."""
+    """The problem's decision region; a `ProblemError` where it has none.
+
+    Args:
+        problem: the problem.
+    """
     if problem.region is None:
         raise ProblemError(
             "the condition 'region' needs a problem with a region",

@@ -34,7 +34,11 @@ _TOP_LEVEL = {"format", "version", "name", "hole_norm", *_NETWORKS, *_VECTORS, *
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a `.json` or `.npz` problem file."""
+    """Read a `.json` or `.npz` problem file.
+
+    Args:
+        path: of the file.
+    """
     path = Path(path)
     _check_size(path)
     if path.suffix == ".npz":
@@ -46,7 +50,13 @@ def read_problem(path: str | Path) -> Problem:
 
 def write_problem(problem: Problem, path: str | Path, *, readable: bool = False) -> None:
     """Write a `.json` or `.npz` problem file; both keep every bit, `readable` JSON has plain nested
-    lists."""
+    lists.
+
+    Args:
+        problem: the problem.
+        path: of the file.
+        readable: whether arrays are nested lists of digits.
+    """
     path = Path(path)
     if path.suffix == ".npz":
         np.savez_compressed(path, **_flat(problem))
@@ -59,7 +69,12 @@ def write_problem(problem: Problem, path: str | Path, *, readable: bool = False)
 
 
 def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
-    """The JSON object of a problem."""
+    """The JSON object of a problem.
+
+    Args:
+        problem: the problem.
+        readable: whether arrays are nested lists of digits.
+    """
 
     def encode(array: Array) -> Any:
         return array.tolist() if readable else encode_array(array.astype(np.float64))
@@ -86,7 +101,12 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
 
 
 def from_dict(content: Any, *, name: str = "problem") -> Problem:
-    """A problem from its JSON object."""
+    """A problem from its JSON object.
+
+    Args:
+        content: the JSON object.
+        name: the problem's name, where the object has none.
+    """
     if not isinstance(content, dict):
         raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
     return _problem(content, name)

@@ -22,12 +22,21 @@ ZERO = Fraction(0)
 
 
 def rationals(values: Iterable[float]) -> Vector:
-    """Floats as the rational numbers they are."""
+    """Floats as the rational numbers they are.
+
+    Args:
+        values: the numbers.
+    """
     return [Fraction(float(value)) for value in values]
 
 
 def dot(a: Vector, b: Vector) -> Fraction:
-    """The exact inner product of two vectors of one length."""
+    """The exact inner product of two vectors of one length.
+
+    Args:
+        a: a vector.
+        b: a vector of the same length.
+    """
     return sum((x * y for x, y in zip(a, b, strict=True) if x and y), ZERO)
 
 
@@ -42,7 +51,11 @@ class RationalLayer:
 
     @classmethod
     def of(cls, layer: Affine) -> RationalLayer:
-        """The layer's floats as rationals."""
+        """The layer's floats as rationals.
+
+        Args:
+            layer: the layer.
+        """
         weight = [rationals(row) for row in layer.weight]
         if layer.weight_error is None:
             weight_error = [[ZERO] * layer.n_in for _ in range(layer.n_out)]
@@ -67,7 +80,11 @@ class RationalLayer:
 
 
 def bias_errors(layer: Affine) -> Vector:
-    """The bounds on a layer's bias, shape (out,)."""
+    """The bounds on a layer's bias, shape (out,).
+
+    Args:
+        layer: the layer.
+    """
     return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
 
 
@@ -87,7 +104,11 @@ def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
 
 
 def sup_radius(problem: Problem) -> Fraction:
-    """r∞, rounded down: every state outside the hole is at least this far away in the sup norm."""
+    """r∞, rounded down: every state outside the hole is at least this far away in the sup norm.
+
+    Args:
+        problem: the problem.
+    """
     radius = Fraction(problem.hole_radius)
     if problem.hole_norm == "inf" or radius == 0:
         return radius
@@ -99,7 +120,12 @@ def sup_radius(problem: Problem) -> Fraction:
 
 
 def in_hole(problem: Problem, state: Vector) -> bool:
-    """Whether the state is excluded: strictly inside the open hole, or the equilibrium itself."""
+    """Whether the state is excluded: strictly inside the open hole, or the equilibrium itself.
+
+    Args:
+        problem: the problem.
+        state: a state in rationals.
+    """
     offset = [abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True)]
     radius = Fraction(problem.hole_radius)
     if not any(offset):
@@ -110,7 +136,12 @@ def in_hole(problem: Problem, state: Vector) -> bool:
 
 
 def in_box(problem: Problem, state: Vector) -> bool:
-    """Whether the state lies in the closed box."""
+    """Whether the state lies in the closed box.
+
+    Args:
+        problem: the problem.
+        state: a state in rationals.
+    """
     bounds = zip(state, rationals(problem.lower), rationals(problem.upper), strict=True)
     return all(low <= y <= high for y, low, high in bounds)
 

@@ -28,6 +28,10 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
 
     slope·z ≤ relu(z) ≤ chord·z + lift; the lower line passes through the origin. Both ends of the
     chord lie above the ReLU although its slope is rounded.
+
+    Args:
+        low: the lower bound of its input.
+        high: the upper bound of its input.
     """
     if low >= 0.0:
         return 1.0, 0.0, 1.0

@@ -29,6 +29,9 @@ class Verdict(Enum):
     def all_of(verdicts: list[Verdict]) -> Verdict:
         """The verdict on a conjunction: one refutation refutes it, one gap leaves it unknown.
 
+        Args:
+            verdicts: of the parts.
+
         >>> Verdict.all_of([Verdict.PROVED, Verdict.UNKNOWN])
         <Verdict.UNKNOWN: 'unknown'>
         """
@@ -105,8 +108,20 @@ class Verifier(Protocol):
 
     name: str
 
-    def supports(self, problem: Problem) -> str | None: ...
+    def supports(self, problem: Problem) -> str | None:
+        """Why the engine cannot take the problem, or None.
+
+        Args:
+            problem: the problem.
+        """
 
     def solve(
         self, problem: Problem, budget: Budget | None = None, conditions: Sequence[str] = ...
-    ) -> VerifyReport: ...
+    ) -> VerifyReport:
+        """Decide the conditions.
+
+        Args:
+            problem: the problem.
+            budget: for all conditions together.
+            conditions: their names; the report has them in this order.
+        """

@@ -40,7 +40,11 @@ class CellBudget:
         return bool(self.cuts[0] < CUTS_IN_VAIN) or affordable
 
     def look(self, box: Array) -> CellLeaf:
-        """The cells of a box, decided; nothing once the time is over."""
+        """The cells of a box, decided; nothing once the time is over.
+
+        Args:
+            box: its lower and upper ends, shape (2, n).
+        """
         if self.cells is None or time.monotonic() >= self.deadline:
             return CellLeaf()
         with self.lock:

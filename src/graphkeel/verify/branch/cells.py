@@ -77,7 +77,13 @@ class Cells:
 
     def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
         """Walk through the cells of a box, no longer than to the deadline (of the monotonic
-        clock)."""
+        clock).
+
+        Args:
+            lower: the lower ends of the box, shape (n,).
+            upper: its upper ends, shape (n,).
+            deadline: of the monotonic clock.
+        """
         self.lower = rationals(lower)
         self.upper = rationals(upper)
         self.deadline = deadline

@@ -48,7 +48,13 @@ def mean_slope(network: Network, lower: Array, upper: Array, seed: int = 0) -> A
 
 
 def find_coupling(problem: Problem, lower: Array, upper: Array) -> Array | None:
-    """A coupling for a box, or None where none helps."""
+    """A coupling for a box, or None where none helps.
+
+    Args:
+        problem: the problem.
+        lower: the lower ends of the box, shape (n,).
+        upper: its upper ends, shape (n,).
+    """
     first, last = problem.lyapunov.layers
     v = last.weight[0]
     rows = first.weight
@@ -130,7 +136,13 @@ class Couplings:
 
     def number_for(self, lower: Array, upper: Array, old: int) -> int:
         """A coupling of its own for a box that has shrunk since the old one was made and sees
-        another slope of F."""
+        another slope of F.
+
+        Args:
+            lower: the lower ends of the box, shape (n,).
+            upper: its upper ends, shape (n,).
+            old: the number of the coupling that it has now.
+        """
         if self.problem is None or not self.wanted or len(self.packed) > MOST_COUPLINGS:
             return old
         made_lower, made_upper, slope = self.made[old]

@@ -36,7 +36,11 @@ class BranchVerifier(ConditionwiseEngine):
     name = "branch"
 
     def supports(self, problem: Problem) -> str | None:
-        """None unless numbers come near to overflow."""
+        """None unless numbers come near to overflow.
+
+        Args:
+            problem: the problem.
+        """
         rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
         if any(map(too_large, rows)):
             return "weights or states are too large for float64 bounds"
@@ -48,7 +52,13 @@ class BranchVerifier(ConditionwiseEngine):
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         """One condition: on the faces alone where the loop is homogeneous, else over the whole
-        box."""
+        box.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         rows = rows_of(problem, condition)
         if any(map(too_large, rows)):
             reason = "numerical: magnitudes near overflow"

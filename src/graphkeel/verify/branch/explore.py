@@ -56,7 +56,13 @@ class Output(NamedTuple):
 
 @njit(**OPTIONS)
 def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
-    """Whether the box lies strictly inside the hole, decided on the safe side."""
+    """Whether the box lies strictly inside the hole, decided on the safe side.
+
+    Args:
+        hole: the excluded ball.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
     limit = hole.radius * (1.0 - 2.0**-45)
     total = 0.0
     for d in range(lo.shape[0]):
@@ -69,7 +75,12 @@ def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
 
 @njit(**OPTIONS)
 def allowed(hole: Hole, y: Array) -> bool:
-    """Whether a point is outside the hole (float test; candidates are confirmed exactly later)."""
+    """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
+
+    Args:
+        hole: the excluded ball.
+        y: a state, shape (n,).
+    """
     far = total = 0.0
     for d in range(y.shape[0]):
         far = max(far, abs(y[d] - hole.centre[d]))
@@ -82,7 +93,13 @@ def allowed(hole: Hole, y: Array) -> bool:
 @njit(**OPTIONS)
 def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
-    their distance."""
+    their distance.
+
+    Args:
+        hole: the excluded ball.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
         above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
@@ -100,7 +117,13 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 @njit(**OPTIONS)
 def gap_of(work: Work, unit: int, first: bool) -> float:
-    """How much relaxing a unit can cost the bound of g."""
+    """How much relaxing a unit can cost the bound of g.
+
+    Args:
+        work: this worker's scratch arrays.
+        unit: the number of the unit.
+        first: whether it is in a chain's first layer.
+    """
     c = work.coefficient[unit]
     if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
         return 0.0
@@ -113,7 +136,15 @@ def gap_of(work: Work, unit: int, first: bool) -> float:
 @njit(**OPTIONS)
 def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
     """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
-    make it wide."""
+    make it wide.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+        narrowest: the widths below which no axis is cut, shape (n,).
+    """
     n = lo.shape[0]
     share = work.mean
     for d in range(n):
@@ -148,7 +179,15 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
 
 @njit(**OPTIONS)
 def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
-    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack)."""
+    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
     hidden_bounds(net, coupling, work, lo, hi)
     constant, slack = descend(net, coupling, work)
     count, more = default_slopes(net, work)
@@ -169,7 +208,12 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
 
 @njit(**OPTIONS)
 def has_few_units(net: Net, work: Work) -> bool:
-    """Whether only few units can change their sign in the box."""
+    """Whether only few units can change their sign in the box.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+    """
     count = 0
     for k in range(net.start[2]):
         for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
@@ -180,7 +224,15 @@ def has_few_units(net: Net, work: Work) -> bool:
 
 @njit(**OPTIONS)
 def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
-    """Store the slopes of a leaf, and which units went through the coupling."""
+    """Store the slopes of a leaf, and which units went through the coupling.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        out: the output of the run.
+        number: the coupling's number.
+    """
     row, column = out.counts[ROWS], 0
     for chain in range(2):
         k = net.start[chain]
@@ -202,7 +254,16 @@ def seen_violation(
     net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
 ) -> bool:
     """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
-    violation."""
+    violation.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        hole: the excluded ball.
+        out: the output of the run.
+        slack: of the bound, for rounding.
+        strict: whether g has to be negative.
+    """
     if hole.present and not allowed(hole, work.peak):
         return False
     g = value(net, work, work.peak)

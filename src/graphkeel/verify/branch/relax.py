@@ -84,6 +84,10 @@ def workspace(n: int, units: int, widest: int) -> Work:
 def set_lines(work: Work, unit: int) -> None:
     """Chord and default lower slope of one unit from its bounds.
 
+    Args:
+        work: this worker's scratch arrays.
+        unit: the number of the unit.
+
     Reads: low, high. Writes: chord, lift, alpha.
     """
     chord, lift, alpha = lines(work.low[unit], work.high[unit])
@@ -95,6 +99,13 @@ def set_lines(work: Work, unit: int) -> None:
 @njit(**OPTIONS)
 def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
     """Bounds of a first hidden layer, where interval arithmetic is exact.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
 
     Reads: net, the box. Writes: low, high, error.
     """
@@ -125,6 +136,11 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 def deep_errors(net: Net, work: Work, k: int) -> None:
     """Error of a later layer: constant part plus weight error times the largest input on this box.
 
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+
     Reads: net, high of the layer below. Writes: error.
     """
     table, data = net.table, net.data
@@ -144,6 +160,16 @@ def through_relu(
     net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
 ) -> None:
     """Send the coefficients of layer m's unit i (one per row) through its lines.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        m: the layer that is passed.
+        i: its unit.
+        unit: the first unit of the layer that is bounded.
+        n_out: the number of rows.
+        up: coefficients of the upper bounds, one row a unit.
+        down: coefficients of the lower bounds.
 
     Reads: the unit's lines and error. Writes: up, down (its row), and the constants into low, high.
     """
@@ -173,6 +199,15 @@ def deep_bounds(
     net: Net, coupling: Coupling, work: Work, k: int, first: int, lo: Array, hi: Array
 ) -> None:
     """Bounds of a later hidden layer: all its rows are substituted backwards at once.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        first: the chain's first layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
 
     Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down.
     """
@@ -218,8 +253,20 @@ def concretise(
     a: Array,
     b: Array,
 ) -> None:
-    """Finish the bounds of layer k at the box; under a coupling, each unit takes the better of its two
-    versions."""
+    """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+        up: coefficients of the upper bounds, one row a unit.
+        down: coefficients of the lower bounds.
+        a: scratch for the coupled upper bounds.
+        b: scratch for the coupled lower bounds.
+    """
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == coupling.layer
     # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
@@ -268,7 +315,13 @@ def concretise(
 
 @njit(**OPTIONS)
 def line_at(low: float, high: float, z: float) -> float:
-    """The upper line of a unit with these bounds, at z."""
+    """The upper line of a unit with these bounds, at z.
+
+    Args:
+        low: the lower bound of its input.
+        high: the upper bound of its input.
+        z: the input.
+    """
     if low >= 0.0:
         return z
     return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
@@ -277,6 +330,13 @@ def line_at(low: float, high: float, z: float) -> float:
 @njit(**OPTIONS)
 def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
     """Bounds and lines of every hidden unit of both chains.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
 
     Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled.
     """
@@ -295,6 +355,11 @@ def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array
 @njit(**OPTIONS)
 def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
     """Coefficients of g on both chains' last layers, couplings included; what is unsure in them.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
 
     Reads: net, high, coupled. Writes: coefficient (last layers), direct.
     """
@@ -323,6 +388,11 @@ def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
 def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     """g's coefficients on every unit, from the final rows down to the first layers: (constant,
     slack).
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
 
     Reads: net, lines, error, coupled. Writes: coefficient, direct.
     """
@@ -361,7 +431,13 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
 
 @njit(**OPTIONS)
 def value(net: Net, work: Work, y: Array) -> float:
-    """g at a point, in plain float64: for the search only."""
+    """g at a point, in plain float64: for the search only.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        y: a state, shape (n,).
+    """
     table, data = net.table, net.data
     n = y.shape[0]
     total = float(net.direct[n])

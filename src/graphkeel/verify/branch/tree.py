@@ -35,7 +35,11 @@ class Piece:
 
 
 def join(piece: Piece) -> Piece:
-    """All pieces below this one as a single stretch (without recursion: trees are deep)."""
+    """All pieces below this one as a single stretch (without recursion: trees are deep).
+
+    Args:
+        piece: the first piece.
+    """
     axis, cut, slopes = [], [], []
     cells: list[list[Step]] = []
     stack: list[Piece] = [piece]

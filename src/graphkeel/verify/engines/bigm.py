@@ -50,7 +50,11 @@ class BoundedNetwork:
 
 def lyapunov_after(problem: Problem) -> Layers:
     """V ∘ F; the last layer of F and the first of V are one affine map, which keeps the bounds
-    tight."""
+    tight.
+
+    Args:
+        problem: the problem.
+    """
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     return (*f[:-1], compose(v[0], f[-1]), *v[1:])
 
@@ -81,7 +85,12 @@ def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array,
 
 def condition_error(problem: Problem, condition: str) -> float:
     """How far weight errors can move a condition's left side over the box (twice that, to cover
-    floats)."""
+    floats).
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     box = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     nothing = np.zeros(problem.n)
     if condition in ("invariance", "region"):

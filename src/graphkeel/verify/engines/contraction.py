@@ -45,14 +45,22 @@ class Gauge:
         return sum((p * x if x >= 0 else -m * x for x, p, m in weighted), ZERO)
 
     def largest(self, spread: Vector) -> Fraction:
-        """An upper bound of V over all z with |z_i| ≤ spread_i."""
+        """An upper bound of V over all z with |z_i| ≤ spread_i.
+
+        Args:
+            spread: shape (n,), ≥ 0.
+        """
         return sum(
             (max(p, m) * x for x, p, m in zip(spread, self.plus, self.minus, strict=True)), ZERO
         )
 
 
 def gauge_of(problem: Problem) -> Gauge | str:
-    """V read as a gauge, or the reason why it is none."""
+    """V read as a gauge, or the reason why it is none.
+
+    Args:
+        problem: the problem.
+    """
     layers = problem.lyapunov.layers
     if len(layers) != 2:
         return "V needs exactly one hidden layer"
@@ -85,13 +93,22 @@ Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far u
 
 
 def loop_of(problem: Problem) -> Loop:
-    """F in rationals."""
+    """F in rationals.
+
+    Args:
+        problem: the problem.
+    """
     return tuple(map(RationalLayer.of, problem.closed_loop.layers))
 
 
 def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
-    bounds."""
+    bounds.
+
+    Args:
+        gauge: V, read as a gauge.
+        loop: F in rationals.
+    """
     n = len(gauge.plus)
     *hidden, last = loop
     forward, backward = [], []
@@ -148,7 +165,13 @@ def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) ->
 
 
 def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
-    """A bound on V_h(F(Y) − Y) over the error bounds."""
+    """A bound on V_h(F(Y) − Y) over the error bounds.
+
+    Args:
+        problem: the problem.
+        gauge: V, read as a gauge.
+        loop: F in rationals.
+    """
     centre = rationals(problem.equilibrium)
     values, shaken = centre, [ZERO] * len(centre)
     for index, layer in enumerate(loop):
@@ -175,14 +198,24 @@ class ContractionVerifier(ConditionwiseEngine):
     name = "contraction"
 
     def supports(self, problem: Problem) -> str | None:
-        """Why V is no gauge, or None."""
+        """Why V is no gauge, or None.
+
+        Args:
+            problem: the problem.
+        """
         gauge = gauge_of(problem)
         return gauge if isinstance(gauge, str) else None
 
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Compare the factor that the weights give with the one that is asked for."""
+        """Compare the factor that the weights give with the one that is asked for.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         gauge = gauge_of(problem)
         if isinstance(gauge, str):
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, gauge)

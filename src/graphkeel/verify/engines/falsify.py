@@ -71,7 +71,13 @@ def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
 
 
 def pieces(problem: Problem, condition: str, point: Array) -> Pieces:
-    """The rows of a condition around a point, with the activation cell that they hold in."""
+    """The rows of a condition around a point, with the activation cell that they hold in.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
     identity, zero = np.eye(problem.n), np.zeros(problem.n)
     if condition == "positivity":
         here = local(problem.lyapunov, identity, zero, point)
@@ -112,7 +118,13 @@ def _region_pieces(problem: Problem, after: Local) -> Pieces:
 
 def margin(problem: Problem, condition: str, points: Array) -> Array:
     """How far a condition is violated at points (..., n), in float64: positive means it looks
-    violated."""
+    violated.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (..., n).
+    """
     if condition == "positivity":
         here = problem.lyapunov(points)[..., 0]
         distance = np.abs(points - problem.equilibrium).max(axis=-1)
@@ -129,7 +141,13 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
-    higher."""
+    higher.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
     best, value = None, float(margin(problem, condition, point))
     for _ in range(CELLS):
         higher = _climb_once(problem, condition, point)
@@ -185,7 +203,14 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
 
 def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
     """States to begin from: the whole box, its corners and faces, and shells around the hole, a
-    quarter each."""
+    quarter each.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        seed: of the random numbers.
+        count: how many states to draw.
+    """
     rng = np.random.default_rng(seed)
     n, lower, upper, quarter = problem.n, problem.lower, problem.upper, count // 4
     inside = rng.uniform(lower, upper, (quarter, n))
@@ -206,7 +231,13 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS)
 
 def admit(problem: Problem, condition: str, points: Array) -> Array:
     """Project points (..., n) into the box and into what the condition is about, as far as the box
-    allows: out of the hole, or to where the class leads."""
+    allows: out of the hole, or to where the class leads.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (..., n).
+    """
     points = np.clip(points, problem.lower, problem.upper)
     if condition == "region":
         return _led(problem, points)
@@ -234,7 +265,13 @@ def _led(problem: Problem, points: Array) -> Array:
 
 
 def admitted(problem: Problem, condition: str, points: Array) -> Array:
-    """Those of the points (m, n) that the condition is about, by a float test."""
+    """Those of the points (m, n) that the condition is about, by a float test.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
     if condition == "region":
         region = region_of(problem)
         return np.asarray(points[region.lead(points) >= region.margin])
@@ -244,7 +281,13 @@ def admitted(problem: Problem, condition: str, points: Array) -> Array:
 
 
 def pull_back(network: Network, points: Array, above: Array) -> Array:
-    """The gradient of above·network at points (m, n_in), `above` (m, n_out)."""
+    """The gradient of above·network at points (m, n_in), `above` (m, n_out).
+
+    Args:
+        network: the network.
+        points: states, shape (m, n).
+        above: a row vector for each point, shape (m, n_out).
+    """
     sums = network.pre_activations(points)
     gradient = above @ network.layers[-1].weight
     for layer, z in zip(network.layers[-2::-1], sums[-2::-1], strict=True):
@@ -253,7 +296,13 @@ def pull_back(network: Network, points: Array, above: Array) -> Array:
 
 
 def gradient(problem: Problem, condition: str, points: Array) -> Array:
-    """The gradient of `margin` at points (m, n)."""
+    """The gradient of `margin` at points (m, n).
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
     count = points.shape[0]
     one = np.ones((count, 1))
     if condition in ("invariance", "region"):
@@ -291,7 +340,14 @@ def _steepest(problem: Problem, condition: str, after: Array) -> Array:
 
 
 def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) -> Array:
-    """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
+    """Signed gradient steps with a length in proportion to the distance from the equilibrium.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+        steps: how many.
+    """
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
         length = 0.2 * distance * (1.0 - step / steps)
@@ -302,7 +358,13 @@ def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) 
 
 def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
     """The points with the largest violation, absolute and relative to the distance, best first, no
-    repeats."""
+    repeats.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
     allowed = admitted(problem, condition, points)
     value = margin(problem, condition, allowed)
     distance = np.abs(allowed - problem.equilibrium).max(axis=1)
@@ -317,7 +379,12 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
 
 def first_look(problem: Problem, condition: str) -> Array | None:
     """A confirmed counterexample near a handful of states, for about a millisecond; None proves
-    nothing."""
+    nothing.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
     points = admitted(problem, condition, points)
     if not len(points):
@@ -328,7 +395,13 @@ def first_look(problem: Problem, condition: str) -> Array | None:
 
 
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
-    """A confirmed counterexample, or None (which proves nothing)."""
+    """A confirmed counterexample, or None (which proves nothing).
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        seed: of the random numbers.
+    """
     first = starts(problem, condition, seed)
     candidates = promising(
         problem, condition, np.concatenate([first, ascend(problem, condition, first)])
@@ -351,7 +424,13 @@ class FalsifyVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Search once; the budget does not matter, as the search is short."""
+        """Search once; the budget does not matter, as the search is short.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         point = find_violation(problem, condition)
         if point is None:
             reason = "the search found no violation"

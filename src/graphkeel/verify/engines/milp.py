@@ -55,13 +55,23 @@ class MilpVerifier(ConditionwiseEngine):
     name = "milp"
 
     def supports(self, problem: Problem) -> str | None:
-        """None where HiGHS is installed."""
+        """None where HiGHS is installed.
+
+        Args:
+            problem: the problem.
+        """
         if not available("highspy"):
             return "highspy is not installed (pip install 'graphkeel[milp]')"
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Maximise the violation."""
+        """Maximise the violation.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, budget)
         verdict, reason, point = self._judge(problem, condition, outcome, state)
@@ -92,7 +102,12 @@ class MilpVerifier(ConditionwiseEngine):
 
 def violation_program(problem: Problem, condition: str) -> tuple[Program, list[int], Linear]:
     """The program whose maximum is the condition's largest violation; its state columns and its
-    objective."""
+    objective.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     program = Program()
     state = [program.column(lo, hi) for lo, hi in zip(problem.lower, problem.upper, strict=True)]
     if condition in ("invariance", "region"):

@@ -23,13 +23,23 @@ class SmtVerifier(ConditionwiseEngine):
     name = "smt"
 
     def supports(self, problem: Problem) -> str | None:
-        """None where Z3 is installed."""
+        """None where Z3 is installed.
+
+        Args:
+            problem: the problem.
+        """
         if not available("z3"):
             return "z3-solver is not installed (pip install 'graphkeel[smt]')"
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Ask Z3."""
+        """Ask Z3.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         query = _Query(problem, condition)
         answer = query.check(budget.seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)

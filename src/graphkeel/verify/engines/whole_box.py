@@ -28,7 +28,13 @@ class WholeBoxVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Bound every row of a condition over the whole box."""
+        """Bound every row of a condition over the whole box.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         if condition not in SUITED:
             reason = f"{condition} is never tried on the whole box, hole included"
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)

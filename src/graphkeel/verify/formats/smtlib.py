@@ -35,7 +35,11 @@ def smtlib(problem: Problem, condition: str) -> str:
 
 
 def state_names(problem: Problem) -> list[str]:
-    """The variables of the state."""
+    """The variables of the state.
+
+    Args:
+        problem: the problem.
+    """
     return [f"y{i}" for i in range(problem.n)]
 
 
