@@ -22,7 +22,6 @@ from graphkeel.checker.certificate import ASKED, class_problem, derive
 from graphkeel.checker.conclusion import NOT_COVERED, all_together
 from graphkeel.checker.exact import Work
 from graphkeel.checker.networks import read_source
-
 from graphkeel.core.errors import CertificateError
 
 FORMAT = "graphkeel-certificate"

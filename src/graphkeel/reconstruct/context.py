@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.anchors import (
     Anchors,
@@ -18,14 +19,13 @@ from graphkeel.reconstruct.anchors import (
     plant_of,
     solve_anchors,
 )
-from graphkeel.reconstruct.propagation import Propagator
 
 STRONG = 10.0
 SHARPER = 4
 WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW principal directions
 
 
-class Scene:
+class Context:
     """A frozen model, its graph and its features; everything derived is computed on first use and
     kept.
 
@@ -34,7 +34,7 @@ class Scene:
         x, edge_index: the graph as the model gets it.
         model_kwargs: further arguments of the model's forward.
         controller: who finds the class anchors.
-        seed: of the random projection that `compact` uses when there are many features.
+        seed: of the random projection that `reduced` uses when there are many features.
     """
 
     def __init__(
@@ -47,18 +47,25 @@ class Scene:
         controller: str | Controller = "deadbeat",
         seed: int = 0,
     ) -> None:
-        self.frozen, self.x, self.edge_index = frozen, x, edge_index
+        self.frozen = frozen
+        self.x = x
+        self.edge_index = edge_index
         self.model_kwargs = model_kwargs or {}
-        self.controller, self.seed = controller, seed
+        self.controller = controller
+        self.seed = seed
 
-    def ask(self, features: Tensor) -> Tensor:
-        """The frozen model's logits with these features in place of its own."""
+    def logits_for(self, features: Tensor) -> Tensor:
+        """The frozen model's logits with these features in place of its own.
+
+        Args:
+            features: shape (N, d).
+        """
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
     @cached_property
     def logits(self) -> Tensor:
         """The untouched model's."""
-        return self.ask(self.x)
+        return self.logits_for(self.x)
 
     @property
     def n_classes(self) -> int:
@@ -74,7 +81,7 @@ class Scene:
         return Propagator(self.edge_index, self.x.shape[0])
 
     @cached_property
-    def compact(self) -> Tensor:
+    def reduced(self) -> Tensor:
         """The features, or their leading principal components when there are many."""
         if self.x.shape[1] <= WIDE:
             return self.x
@@ -84,27 +91,35 @@ class Scene:
         return (self.x - self.x.mean(dim=0)) @ directions
 
     @cached_property
-    def spread(self) -> Tensor:
+    def smoothed(self) -> Tensor:
         """The compact features, each node's mixed with its neighbourhood's."""
-        return self.propagator.smooth(self.compact)
+        return self.propagator.smooth(self.reduced)
 
     @cached_property
     def directions(self) -> Tensor:
-        return centred_directions(self.compact)
+        return centred_directions(self.reduced)
 
     @cached_property
-    def spread_directions(self) -> Tensor:
-        return centred_directions(self.spread)
+    def smoothed_directions(self) -> Tensor:
+        return centred_directions(self.smoothed)
 
     def anchors(self, strength: float | None = None) -> Anchors:
-        """The class anchors; by default with the typical strength."""
+        """The class anchors; by default with the typical strength.
+
+        Args:
+            strength: m; None: the typical one.
+        """
         wanted = self.typical_strength if strength is None else strength
         if wanted not in self._anchors:
             self._anchors[wanted] = self._solve(wanted)
         return self._anchors[wanted]
 
     def blend(self, posterior: Tensor) -> Tensor:
-        """Σ_c p_v(c)·h*_c for every node."""
+        """Σ_c p_v(c)·h*_c for every node.
+
+        Args:
+            posterior: class probabilities, shape (N, n_classes).
+        """
         return self._blend(posterior, self.anchors())
 
     def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
@@ -125,12 +140,20 @@ class Scene:
 
     def faithfulness(self, anchors: Anchors) -> float:
         """Share of nodes whose class the model repeats when its own beliefs are written with these
-        anchors."""
-        repeated = self.ask(self._blend(self.beliefs, anchors)).argmax(dim=1)
+        anchors.
+
+        Args:
+            anchors: the class anchors.
+        """
+        repeated = self.logits_for(self._blend(self.beliefs, anchors)).argmax(dim=1)
         return float((repeated == self.beliefs.argmax(dim=1)).float().mean())
 
-    def adopt(self, anchors: Anchors) -> None:
-        """Use these anchors wherever typical ones are asked for."""
+    def use_anchors(self, anchors: Anchors) -> None:
+        """Use these anchors wherever typical ones are asked for.
+
+        Args:
+            anchors: the class anchors.
+        """
         self._anchors[self.typical_strength] = anchors
 
     @cached_property
@@ -154,6 +177,10 @@ class Scene:
 
 
 def centred_directions(features: Tensor) -> Tensor:
-    """Rows minus their mean, scaled to length one."""
+    """Rows minus their mean, scaled to length one.
+
+    Args:
+        features: shape (N, d).
+    """
     centred = features - features.mean(dim=0)
     return centred / centred.norm(dim=1, keepdim=True).clamp_min(1e-12)
