@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from graphkeel.certificate.schema import CONDITIONS
 
 from graphkeel.certificate import check_certificate
-from graphkeel.certificate.schema import CONDITIONS
 from graphkeel.cli.main import main
 
 
@@ -120,7 +120,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("--classes", "0,0"),
         ("--features", "pcax"),
         ("--form", "cubic"),
-        ("--rho", "2"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import jobs
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.paper.tables.cells import CellStore
 from graphkeel.paper.tables.estimate import Estimate
 from graphkeel.paper.tables.grid import Workers, run_cell, run_grid
@@ -144,7 +144,7 @@ def _finished(path: Path) -> int:
 
 
 @pytest.mark.skipif(
-    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+    not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
 )
 def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
     store = CellStore(tmp_path / "cells.sqlite")
@@ -178,12 +178,13 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     "backend",
     [
         pytest.param(
-            "dask", marks=pytest.mark.skipif(not available("distributed"), reason="the extra dask")
+            "dask",
+            marks=pytest.mark.skipif(not is_installed("distributed"), reason="the extra dask"),
         ),
         pytest.param(
             "ray",
             marks=[
-                pytest.mark.skipif(not available("ray"), reason="the extra ray"),
+                pytest.mark.skipif(not is_installed("ray"), reason="the extra ray"),
                 pytest.mark.slow,
             ],
         ),
@@ -221,7 +222,7 @@ def test_a_cell_that_kills_its_worker_costs_its_own_cell_only_on_a_cluster(tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not available("ray"), reason="ray is not installed (extra: ray)")
+@pytest.mark.skipif(not is_installed("ray"), reason="ray is not installed (extra: ray)")
 def test_the_same_grid_runs_on_a_ray_cluster_that_only_this_machine_reaches(tmp_path):
     psutil = pytest.importorskip("psutil")
     store, listening = CellStore(tmp_path / "cells.sqlite"), set()

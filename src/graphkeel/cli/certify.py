@@ -29,8 +29,10 @@ from graphkeel.cli.common import (
     console,
     emit_json,
     make_out_dir,
-    positive_int,
+    number,
+    seconds_type,
     verbatim,
+    width_type,
 )
 from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
@@ -42,7 +44,10 @@ if TYPE_CHECKING:
     from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
     from graphkeel.models.head import Head
 
+MODEL = "model.safetensors"  # what the certificate is about
 STATE = "training-state.safetensors"  # what an interrupted run goes on from
+
+LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
 
 HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
 
@@ -52,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
         "--model-hidden",
-        type=positive_int,
+        type=width_type,
         default=None,
         metavar="N",
         help="the model's hidden size, where it has one",
@@ -76,39 +81,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)"
     )
     parser.add_argument(
-        "--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)"
+        "--hidden", type=width_type, default=16, metavar="N", help="units of f (default 16)"
     )
     parser.add_argument(
-        "--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)"
+        "--strength",
+        type=number(0.0, LARGEST, above=True),
+        default=1.0,
+        metavar="M",
+        help="Y = M times one-hot (default 1)",
     )
     parser.add_argument(
         "--shift",
-        type=float,
+        type=number(-LARGEST, LARGEST),
         default=0.0,
         metavar="S",
         help="add S to every logit of Y (default 0)",
     )
     parser.add_argument(
         "--epsilon",
-        type=float,
+        type=number(0.0, LARGEST),
         default=None,
         help="L2 radius left out around Y (default: the form's)",
     )
     parser.add_argument(
         "--rho",
-        type=float,
+        type=number(0.0, 1.0, above=True),
         default=None,
         help="decrease factor per step, 1 is the paper's strict one",
     )
     parser.add_argument(
         "--margin",
-        type=float,
+        type=number(0.0, LARGEST),
         default=0.0,
         metavar="G",
         help="a state is a class's if its logit leads by G (default 0)",
     )
     parser.add_argument(
-        "--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs"
+        "--budget",
+        type=seconds_type,
+        default=45.0,
+        metavar="S",
+        help="seconds for training and proofs",
     )
     add_common(
         parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
@@ -150,35 +163,26 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
     """The task, and its model: trained now, or the one an earlier run of the same task left in the
     folder."""
     from graphkeel.graph import load
-    from graphkeel.models import load_model, save_model, train_model
+    from graphkeel.graph.features import parse_features
+    from graphkeel.models import load_model, save_model, stored_subject, train_model
 
-    features, pca = _features(args.features)
+    features, pca = parse_features(args.features)
     task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
-    path = (
-        out
-        / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
-    )
+    path = out / MODEL
+    subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"
     if path.exists():
         try:
-            return task, load_model(path)
+            if stored_subject(path) == subject:
+                return task, load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
             console(stderr=True).print(
                 f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
             )
     model = train_model(args.model, task, seed=args.seed, **options)
-    save_model(path, model, args.model, task.n_features, task.n_classes, **options)
+    sizes = (task.n_features, task.n_classes)
+    save_model(path, model, args.model, *sizes, subject=subject, **options)
     return task, model
-
-
-def _features(name: str) -> tuple[str, int]:
-    if name.startswith("pca") and name != "pca":
-        if not name[3:].isdigit() or int(name[3:]) < 1:
-            raise ConfigError(
-                "--features pcaN needs a number", got=repr(name), fix="For instance pca20."
-            )
-        return "pca", int(name[3:])
-    return name, 20
 
 
 def _labels(text: str, n_classes: int) -> list[int]:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +25,14 @@ from graphkeel.cli.common import (
     add_common,
     console,
     emit_json,
+    emit_lines,
+    jobs_type,
     make_out_dir,
     positive_int,
     verbatim,
+    whole_number,
 )
 from graphkeel.cli.signals import end_if_asked
-from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.cells import Cell, CellStore, Measured
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--heavy-seeds",
-        type=int,
+        type=whole_number(0, 1_000_000),
         default=1,
         metavar="N",
         help="for MH-AUG and KDGA on large graphs (default 1)",
@@ -86,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=positive_int,
+        type=jobs_type,
         default=os.cpu_count() or 1,
         metavar="N",
         help="worker processes",
@@ -114,12 +115,12 @@ def _names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
+    from graphkeel.graph.datasets.names import PAPER_DATASETS
     from graphkeel.paper.tables.cells import FILE, CellStore
     from graphkeel.paper.tables.cost import cost_remarks
     from graphkeel.paper.tables.plan import needed_cells
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.render import render
-    from graphkeel.graph.datasets.names import PAPER_DATASETS
     from graphkeel.paper.tables.rows import select_rows, under
     from graphkeel.paper.tables.tables import fill_table, verdicts
 
@@ -129,8 +130,6 @@ def run(args: argparse.Namespace) -> int:
     seeds = range(
         args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds)
     )
-    if args.heavy_seeds < 0:
-        raise ConfigError("--heavy-seeds must not be negative", got=args.heavy_seeds)
     out = make_out_dir(args.out or Path("tables"))
     store = CellStore(out / FILE, versions=package_versions())
     cells = needed_cells(rows, datasets, seeds, heavy_seeds=args.heavy_seeds)
@@ -150,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(payload)
     else:
-        sys.stdout.write(render(args.table, places, datasets, remarks, args.format))
+        emit_lines(render(args.table, places, datasets, remarks, args.format).splitlines())
     return EXIT_DONE
 
 
@@ -216,9 +215,7 @@ class _progress:
         self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
         end_if_asked()
         if not measured.done:
-            self.bar.console.print(
-                f"{what} failed: {measured.message}", style="yellow", markup=False
-            )
+            self.bar.console.print(verbatim(f"{what} failed: {measured.message}"), style="yellow")
 
 
 def _duration(seconds: float) -> str:

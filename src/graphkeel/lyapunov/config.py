@@ -4,6 +4,7 @@ default."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
 from graphkeel.control.neural import FORMS
@@ -91,13 +92,19 @@ class LyapunovConfig:
             "verify_seconds",
             "strength",
         ):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < inf:
                 raise ConfigError(f"{name} must be positive", got=getattr(self, name))
+        if not -inf < self.shift < inf:
+            raise ConfigError("shift must be finite", got=self.shift)
         if self.rho is not None and not 0 < self.rho <= 1:
             raise ConfigError("rho must lie in (0, 1]", got=self.rho)
-        if self.epsilon is not None and self.epsilon < 0:
-            raise ConfigError("epsilon must not be negative", got=self.epsilon)
-        if self.positivity is not None and self.positivity < 0:
+        if self.epsilon is not None and not 0 <= self.epsilon < self.strength:
+            raise ConfigError(
+                f"epsilon must lie in [0, strength), here below {self.strength:g}",
+                got=self.epsilon,
+                fix="A larger hole leaves out what was to be proved.",
+            )
+        if self.positivity is not None and not 0 <= self.positivity < inf:
             raise ConfigError("positivity must not be negative", got=self.positivity)
         if not 0 <= self.margin < self.strength:
             raise ConfigError(

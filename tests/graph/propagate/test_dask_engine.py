@@ -14,11 +14,11 @@ import pytest
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.graph.propagate import Partitions, normalise, partition, partition_edges, propagate
 
 needs_dask = pytest.mark.skipif(
-    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+    not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
 )
 
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_cut_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def cluster():
-    if not available("distributed"):
+    if not is_installed("distributed"):
         pytest.skip("dask.distributed is not installed (extra: dask)")
     from graphkeel.graph.propagate.dask_engine import local_cluster
 

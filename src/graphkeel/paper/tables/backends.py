@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 from graphkeel.paper.tables.orphans import end_with
 
 BACKENDS = ("loky", "dask", "ray")
@@ -49,9 +49,9 @@ def lost_worker(workers: Workers) -> tuple[type[BaseException], ...]:
     """What is raised when a worker dies and its task was not, or not successfully, given to
     another."""
     if workers.backend == "dask":
-        return (require("dask.distributed", extra="dask").KilledWorker,)
+        return (import_optional("dask.distributed", extra="dask").KilledWorker,)
     if workers.backend == "ray":
-        errors = require("ray.exceptions", extra="ray")
+        errors = import_optional("ray.exceptions", extra="ray")
         return (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError)
     return (BrokenProcessPool,)  # loky's TerminatedWorkerError is one
 
@@ -68,7 +68,7 @@ def _on_loky(workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _on_dask(workers: Workers) -> Iterator[None]:
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     options: dict[str, Any] = {"address": workers.address}
     if workers.address is None:
         options = {
@@ -80,7 +80,7 @@ def _on_dask(workers: Workers) -> Iterator[None]:
         }
     # A cell that kills its worker would kill a second one, too: then it is tried in a process of
     # its own.
-    patience = require("dask", extra="dask").config.set(
+    patience = import_optional("dask", extra="dask").config.set(
         {"distributed.scheduler.allowed-failures": 1}
     )
     with patience, distributed.Client(**options), joblib.parallel_config(backend=_reporting_dask()):
@@ -90,7 +90,7 @@ def _on_dask(workers: Workers) -> Iterator[None]:
 def _reporting_dask() -> Any:
     """Joblib's Dask backend, which alone never hears of a task whose workers died, and would wait
     for it for ever."""
-    base = require("joblib._dask", extra="dask").DaskDistributedBackend
+    base = import_optional("joblib._dask", extra="dask").DaskDistributedBackend
 
     class Reporting(base):  # type: ignore[misc, valid-type]
         def submit(self, func: Any, callback: Any = None) -> Any:
@@ -114,11 +114,11 @@ def _on_ray(workers: Workers) -> Iterator[None]:
             "include_dashboard": False,
             "_node_ip_address": "127.0.0.1",
         }
-    ray = require("ray", extra="ray")
+    ray = import_optional("ray", extra="ray")
     ours = not ray.is_initialized()
     ray.init(**options, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     try:
-        require("ray.util.joblib", extra="ray").register_ray()
+        import_optional("ray.util.joblib", extra="ray").register_ray()
         with joblib.parallel_config(backend="ray"):
             yield
     finally:

@@ -16,26 +16,35 @@ from graphkeel.verify.problem import Array
 
 # of the time so far may go into looking at cells; boxes too small to cut are looked at anyway
 SHARE = 0.25
-PATIENCE = 12  # cuts that did not settle a box with few units: cutting on may never do
+CUTS_IN_VAIN = 12  # cuts that did not settle a box with few units: cutting on may never do
 RETRY = -64  # cuts after cells did not help, before they are tried again
 
 
-class Patience:
-    """How long cutting goes on in vain; `cuts` is read by the kernel."""
+class CellBudget:
+    """How long cutting goes on in vain before cells are looked at; `cuts` is read by the kernel.
+
+    Reads: the clock. Writes: `cuts` and `seconds`, the time spent on cells.
+    """
 
     def __init__(self, cells: Cells | None, deadline: float) -> None:
-        self.cells, self.deadline = cells, deadline
-        self.cuts = np.array([PATIENCE], dtype=np.int64)
-        self.start, self.seconds = time.monotonic(), 0.0
+        self.cells = cells
+        self.deadline = deadline
+        self.cuts = np.array([CUTS_IN_VAIN], dtype=np.int64)
+        self.start = time.monotonic()
+        self.seconds = 0.0
         self.lock = threading.Lock()
 
-    def is_over(self) -> bool:
+    def allows(self) -> bool:
         """Whether a box that could still be cut may be looked at now."""
         affordable = self.seconds <= SHARE * (time.monotonic() - self.start)
-        return bool(self.cuts[0] < PATIENCE) or affordable
+        return bool(self.cuts[0] < CUTS_IN_VAIN) or affordable
 
     def look(self, box: Array) -> CellLeaf:
-        """What the cells of a box say; nothing once the time is over."""
+        """The cells of a box, decided; nothing once the time is over.
+
+        Args:
+            box: its lower and upper ends, shape (2, n).
+        """
         if self.cells is None or time.monotonic() >= self.deadline:
             return CellLeaf()
         with self.lock:
@@ -48,4 +57,4 @@ class Patience:
         self.cuts[0] //= 2  # where cells helped once, larger boxes are worth a look, too
 
     def in_vain(self) -> None:
-        self.cuts[0] = PATIENCE
+        self.cuts[0] = CUTS_IN_VAIN

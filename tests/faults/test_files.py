@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphkeel.core import files as durable
+from graphkeel.core import files
 from graphkeel.core.errors import DataError, KeelError, StorageError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.paper.tables.cells import Cell, CellStore, Measured
@@ -28,7 +28,7 @@ def no_space(*_: object) -> None:
 
 
 WRITERS: dict[str, Callable[[Path], None]] = {
-    "text": lambda folder: durable.write_text(folder / "file", "new"),
+    "text": lambda folder: files.write_text(folder / "file", "new"),
     "row": lambda folder: write_json(folder / "file", {"new": 1}),
     "tensors": lambda folder: save_tensors(folder / "file", {"x": torch.ones(3)}),
     "reconstruction": lambda folder: save_folder(folder, {"x": torch.ones(3)}, {}),
@@ -57,17 +57,31 @@ def test_tensors_that_do_not_fit_on_the_disk_are_a_storage_error(tmp_path: Path)
         save_tensors(folder / "x.safetensors", {"x": torch.ones(3)})
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+@pytest.mark.parametrize("writer", ["text", "row", "tensors", "created"])
+def test_every_file_gets_the_rights_that_open_gives(
+    writer: str, umask: int, tmp_path: Path
+) -> None:
+    writers = {**WRITERS, "created": lambda folder: files.create(folder / "file", b"new")}
+    before = os.umask(umask)
+    try:
+        writers[writer](tmp_path)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
 def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
     tmp_path: Path,
 ) -> None:
     child = SPAWN.Process(target=lambda: None)
     child.start()
     child.join()
-    prefix = durable._prefix(tmp_path / "file")
+    prefix = files._prefix(tmp_path / "file")
     dead, alive = (tmp_path / f"{prefix}{pid}.0.tmp" for pid in (child.pid, os.getppid()))
     for path in (dead, alive):
         path.write_text("half")
-    durable.write_text(tmp_path / "file", "whole")
+    files.write_text(tmp_path / "file", "whole")
     assert not dead.exists()
     assert alive.exists()
 
@@ -75,7 +89,7 @@ def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
 def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
     with SPAWN.Pool(4) as pool:
         first = pool.starmap(
-            durable.create, [(tmp_path / "file", str(i).encode()) for i in range(40)]
+            files.create, [(tmp_path / "file", str(i).encode()) for i in range(40)]
         )
     assert sum(first) == 1
     assert (tmp_path / "file").read_text() == str(first.index(True))
@@ -83,7 +97,7 @@ def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
 
 def test_a_lock_keeps_others_out_and_is_gone_afterwards(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
-    with durable.locked(tmp_path), pytest.raises(BlockingIOError):
+    with files.locked(tmp_path), pytest.raises(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(handle)
