@@ -6,12 +6,12 @@ from __future__ import annotations
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates.builder import (
-    JOINED,
     TRANSFER,
     WITHOUT_SOURCE,
     Builder,
     Candidate,
     grid,
+    joined,
 )
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard.decision import MIN_LABELS, GuardDecision, Judge, decide
@@ -57,10 +57,11 @@ class Chooser:
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
         if elsewhere and method == "auto":
-            self.candidates = (*self.transfer, *JOINED, *self.candidates)
+            self.candidates = (*self.transfer, *joined(self.transfer), *self.candidates)
         self._fixed = self._local_context()
         self._builder: Builder | LocalBuilder | None = None
         self._validation_rows: PropagatedRows | None = None
+        self._judged_by: Judge | None = None
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
@@ -71,16 +72,25 @@ class Chooser:
             validation: the labels to judge by.
         """
         by_signs = None
+        self._judged_by = None
         few = max(len(labels), len(validation)) < MIN_LABELS
         if self.method == "auto" and (self.elsewhere or few):
             self._builder = Builder(self.context, labels)
-            self.members, by_signs = decide_by_signs(self._builder, self.transfer)
+            members = joined(self.transfer) if len(labels) else self.transfer
+            self.members, by_signs = decide_by_signs(self._builder, members)
             if few:
                 return by_signs
-        judge = self._judge(labels, validation, self._fixed)
-        presumed = by_signs is not None and not by_signs.left_alone
+        self._judged_by = judge = self._judge(labels, validation, self._fixed)
+        presumed = self.members if by_signs is not None else ()
         self.members, decision = decide(self.candidates, judge, risk=self.risk, presumed=presumed)
         return decision
+
+    def calibration(self) -> tuple[Tensor, Tensor] | None:
+        """Logits (k, n_classes) and classes (k,) of labels that had no part in these logits."""
+        if self._judged_by is None:
+            return None
+        evaluation = self._judged_by.evaluate(self.members)
+        return evaluation.scores, evaluation.classes
 
     def features(self) -> Tensor:
         """The chosen features; the context's own where they are left alone."""

@@ -22,6 +22,7 @@ from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.conformal import allowed_gap, prediction_sets
 from graphkeel.reconstruct.guard.decision import RISK
 from graphkeel.reconstruct.inputs import (
     check_graph,
@@ -373,6 +374,34 @@ class Reconstructor:
             data: the graph that was fitted.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
+
+    @one_at_a_time
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
+
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data: the graph that was fitted.
+            coverage: how often a set is to hold the true class, in (0, 1).
+            model_kwargs: passed to the model.
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_fitted()
+        self._check_context()
+        calibration = self._chooser.calibration()
+        if calibration is None:
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_gap(*calibration, coverage)
+        scores = self.scores(data, **model_kwargs)
+        return prediction_sets(self._context.frozen._as_logits(scores), allowed)
 
     @one_at_a_time
     def certify(self, **config: Any) -> dict[str, Any] | None:
