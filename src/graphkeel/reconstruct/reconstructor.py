@@ -55,6 +55,8 @@ class Reconstructor:
             cost.
         labels: what labels in `val_mask` do: with `all` they serve and judge, by cross-fitting,
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
+        guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
+            and the statement in `guard_` is exact, at the price of those labels.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
         seed: of everything random.
@@ -79,6 +81,7 @@ class Reconstructor:
         controller: str = "deadbeat",
         verifier: str = "auto",
         labels: str = "all",
+        guard: str = "cross-fit",
         risk: float = RISK,
         return_type: str = ReturnType.RAW.value,
         seed: int = 0,
@@ -88,6 +91,7 @@ class Reconstructor:
         self.controller = controller
         self.verifier = verifier
         self.labels = labels
+        self.guard = guard
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -220,6 +224,7 @@ class Reconstructor:
             task.train_mask,
             self.seed,
             elsewhere=elsewhere,
+            holdout=self.guard == "holdout",
         )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())

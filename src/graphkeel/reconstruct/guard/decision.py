@@ -24,6 +24,7 @@ RISK = 0.3  # see "The rule of the guard" in docs/research.md
 PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
 SLACK = 1e-9  # points of balanced accuracy that rounding may take
 MIN_LABELS = 10  # labels to judge by, below which the guard does not try
+ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
 NONE = "none"
 
 
@@ -150,20 +151,14 @@ def decide(
             f"left unchanged: {len(base.correct)} labels are too few to judge by "
             f"(at least {MIN_LABELS})",
         )
+    if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
+        candidates = ()
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
     )
-    best = _best(trials)
-    members = leaders(trials, best) if average else (best,)
-    final = trials[best] if members == (best,) else judge.evaluate(members)
-    if presumed:
-        incumbent = judge.evaluate(presumed)
-        rival = _score("rival", final, incumbent)
-        if rival.wins <= rival.losses or rival.p_value > PAPERS_RISK:
-            members = presumed
-            final = incumbent
+    members, final = _favourites(trials, judge, average, presumed)
     result = _score("chosen", final, base)
     balance = balanced_gain(final.correct, base.correct, base.classes)
     if not _accepted(result, balance, risk, members == presumed):
@@ -190,6 +185,26 @@ def decide(
         if members == presumed
         else _statement(judge, trials, members, final, base),
     )
+
+
+def _favourites(
+    trials: dict[Candidate, Evaluation],
+    judge: Judge,
+    average: bool,
+    presumed: tuple[Candidate, ...],
+) -> tuple[tuple[Candidate, ...], Evaluation]:
+    """What the labels prefer; the presumed candidates, unless something clearly beats them."""
+    if not trials:
+        return presumed, judge.evaluate(presumed)
+    best = _best(trials)
+    members = leaders(trials, best) if average else (best,)
+    final = trials[best] if members == (best,) else judge.evaluate(members)
+    if not presumed:
+        return members, final
+    incumbent = judge.evaluate(presumed)
+    rival = _score("rival", final, incumbent)
+    beaten = rival.wins > rival.losses and rival.p_value <= PAPERS_RISK
+    return (members, final) if beaten else (presumed, incumbent)
 
 
 def _statement(
