@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates.builder import (
+    PROBES,
     TRANSFER,
     WITHOUT_SOURCE,
     Builder,
@@ -64,6 +65,8 @@ class Chooser:
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
+        if method == "auto" and context.is_wide:
+            self.candidates = (*self.candidates, *PROBES)
         if elsewhere and method == "auto":
             self.candidates = (*self.transfer, *joined(self.transfer), *self.candidates)
         self._fixed = self._local_context()
