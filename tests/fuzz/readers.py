@@ -47,7 +47,7 @@ from graphkeel.paper.tables.cells import Cell, CellStore, Measured
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.spec import RunSpec
 from graphkeel.paper.tables.store import MANIFEST, RunFolder, write_json
-from graphkeel.reconstruct.reconstructor import load
+from graphkeel.reconstruct.reconstructor import load_reconstructor
 from graphkeel.reconstruct.storage import save_folder
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
@@ -388,7 +388,7 @@ def read_reconstruction(content: bytes, folder: Path) -> None:
     """A folder with the given JSON; the tensors beside it are whole."""
     save_folder(folder, reconstruction_tensors(), reconstruction_facts())
     put(folder, "reconstruction.json", content)
-    repr(load(folder))
+    repr(load_reconstructor(folder))
 
 
 def reconstruction_tensor_file() -> bytes:
@@ -405,7 +405,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
     facts = {"format": 2, "sha256": sha256, **reconstruction_facts()}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
-    repr(load(folder))
+    repr(load_reconstructor(folder))
 
 
 def model_sample() -> bytes:

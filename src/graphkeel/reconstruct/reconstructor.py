@@ -296,11 +296,11 @@ class Reconstructor:
         that cannot be proved. `config` goes to `LyapunovConfig`."""
         self._check_context()
         settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
-        from graphkeel.reconstruct.proofs import proved_anchors  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
 
-        found = proved_anchors(self._context, self.verifier, settings)
-        if found is not None:
-            self.certificate_, anchors = found
+        result, anchors = certify_context(self._context, self.verifier, settings)
+        if anchors is not None:
+            self.certificate_ = result.certificate
             self._context.use_anchors(anchors)
             self._chooser.reset()
             if hasattr(self, "features_"):
@@ -381,7 +381,9 @@ class Reconstructor:
             )
 
 
-def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
+def load_reconstructor(
+    folder: str | Path, model: nn.Module | Scores | None = None
+) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
     `attach`, learns on.
 

@@ -3,8 +3,11 @@ unknown and why."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import is_installed
@@ -106,3 +109,14 @@ __all__ = [
     "load_engine",
     "verify",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """`graphkeel.verify` is this package; called, it is its main function, so that `gk.verify(…)`
+    works whether or not the package was loaded before."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> VerifyReport:
+        return verify(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

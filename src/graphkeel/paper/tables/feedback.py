@@ -18,7 +18,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.paper.tables.run import Prepared, RunSpec, prepare
-from graphkeel.reconstruct.reconstructor import Reconstructor, load
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 
 MAX_LABELS = 10_000_000
 
@@ -98,7 +98,7 @@ class _Journal:
 def _finished(out: Path, subject: str) -> list[Step]:
     """The steps in a folder; none if it is empty, damaged or about something else."""
     try:
-        notes = load(out).notes_
+        notes = load_reconstructor(out).notes_
         return [Step(**step) for step in notes["steps"]] if notes["subject"] == subject else []
     except (DataError, KeyError, TypeError):
         return []
