@@ -1,7 +1,8 @@
 """Every dataset's certificate: verdicts, and what finding the proof and re-checking it cost.
 
   python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out
-  FOLDER] python benchmarks/bench_certify.py --form paper --budget 45
+  FOLDER]
+  python benchmarks/bench_certify.py --form paper --budget 45
 
 Runs `keel certify --dataset D --features F` and `keel check`: wall seconds of training and proof,
 and of the whole command with imports, data and base model. Where all is proved, both sides are
@@ -10,9 +11,8 @@ busy machine says little about milliseconds:
 
   engines      asks the same engines about the same collapsed problems again, and does nothing else
   proof whole  from the shipped weights to the certificate: the collapse with its error bounds, the
-  engines, the
-               representative, the hole, the conclusion and the hashes, all of which the check does
-               again
+      engines, the representative, the hole, the conclusion and the hashes, all of which the check
+      does again
   check        from the file to the answer, reading and decoding included
 
 One line a certificate, on standard output.

@@ -1,13 +1,15 @@
 """Repair a frozen model's predictions on a shifted graph, over several seeds.
 
   keel run                                                 digits, nothing downloaded
-  keel run --dataset cora --method none --seeds 10         the untouched model, in the paper's
-  protocol keel run --dataset cora --method auto --seeds 10 --out runs/cora keel run --dataset
-  my_graph.npz --model gcn --method auto
+  keel run --dataset cora --method none --seeds 10
+        the untouched model, in the paper's protocol
+  keel run --dataset cora --method auto --seeds 10 --out runs/cora
+  keel run --dataset my_graph.npz --model gcn --method auto
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
 run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
-test label."""
+test label.
+"""
 
 from __future__ import annotations
 

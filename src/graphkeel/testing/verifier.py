@@ -51,7 +51,8 @@ def check_verifier(
     Args:
         verifier: the engine, or its class.
         complete: it claims to decide what can be decided, so `unknown` on an easy loop is a
-        failure. limits: time and memory.
+            failure.
+        limits: time and memory.
     """
     return run_all(yield_verifier_checks(verifier, complete=complete, limits=limits))
 

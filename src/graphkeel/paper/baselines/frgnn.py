@@ -47,7 +47,7 @@ class FRGNN:
 
     Args:
         base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the
-        paper's FRGNN_GCN row.
+            paper's FRGNN_GCN row.
     """
 
     name: str = "frgnn"

@@ -40,8 +40,9 @@ class PaperReading:
 
     Args:
         strengths: the values of m tried, `STRENGTHS` when None; more than one means that validation
-        picks. pick_class: try every class and let validation pick, instead of drawing a training
-        node. with_validation: also replace the validation nodes of the class, by their true label.
+            picks.
+        pick_class: try every class and let validation pick, instead of drawing a training node.
+        with_validation: also replace the validation nodes of the class, by their true label.
     """
 
     name: str

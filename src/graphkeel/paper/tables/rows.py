@@ -18,8 +18,10 @@ class TableRow:
 
     Attributes:
         group: `base`, `paper`, `reading` (another reading of the paper's row), `ours`, `rival` or
-        `reference`. paper: name of the row in the paper's table, where it has one. frozen: whether
-        the model's weights stay as they are. heavy: minutes a cell on the larger graphs.
+            `reference`.
+        paper: name of the row in the paper's table, where it has one.
+        frozen: whether the model's weights stay as they are.
+        heavy: minutes a cell on the larger graphs.
     """
 
     name: str
