@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from graphkeel.certificate.schema import CONDITIONS
+from graphkeel.checker.certificate import CONDITIONS
 
 from graphkeel.certificate import check_certificate
 from graphkeel.cli.main import main
