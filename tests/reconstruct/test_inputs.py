@@ -81,7 +81,7 @@ def test_half_a_graph_is_refused(model, data, changes, message) -> None:
 
 
 def test_an_empty_data_object_is_refused(model) -> None:
-    with pytest.raises(DataError, match="data.x is missing"):
+    with pytest.raises(DataError, match=r"data\.x is missing"):
         gk.Reconstructor(model).fit(Data())
 
 

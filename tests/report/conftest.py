@@ -104,8 +104,8 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         problem = Problem(
             loop, v, -2 * np.ones(2), 3 * np.ones(2), y, hole_radius=1e-3, rho=0.9, positivity=0.1
         )
-        report = verify(problem, engine="auto", budget=Budget(seconds=20))
-        region = decide_region(Region(problem, label), Budget(seconds=20))
+        report = verify(problem, engine="auto", budget=Budget(seconds=600))
+        region = decide_region(Region(problem, label), Budget(seconds=600))
         conditions = {c.condition: c for c in (*report.conditions, region)}
         proofs.append(
             ClassProof(label, "anchored", controller, lyapunov, y, problem, conditions, delta=1e-6)
