@@ -28,6 +28,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,7 @@ from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import ask_portfolio, ask_region
 from graphkeel.lyapunov.closed_loop import closed_loop_network, lyapunov_network
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.verify import Affine, ConditionReport, Network, Problem
-from graphkeel.verify.region import Region
+from graphkeel.verify import Affine, ConditionReport, Network, Problem, Region
 
 DATASETS = "digits,cora,citeseer,pubmed,photo,computers"
 REPEATS = 5
@@ -174,10 +174,9 @@ class ShippedClass:
 
     def answers(self, problem: Problem) -> dict[str, ConditionReport]:
         found = ask_portfolio(problem, seconds=60.0, complete=True).conditions
-        region = Region(problem, self.label, self.conditions["region"]["margin"])
-        return {
-            one.condition: one for one in (*found, ask_region(region, seconds=60.0, complete=True))
-        }
+        region = Region(self.label, self.conditions["region"]["margin"])
+        kept = ask_region(replace(problem, region=region), seconds=60.0, complete=True)
+        return {one.condition: one for one in (*found, kept)}
 
     def proof(self, head: Layers) -> ClassProof:
         """The collapse and the engines' answers."""

@@ -37,7 +37,7 @@ from graphkeel.cli.verify import engine as engine_named
 from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Problem
 
-COMPARED = ("branch", "milp", "smt", "dreal")
+COMPARED = ("branch", "milp", "smt")
 OURS = ("branch", "auto")
 
 
@@ -307,11 +307,11 @@ def main() -> int:
         if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])
     ]
     console.print(
-        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; processor-time "
-        f"limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), {args.limit:g} s for the others; "
-        f"times are of solving alone, without imports and compilation; peak MB is the whole process, interpreter and "
-        f"libraries included, and grown MB what the question added to it; ratio: processor seconds over those of "
-        f"branch",
+        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; "
+        f"processor-time limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), "
+        f"{args.limit:g} s for the others; times are of solving alone, without imports and "
+        f"compilation; peak MB is the whole process, interpreter and libraries included, and "
+        f"grown MB what the question added to it; ratio: processor seconds over those of branch",
         highlight=False,
     )
     rows = run(specs, args, Console(stderr=True))

@@ -19,7 +19,7 @@ from graphkeel.lyapunov import (
     certificate_of,
     train,
 )
-from graphkeel.lyapunov.glance import glance
+from graphkeel.verify.engines.whole_box import WholeBoxVerifier
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.result import Verdict
 
@@ -117,6 +117,7 @@ def scaled_loop(factor: float) -> Problem:
     return Problem(loop, value, -np.ones(2), np.ones(2), np.zeros(2), rho=0.9)
 
 
-def test_glance_proves_a_shrinking_box_and_leaves_a_growing_one_open() -> None:
-    assert glance(scaled_loop(0.5)).verdict is Verdict.PROVED
-    assert glance(scaled_loop(1.5)).verdict is Verdict.UNKNOWN
+def test_one_bound_proves_a_shrinking_box_and_leaves_a_growing_one_open() -> None:
+    whole_box = WholeBoxVerifier()
+    assert whole_box.decide(scaled_loop(0.5), "invariance").verdict is Verdict.PROVED
+    assert whole_box.decide(scaled_loop(1.5), "invariance").verdict is Verdict.UNKNOWN

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reproof import reprove
 
-from graphkeel.certificate.checker import _check_proof
-from graphkeel.certificate.schema import loop_of
 from graphkeel.core.optional import is_installed
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.engines.falsify import admit, margin
-from graphkeel.verify.exact import violates
+from graphkeel.verify.rational import violates
 
 BUDGET = Budget(seconds=600.0, nodes=3000, threads=1)
 
@@ -96,7 +95,7 @@ def check(seed: int) -> list[Verdict]:
             )
         if report.verdict is Verdict.PROVED:
             assert sampled_violation(problem, name, seed) is None, name
-            _check_proof(loop_of(problem), name, report.proof)
+            reprove(problem, report.proof)
     return verdicts
 
 

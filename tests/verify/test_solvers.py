@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,12 +13,10 @@ from hypothesis import strategies as st
 from known import KNOWN, scaling, with_errors
 
 from graphkeel.testing.random_loops import random_loop, suspicious_states
-from graphkeel.verify.confirm import nearest_confirmed
-from graphkeel.verify.engines.dreal import DrealVerifier
 from graphkeel.verify.engines.milp import MilpVerifier
 from graphkeel.verify.engines.smt import SmtVerifier
-from graphkeel.verify.exact import violates
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
+from graphkeel.verify.rational import nearest_confirmed, violates
 from graphkeel.verify.result import Budget, Verdict, Verifier
 
 ENGINES: list[Verifier] = [MilpVerifier(), SmtVerifier()]
@@ -120,14 +117,3 @@ def test_a_counterexample_at_the_hole_is_pushed_out() -> None:
     assert not violates(problem, "decrease", inside)
     moved = nearest_confirmed(problem, "decrease", inside)
     assert moved is not None and violates(problem, "decrease", moved)
-
-
-def test_dreal_says_why_it_does_not_run() -> None:
-    engine, problem = DrealVerifier(), scaling(0.5)
-    reason = engine.supports(problem)
-    if reason is None:
-        report = engine.solve(replace(problem, hole_norm="2"), Budget(seconds=30))
-        assert Verdict.REFUTED not in {answer.verdict for answer in report.conditions}
-    else:
-        assert "cannot be loaded" in reason
-        assert engine.solve(problem).verdict is Verdict.UNKNOWN

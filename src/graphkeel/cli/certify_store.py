@@ -17,6 +17,7 @@ from graphkeel.certificate import write_certificate
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
 from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import (
     LyapunovConfig,
     RoundLog,
@@ -103,7 +104,7 @@ def _write_results(
         "torch": torch.__version__,
         "controllers_sha256": file_sha256(out / CONTROLLERS),
     }
-    certificate = certificate_of(head, result, provenance=provenance, data_sha256=task.hash)
+    certificate = certificate_of(head, result, provenance=provenance, data_sha256=graph_sha256(task.x, task.edge_index))
     write_certificate(certificate, out / "certificate.json")
     return certificate
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
+from graphkeel.graph.datasets.names import DATASETS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +25,6 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
 LONGEST_SHOWN = 80  # characters of a refused value
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 
 
 # ---- what an option may be

@@ -27,7 +27,6 @@ _PACKAGES = (
 _OPTIONAL = {  # module: (package, extra, what it is for)
     "highspy": ("highspy", "milp", "MILP engine"),
     "z3": ("z3-solver", "smt", "SMT engine"),
-    "dreal": ("dreal", "", "the paper's kind of SMT engine"),
     "onnx": ("onnx", "export", "ONNX export"),
     "matplotlib": ("matplotlib", "report", "pictures"),
     "jinja2": ("jinja2", "report", "reports"),

@@ -24,6 +24,7 @@ from graphkeel.cli.common import (
     positive_int,
     verbatim,
 )
+from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.run import RunResult, RunSpec
@@ -134,8 +135,8 @@ def show(result: RunResult) -> None:
     table.add_section()
     table.add_row(
         "mean ± std",
-        f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}",
-        f"{summary['accuracy_mean']:.2f} ± {summary['accuracy_std']:.2f}",
+        plus_minus(summary["base_mean"], summary["base_std"]),
+        plus_minus(summary["accuracy_mean"], summary["accuracy_std"]),
         f"{summary['gain_mean']:+.2f}",
         style="bold",
     )

@@ -115,12 +115,13 @@ def _names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
+    from graphkeel.graph.datasets.names import PAPER_DATASETS
     from graphkeel.paper.tables.cells import FILE, CellStore
     from graphkeel.paper.tables.cost import cost_remarks
     from graphkeel.paper.tables.plan import needed_cells
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.render import render
-    from graphkeel.paper.tables.rows import PAPER_DATASETS, select_rows, under
+    from graphkeel.paper.tables.rows import select_rows, under
     from graphkeel.paper.tables.tables import fill_table, verdicts
 
     rows = select_rows(args.table, args.only)

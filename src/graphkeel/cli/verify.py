@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HELP = "decide a closed loop given as a file, without a dataset"
 
-ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt", "dreal")
+ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,8 +104,8 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
 
 def _lines(report: VerifyReport) -> list[str]:
     verdict = report.verdict
-    effort = f"{report.seconds:.2f} s, {report.nodes} nodes"
-    lines = [f"{verdict.value}: {verdict.sentence} ({effort})"]
+    spent = f"{report.seconds:.2f} s, {report.nodes} nodes"
+    lines = [f"{verdict.value}: {verdict.sentence} ({spent})"]
     for answer in report.conditions:
         reason = f": {answer.reason}" if answer.reason else ""
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")

@@ -14,7 +14,7 @@ from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.candidates import GRIDS
+from graphkeel.reconstruct.candidates.builder import GRIDS
 
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import CheckResult
-from graphkeel.certificate.encoding import decode_array
+from graphkeel.certificate import CheckResult, decode_array
 
 CONDITIONS = {
     "representative": (

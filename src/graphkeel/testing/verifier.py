@@ -19,8 +19,8 @@ from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal,
 from graphkeel.testing.loops import ALL, Known, corner_only, stable, unstable
 from graphkeel.testing.random_loops import hard_loop, random_loop, suspicious_states
 from graphkeel.testing.surroundings import global_seed, left_alone
-from graphkeel.verify.exact import violates
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
+from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
 RANDOM_LOOPS = 12

@@ -19,9 +19,9 @@ from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.retraining import as_split, one_of_the_labelled, unit_scale
 from graphkeel.reconstruct.anchors import plant_of
+from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
-from graphkeel.reconstruct.replace import replace
 
 
 @dataclass(frozen=True)

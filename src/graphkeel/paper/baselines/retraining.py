@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 
 
@@ -55,7 +56,7 @@ def share_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
     """Accuracy in percent on nodes whose labels may be looked at; 0 when there are none."""
     if len(nodes) == 0:
         return 0.0
-    return 100.0 * float((scores[nodes].argmax(dim=1) == task.y[nodes]).float().mean())
+    return percent(scores[nodes].argmax(dim=1) == task.y[nodes])
 
 
 class BestOnValidation:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.paper.tables.run import Prepared, RunSpec, prepare
 from graphkeel.reconstruct.reconstructor import Reconstructor, load
@@ -113,14 +114,12 @@ def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Ba
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:
     task = prepared.task
     after = prepared.frozen.predict(rec.features_, task.edge_index)
-    right = [
-        float((p[scored] == task.y[scored]).float().mean())
-        for p in (prepared.base.argmax(dim=-1), after)
-    ]
+    before = prepared.base.argmax(dim=-1)
+    wanted = task.y[scored]
     return Step(
         len(rec.labels_.nodes),
-        100 * right[0],
-        100 * right[1],
+        percent(before[scored] == wanted),
+        percent(after[scored] == wanted),
         rec.guard_.left_alone,
         rec.guard_.reason,
         seconds,

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from graphkeel.graph.datasets.names import PAPER_DATASETS
+
 
 class Published(NamedTuple):
     mean: float
     std: float
 
 
-_COLUMNS = ("cora", "citeseer", "pubmed", "photo", "computers")
-
-
 def _row(*cells: tuple[float, float] | None) -> dict[str, Published]:
     return {
         name: Published(*cell)
-        for name, cell in zip(_COLUMNS, cells, strict=True)
+        for name, cell in zip(PAPER_DATASETS, cells, strict=True)
         if cell is not None
     }
 

@@ -9,7 +9,6 @@ from typing import Any
 from graphkeel.core.errors import ConfigError
 from graphkeel.paper.tables.spec import RunSpec
 
-PAPER_DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 LARGE = ("pubmed", "photo", "computers")  # where the methods that retrain at length run fewer seeds
 
 

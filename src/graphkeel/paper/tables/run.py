@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from graphkeel import __version__
+from graphkeel.core.statistics import sample_std
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy, train_model
@@ -45,23 +46,18 @@ class RunResult:
     spec: RunSpec
     rows: list[Row]
 
-    def summary(self) -> dict[str, float]:
+    def summary(self) -> dict[str, Any]:
         base = np.array([row["base"] for row in self.rows])
         ours = np.array([row["accuracy"] for row in self.rows])
         gain = ours - base
         return {
             "base_mean": float(base.mean()),
-            "base_std": sample_std(base),
+            "base_std": sample_std(base.tolist()),
             "accuracy_mean": float(ours.mean()),
-            "accuracy_std": sample_std(ours),
+            "accuracy_std": sample_std(ours.tolist()),
             "gain_mean": float(gain.mean()),
             "gain_min": float(gain.min()),
         }
-
-
-def sample_std(values: np.ndarray) -> float:
-    """Sample standard deviation (ddof 1); 0 for a single value."""
-    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
 def run_seeds(

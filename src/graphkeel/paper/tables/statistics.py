@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphkeel.core.statistics import sample_std
+
 TEST = "Wilcoxon signed-rank, two-sided, paired by seed"
 
 
@@ -21,9 +23,7 @@ class Summary:
 
 def summarise(values: Sequence[float]) -> Summary:
     array = np.asarray(values, dtype=np.float64)
-    return Summary(
-        len(array), float(array.mean()), float(array.std(ddof=1)) if len(array) > 1 else None
-    )
+    return Summary(len(array), float(array.mean()), sample_std(array.tolist()))
 
 
 def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
@@ -49,6 +49,5 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
     """Standard error of the mean paired difference; 0 for a single pair."""
     differences = np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64)
-    return (
-        float(differences.std(ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
-    )
+    std = sample_std(differences.tolist())
+    return 0.0 if std is None else std / float(np.sqrt(len(differences)))
