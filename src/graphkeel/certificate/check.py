@@ -133,7 +133,9 @@ def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) ->
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
     if stored != own:
-        return f"the certificate is about another graph (its hash is {stored[:12]}…, not {own[:12]}…)"
+        return (
+            f"the certificate is about another graph (its hash is {stored[:12]}…, not {own[:12]}…)"
+        )
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
     states = logits.detach().double().cpu().numpy()

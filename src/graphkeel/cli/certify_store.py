@@ -104,7 +104,9 @@ def _write_results(
         "torch": torch.__version__,
         "controllers_sha256": file_sha256(out / CONTROLLERS),
     }
-    certificate = certificate_of(head, result, provenance=provenance, data_sha256=graph_sha256(task.x, task.edge_index))
+    certificate = certificate_of(
+        head, result, provenance=provenance, data_sha256=graph_sha256(task.x, task.edge_index)
+    )
     write_certificate(certificate, out / "certificate.json")
     return certificate
 
