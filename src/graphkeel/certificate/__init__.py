@@ -28,6 +28,7 @@ from graphkeel.certificate.sources import (
     collapsed,
     collapsed_loop,
     mlp,
+    source_from_json,
 )
 from graphkeel.checker import CheckResult
 
@@ -53,5 +54,6 @@ __all__ = [
     "mlp",
     "read_certificate",
     "sealed",
+    "source_from_json",
     "write_certificate",
 ]

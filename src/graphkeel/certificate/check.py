@@ -8,7 +8,7 @@ domain D has to hold the model's own logits on that graph.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,18 @@ class LinkedResult(CheckResult):
     model_checked: bool = False
     data_checked: bool = False
 
+    def linked(self, difference: str | None, *, with_data: bool) -> LinkedResult:
+        """The result once the link to a model, and maybe to a graph, was looked at.
+
+        Args:
+            difference: what `link` returned.
+            with_data: whether a graph was part of it.
+        """
+        found = replace(self, model_checked=True, data_checked=with_data)
+        if difference is None:
+            return found
+        return replace(found, accepted=False, reason=difference, classes=(), together="")
+
 
 def check_certificate(
     certificate: str | Path | Mapping[str, Any],
@@ -52,25 +64,21 @@ def check_certificate(
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
-    content: Mapping[str, Any]
     try:
-        if isinstance(certificate, Mapping):
-            result = _check_object(certificate)
-            content = certificate
-        else:
-            result = check_file(str(certificate))
-            content = read_certificate(certificate) if result.accepted else {}
+        plain = _checked(certificate)
     except Unreadable as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
-    difference = None
-    if result.accepted and model is not None:
-        difference = link(content, model, data)
-    fields = asdict(result)
-    if difference is not None:
-        fields |= {"accepted": False, "reason": difference, "classes": (), "together": ""}
-    fields["classes"] = tuple(fields["classes"])
-    linked = result.accepted and model is not None
-    return LinkedResult(**fields, model_checked=linked, data_checked=linked and data is not None)
+    result = LinkedResult(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
+    if model is None or not result.accepted:
+        return result
+    content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
+    return result.linked(link(content, model, data), with_data=data is not None)
+
+
+def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
+    if isinstance(certificate, Mapping):
+        return _check_object(certificate)
+    return check_file(str(certificate))
 
 
 def _check_object(content: Mapping[str, Any]) -> CheckResult:
@@ -133,9 +141,7 @@ def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) ->
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
     if stored != own:
-        return (
-            f"the certificate is about another graph (its hash is {stored[:12]}…, not {own[:12]}…)"
-        )
+        return f"the certificate is about another graph: its hash is {stored[:12]}, not {own[:12]}"
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
     states = logits.detach().double().cpu().numpy()

@@ -1,6 +1,9 @@
 """Source networks: shipped weights as chains of affine factors, with no number rounded.
 
-f(y) = h + B(relu(A(y − Y) + a) − relu(a)) is stored as [[(·, −Y), (A, a)], [(·, −relu(a)), (B, h)]]:
+f(y) = h + B(relu(A(y − Y) + a) − relu(a)) is stored as
+
+    [[(None, −Y), (A, a)], [(None, −relu(a)), (B, h)]]:
+
 a list of layers with a ReLU between each two, each layer a list of factors (weight, bias) that are
 applied from the first to the last; None stands for the identity or for zero.
 """
@@ -15,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphkeel.certificate.encoding import encode_array
+from graphkeel.certificate.encoding import decode_array, encode_array
 from graphkeel.checker import networks
 from graphkeel.checker.exact import Vector, Work
 
@@ -110,6 +113,22 @@ def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
         source: layers of factors.
     """
     return [[factor.to_json() for factor in layer] for layer in source]
+
+
+def source_from_json(value: list[list[dict[str, Any]]]) -> Source:
+    """The source network that a certificate stores.
+
+    Args:
+        value: what `source_to_json` returned.
+    """
+    return tuple(
+        tuple(Factor(_decoded(part["weight"]), _decoded(part["bias"])) for part in layer)
+        for layer in value
+    )
+
+
+def _decoded(value: dict[str, Any] | None) -> Floats | None:
+    return None if value is None else decode_array(value)
 
 
 def collapsed_loop(controller: Source, head: Source) -> tuple[Layer, ...]:

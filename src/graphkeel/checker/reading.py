@@ -25,7 +25,8 @@ MAX_BYTES = 256 << 20
 LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
-_DTYPES = {"<f8": ("d", 8), "<f4": ("f", 4), "<i2": ("h", 2), "|i1": ("b", 1), "|u1": ("B", 1)}
+_FLOATS = {"<f8": ("d", 8), "<f4": ("f", 4)}
+_DTYPES = _FLOATS | {"<i4": ("i", 4), "<i2": ("h", 2), "|i1": ("b", 1), "|u1": ("B", 1)}
 
 
 class Unreadable(Exception):

@@ -66,11 +66,11 @@ def check_branch(problem: Problem, condition: str, proof: dict[str, Any], work: 
 
 
 def _multipliers(problem: Problem, value: Any) -> list[Vector]:
-    """λ: a line for every k ≠ c, a column for every j."""
+    """λ: a line for every k ≠ c, a column for every j; at c itself there is no lead to use."""
     n = problem.n
     values, shape = floats(value, "region.multipliers", 2)
-    if shape != [n - 1, n] or any(value < 0 for value in values):
-        raise Rejected(f"region: the multipliers must be {n - 1} × {n} numbers ≥ 0")
+    if shape != [n - 1, n] or any(value < 0 for value in values) or any(values[problem.label :: n]):
+        raise Rejected(f"region: the multipliers must be {n - 1} × {n} numbers ≥ 0, and 0 at c")
     return [rounded(values[i : i + n]) for i in range(0, len(values), n)]
 
 
@@ -167,7 +167,7 @@ def _read_tree(problem: Problem, row: Row, value: Any, where: str, work: Work) -
         raise Rejected(f"{where}: its tree is missing or out of order")
     ends = [*items(content["lower"], where, n), *items(content["upper"], where, n)]
     corners = [number(end, f"{where}: a corner") for end in ends]
-    axis, _ = array(content["axis"], f"{where}.axis", 1, ("|i1", "<i2"))
+    axis, _ = array(content["axis"], f"{where}.axis", 1, ("|i1", "<i2", "<i4"))
     cut, _ = floats(content["cut"], f"{where}.cut", 1)
     slopes = _read_slopes(row, content["slopes"], where)
     couplings = _read_couplings(row, content["couplings"], where)

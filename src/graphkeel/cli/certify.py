@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
     from graphkeel.models.head import Head
 
+MODEL = "model.safetensors"  # what the certificate is about
 STATE = "training-state.safetensors"  # what an interrupted run goes on from
 
 LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
@@ -162,35 +163,26 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
     """The task, and its model: trained now, or the one an earlier run of the same task left in the
     folder."""
     from graphkeel.graph import load
-    from graphkeel.models import load_model, save_model, train_model
+    from graphkeel.graph.features import parse_features
+    from graphkeel.models import load_model, save_model, stored_subject, train_model
 
-    features, pca = _features(args.features)
+    features, pca = parse_features(args.features)
     task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
-    path = (
-        out
-        / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
-    )
+    path = out / MODEL
+    subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"
     if path.exists():
         try:
-            return task, load_model(path)
+            if stored_subject(path) == subject:
+                return task, load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
             console(stderr=True).print(
                 f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
             )
     model = train_model(args.model, task, seed=args.seed, **options)
-    save_model(path, model, args.model, task.n_features, task.n_classes, **options)
+    sizes = (task.n_features, task.n_classes)
+    save_model(path, model, args.model, *sizes, subject=subject, **options)
     return task, model
-
-
-def _features(name: str) -> tuple[str, int]:
-    if name.startswith("pca") and name != "pca":
-        if not name[3:].isdecimal() or int(name[3:]) < 1:
-            raise ConfigError(
-                "--features pcaN needs a number", got=repr(name), fix="For instance pca20."
-            )
-        return "pca", int(name[3:])
-    return name, 20
 
 
 def _labels(text: str, n_classes: int) -> list[int]:

@@ -104,9 +104,8 @@ def _write_results(
         "torch": torch.__version__,
         "controllers_sha256": file_sha256(out / CONTROLLERS),
     }
-    certificate = certificate_of(
-        head, result, provenance=provenance, data_sha256=graph_sha256(task.x, task.edge_index)
-    )
+    data = graph_sha256(task.x, task.edge_index)
+    certificate = certificate_of(head, result, provenance=provenance, data_sha256=data)
     write_certificate(certificate, out / "certificate.json")
     return certificate
 
