@@ -13,7 +13,7 @@ from graphkeel.cli.main import main
 
 
 def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    code = main(["certify", "--json", *arguments])
+    code = main(["certify", "--json", "--budget", "600", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 

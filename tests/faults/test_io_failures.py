@@ -26,6 +26,7 @@ from graphkeel.lyapunov import TrainState
 from graphkeel.paper.tables.cells import Cell, CellStore, Measured
 from graphkeel.paper.tables.run import run_seeds
 from graphkeel.paper.tables.spec import RunSpec
+from threads import PATIENCE
 
 COMMANDS: dict[str, Kept] = {
     "run": Run(seeds=2, method="diffuse"),
@@ -188,7 +189,7 @@ def test_damaged_feedback_is_taken_in_again(
 
 
 WALL_CLOCKS = {"time", "now", "utcnow", "today", "ctime", "localtime", "gmtime"}
-PROVENANCE = {"certificates/build.py"}  # says when; nothing is decided by it
+PROVENANCE = {"certificate/build.py"}  # says when; nothing is decided by it
 
 
 def test_nothing_is_decided_by_the_wall_clock() -> None:
@@ -248,8 +249,8 @@ def test_a_signal_ends_a_command_with_one_line_and_it_continues(
     number: int, code: int, word: str, warm: WarmCommands, tmp_path: Path
 ) -> None:
     kept, out = Run(seeds=6, method="diffuse"), tmp_path / "out"
-    for seconds in (0.3, 1.2):
-        ended = warm.run(*kept.arguments, out=out, kill_after=seconds, number=number)
+    for changes in (1, 15):  # of its folder: at the beginning, and at work
+        ended = warm.run(*kept.arguments, out=out, kill_at=changes, number=number)
         assert ended.code == code, ended.err
         assert ended.err.strip() == f"keel: {word}; what was finished is kept"
         assert ended.out == ""
@@ -283,7 +284,7 @@ def test_a_signal_to_a_table_and_its_workers(
     wait_for(lambda: cells_in(tmp_path) >= cells, process)
     time.sleep(seconds)
     os.killpg(process.pid, number)
-    out, error = process.communicate(timeout=60)
+    out, error = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert "Traceback" not in error
     assert [line for line in error.splitlines() if line.startswith("keel")][-1].endswith(
@@ -297,7 +298,7 @@ def test_two_runs_in_one_folder_at_once(tmp_path: Path, warm: WarmCommands) -> N
     kept = Run(seeds=4)
     assert warm.run(*kept.arguments, out=tmp_path / "alone").code == 0
     pair = [cold(*kept.arguments, "--out", str(tmp_path / "shared")) for _ in range(2)]
-    assert [process.wait(timeout=300) for process in pair] == [0, 0]
+    assert [process.wait(timeout=PATIENCE) for process in pair] == [0, 0]
     for process in pair:
         process.communicate()
     assert kept.result(tmp_path / "shared") == kept.result(tmp_path / "alone")

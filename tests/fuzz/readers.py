@@ -213,7 +213,7 @@ def parts() -> tuple[Any, Any, Any, Problem]:
 @cache
 def certificate_content(engine: str = "branch") -> dict[str, Any]:
     head, controller, lyapunov, problem = parts()
-    report = verify(problem, engine=engine, budget=Budget(seconds=20))
+    report = verify(problem, engine=engine, budget=Budget(seconds=600))
     conditions = {answer.condition: answer for answer in report.conditions}
     proof = ClassProof(
         0, "anchored", controller, lyapunov, np.eye(2)[0], problem, conditions, delta=1e-6

@@ -23,6 +23,7 @@ from graphkeel.paper.tables.cells import CellStore
 from graphkeel.paper.tables.estimate import Estimate
 from graphkeel.paper.tables.grid import Workers, run_cell, run_grid
 from graphkeel.paper.tables.memory import peak_mb, reset_peak
+from threads import PATIENCE
 
 HERE = Path(__file__).parent
 
@@ -85,7 +86,7 @@ def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
     store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "logged", "none"]
     running = subprocess.Popen(command, start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and not (store_path.exists() and _finished(store_path) >= 2):
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGKILL)
@@ -93,7 +94,8 @@ def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
     cells = jobs.cells(str(log), 8)
     before = {cell.seed for cell in cells if CellStore(store_path).find(cell)}
     assert 2 <= len(before) < 8
-    subprocess.run(command, check=True, timeout=120)
+    jobs.gate(log).touch()
+    subprocess.run(command, check=True, timeout=PATIENCE)
     begun = Counter(int(line) for line in log.read_text().split())
     assert set(begun) == set(range(8))
     assert all(begun[seed] == 1 for seed in before)
@@ -108,16 +110,15 @@ def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "endless", method]
     running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        wait_until(lambda: log.exists() and len(log.read_text().split()) >= begun, 60)
+        wait_until(lambda: log.exists() and len(log.read_text().split()) >= begun)
         assert running.poll() is None
         assert alive(int(log.read_text().split()[-1]))
     finally:
         running.kill()
-    running.communicate(
-        timeout=20
-    )  # ends when the last process that holds the other end of stderr has ended
+    # Ends when the last process that holds the other end of stderr has ended.
+    running.communicate(timeout=PATIENCE)
     workers = [int(pid) for pid in log.read_text().split()]
-    wait_until(lambda: not any(alive(pid) for pid in workers), 20)
+    wait_until(lambda: not any(alive(pid) for pid in workers))
     assert len(CellStore(store_path)) == 0
 
 
@@ -129,8 +130,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-def wait_until(happened, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def wait_until(happened) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -160,7 +161,7 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     """SIGKILL to a process that is working on a cell, once three cells have begun."""
 
     def wait_and_kill() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             pids = log.read_text().split() if log.exists() else []
             if len(pids) >= 3:

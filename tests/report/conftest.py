@@ -110,7 +110,7 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             positivity=0.1,
             region=Region(label),
         )
-        report = verify(problem, "auto", Budget(seconds=20), (*CONDITIONS, "region"))
+        report = verify(problem, "auto", Budget(seconds=600), (*CONDITIONS, "region"))
         conditions = {c.condition: c for c in report.conditions}
         proofs.append(
             ClassProof(label, "anchored", controller, lyapunov, y, problem, conditions, delta=1e-6)

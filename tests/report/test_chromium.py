@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphkeel.report import find_sources, write_report
+from threads import PATIENCE
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -32,7 +33,7 @@ def browse(page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
         "--enable-logging=stderr",
     )
     command = [str(BROWSER), *common, f"--user-data-dir={profile}", *flags, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
 def console(done: subprocess.CompletedProcess[str]) -> list[str]:

@@ -138,10 +138,10 @@ class Reconstructor:
         self.certificate_: dict[str, Any] | None = None
         if self.controller == "neural":
             self.certify()
-        if nodes is None or labels is None:
+        if nodes is None and labels is None:
             return self.reset()
         known, validation = self._start
-        return self._take_in(known, validation, nodes, labels)
+        return self._take_in(known, validation, nodes, labels)  # one without the other is refused
 
     @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
@@ -227,7 +227,7 @@ class Reconstructor:
         return self._take_in(self.labels_, self._validation, nodes, labels)
 
     def _take_in(
-        self, known: Labels, validation: Labels, nodes: Tensor, labels: Tensor
+        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
     ) -> Reconstructor:
         n_nodes = self._context.x.shape[0]
         n_classes = len(self.classes_)

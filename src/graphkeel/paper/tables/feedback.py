@@ -150,14 +150,14 @@ def read_labels(path: Path) -> Batch:
             f"{path} must begin with the line node,label", got=rows[0] if rows else "an empty file"
         )
     try:
-        pairs = [(int(node), int(label)) for node, label in rows[1:]]
-    except ValueError as error:
+        pairs = torch.tensor([(int(node), int(label)) for node, label in rows[1:]])
+    except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits
         raise DataError(
             f"every line of {path} after the first must be two integers", got=str(error)
         ) from error
-    if not pairs:
+    if not len(pairs):
         raise DataError(f"{path} holds no label", fix="Add a line such as 17,3.")
-    nodes, labels = torch.tensor(pairs).T
+    nodes, labels = pairs.T
     return Batch(nodes, labels)
 
 
