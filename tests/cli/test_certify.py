@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from graphkeel.checker.certificate import CONDITIONS
 
 from graphkeel.certificate import check_certificate
+from graphkeel.checker.certificate import CONDITIONS
 from graphkeel.cli.main import main
 
 

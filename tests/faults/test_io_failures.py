@@ -18,11 +18,11 @@ import pytest
 import graphkeel
 from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_whole
 from faults.processes import Ended, WarmCommands, catches, cold, wait_for
-from graphkeel.cli.certify_store import load_state, save_state
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
 from graphkeel.lyapunov import TrainState
+from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.paper.tables.cells import Cell, CellStore, Measured
 from graphkeel.paper.tables.run import run_seeds
 from graphkeel.paper.tables.spec import RunSpec

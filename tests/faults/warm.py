@@ -85,7 +85,7 @@ def serve() -> None:
     import sklearn.neighbors  # noqa: F401
     import torch
 
-    import graphkeel.cli.certify_store
+    import graphkeel.lyapunov.folder
     import graphkeel.paper.tables.feedback
     import graphkeel.paper.tables.grid
     import graphkeel.verify.branch  # noqa: F401

@@ -33,7 +33,6 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
-from graphkeel.cli.certify_store import load_state, save_state
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_task
 from graphkeel.graph.datasets.amazon import read_amazon
@@ -42,6 +41,7 @@ from graphkeel.graph.datasets.seeds import read_seed_lists
 from graphkeel.graph.datasets.unpickle import safe_unpickle
 from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
+from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.paper.tables.cells import Cell, CellStore, Measured
 from graphkeel.paper.tables.feedback import read_labels
