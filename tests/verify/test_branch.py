@@ -193,7 +193,7 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
         rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch(), loop=problem
     )
     monkeypatch.setattr(
-        search.couplings, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail()
+        search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()
     )
     with pytest.raises(MemoryError):
         search.run()
