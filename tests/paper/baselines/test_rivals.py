@@ -9,10 +9,10 @@ from torch import nn
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines import get_baseline
-from graphkeel.paper.baselines.correct_and_smooth import correct
-from graphkeel.paper.baselines.embeddings import Embedding, classified_embedding
-from graphkeel.paper.baselines.lame import neighbour_affinity, pulled_together
-from graphkeel.paper.baselines.t3a import template_scores
+from graphkeel.paper.baselines.frozen.correct_and_smooth import correct
+from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
+from graphkeel.paper.baselines.frozen.lame import neighbour_affinity, pulled_together
+from graphkeel.paper.baselines.frozen.t3a import template_scores
 from graphkeel.paper.baselines.tuning import best_on_validation
 from graphkeel.reconstruct import Labels, Propagator
 

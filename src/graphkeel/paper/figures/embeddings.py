@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph.shift import cmd, mmd
-from graphkeel.paper.baselines.embeddings import classified_embedding
+from graphkeel.paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel.paper.baselines.registry import find_method
 from graphkeel.paper.figures import Drawn
 from graphkeel.paper.figures.style import (
     CLASSES,
@@ -24,14 +25,13 @@ from graphkeel.paper.figures.style import (
     SOFT,
     TEST,
     TRAIN,
-    bare,
     canvas,
     heading,
+    hide_axes,
     save,
 )
-from graphkeel.paper.tables.methods import find_method
+from graphkeel.paper.tables.job import RunSpec
 from graphkeel.paper.tables.run import label_budget, prepare
-from graphkeel.paper.tables.spec import RunSpec
 
 Array = NDArray[np.float64]
 
@@ -140,8 +140,8 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
                 alpha=0.95,
                 edge=True,
             )
-            told = numbers[panel.title]
-            _titled(place, panel, f"train–test CMD {told['cmd']:.2f} · MMD² {told['mmd']:.3f}")
+            shift = numbers[panel.title]
+            _titled(place, panel, f"train–test CMD {shift['cmd']:.2f} · MMD² {shift['mmd']:.3f}")
         _legend(figure, axes[0], columns=2)
         heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
         return Drawn(
@@ -216,13 +216,13 @@ def _dots(
     )
 
 
-def _titled(axes: Any, panel: Panel, told: str) -> None:
-    bare(axes)
+def _titled(axes: Any, panel: Panel, text: str) -> None:
+    hide_axes(axes)
     axes.set_title(f"{panel.title}\n", color=INK)
     axes.text(
         0,
         1.02,
-        f"{told} · accuracy {panel.accuracy:.1f} %",
+        f"{text} · accuracy {panel.accuracy:.1f} %",
         transform=axes.transAxes,
         fontsize=8.5,
         color=SOFT,

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
 from graphkeel.models.head import Head, extract_head
-from graphkeel.paper.baselines.retraining import one_of_the_labelled
+from graphkeel.paper.baselines.tuning import drawn_class
 from graphkeel.paper.figures import Drawn
-from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, bare, canvas, heading, save
+from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, hide_axes, save
+from graphkeel.paper.tables.job import RunSpec
 from graphkeel.paper.tables.run import prepare
-from graphkeel.paper.tables.spec import RunSpec
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import VerifyReport
 
@@ -120,7 +120,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     """Surface, trajectories, V along them, counterexamples; a row for each form."""
     prepared = prepare(spec, seed)
     task = prepared.task
-    label = int(task.y[one_of_the_labelled(task.train_mask.nonzero().flatten(), seed)])
+    label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
     head = extract_head(prepared.frozen.model, task.n_features)  # type: ignore[arg-type]
     logits = prepared.frozen.logits(task.x, task.edge_index)
     loops = [train_loop(head, logits, label, form, seed) for form in FORMS]
@@ -143,7 +143,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
             _counterexamples(row[3], loop)
         heading(
             figure,
-            f"{task.name}, class {label}: the Lyapunov function around Y, and the loop it speaks of",
+            f"{task.name}, class {label}: the Lyapunov function around Y, and its closed loop",
         )
         files = save(figure, out, "figure-5")
     numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
@@ -250,10 +250,10 @@ def _counterexamples(axes: Any, loop: Loop) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title("counterexamples found", color=INK)
-    told = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
-    axes.text(0.03, 0.96, told, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
+    text = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
+    axes.text(0.03, 0.96, text, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
     if not loop.met:
-        return bare(axes)
+        return hide_axes(axes)
     bottom = np.zeros(max(loop.rounds, 1))
     for condition, colour in CONDITIONS.items():
         counts = np.zeros_like(bottom)

@@ -68,14 +68,14 @@ def canvas(
 def save(figure: Any, out: Path, name: str) -> list[Path]:
     """NAME.svg and NAME.png."""
     files = [out / f"{name}.svg", out / f"{name}.png"]
-    with replacing(files[0]) as aside:
-        figure.savefig(aside, format="svg", metadata={"Date": None, "Creator": "graphkeel"})
-    with replacing(files[1]) as aside:
-        figure.savefig(aside, format="png", dpi=160)
+    with replacing(files[0]) as temporary:
+        figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "graphkeel"})
+    with replacing(files[1]) as temporary:
+        figure.savefig(temporary, format="png", dpi=160)
     return files
 
 
-def bare(axes: Any) -> None:
+def hide_axes(axes: Any) -> None:
     """t-SNE's axes mean nothing: no ticks."""
     axes.set_xticks([])
     axes.set_yticks([])

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.embeddings import Embedding, classified_embedding
+from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
 from graphkeel.paper.baselines.tuning import Setting, best_on_validation
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import one_of_the_labelled, share_right
+from graphkeel.paper.baselines.tuning import drawn_class, percent_right
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 from graphkeel.reconstruct.replace import replace
@@ -55,7 +55,7 @@ class PaperReading:
     ) -> MethodResult:
         check_nodes(task, labelled, validation, needs_labels=True)
         tried = list(self._tries(frozen, task, labelled, validation, seed))
-        right = [share_right(one.scores, task, validation) for one in tried]
+        right = [percent_right(one.scores, task, validation) for one in tried]
         best = tried[max(range(len(tried)), key=right.__getitem__)]  # the first on ties
         decision = {
             "class": best.label,
@@ -72,7 +72,7 @@ class PaperReading:
         scene = Scene(frozen, task.x, task.edge_index, seed=seed)
         nodes = torch.cat([labelled, validation]) if self.with_validation else labelled
         labels = Labels(nodes, task.y[nodes], task.n_classes)
-        drawn = int(task.y[one_of_the_labelled(labelled, seed)])
+        drawn = drawn_class(task, labelled, seed)
         for strength in STRENGTHS if self.strengths is None else self.strengths:
             for label in range(task.n_classes) if self.pick_class else (drawn,):
                 features = replace(task.x, labels, scene.anchors(strength).features, label)

@@ -20,7 +20,7 @@ from torch_geometric.nn import MessagePassing
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import share_right
+from graphkeel.paper.baselines.tuning import percent_right
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 START = 1e-7  # of both variables, and the least weight of an edge's removal
@@ -68,7 +68,7 @@ class GTrans:
             for one in tried:
                 torch.manual_seed(seed)
                 one.learn()
-            right = [share_right(one.scores, task, validation) for one in tried]
+            right = [percent_right(one.scores, task, validation) for one in tried]
             return tried[
                 max(range(len(tried)), key=right.__getitem__)
             ].result()  # the first on ties

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import as_split, one_of_the_labelled, unit_scale
+from graphkeel.paper.baselines.retrained.training import as_split, unit_scale
+from graphkeel.paper.baselines.tuning import drawn_class
 from graphkeel.reconstruct.anchors import plant_of
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
@@ -67,11 +68,7 @@ class FRGNN:
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
-        only = (
-            int(task.y[one_of_the_labelled(labelled, seed)])
-            if self.config.classes == "one"
-            else None
-        )
+        only = drawn_class(task, labelled, seed) if self.config.classes == "one" else None
         features = replace(task.x, labels, embeddings, only)
         scores = frozen.logits(features, task.edge_index)
         decision = {

@@ -17,7 +17,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.paper.baselines.retraining import one_of_the_labelled
+from graphkeel.paper.baselines.tuning import drawn_class
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
@@ -64,7 +64,7 @@ class ControllerMethod:
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
         check_nodes(task, labelled, validation, needs_labels=True)
-        drawn = int(task.y[one_of_the_labelled(labelled, seed)])
+        drawn = drawn_class(task, labelled, seed)
         chosen = [drawn] if self.classes == "one" else list(range(task.n_classes))
         found = self._regulate(frozen, task, chosen, seed)
         features, labels = task.x.clone(), task.y[labelled]
@@ -84,8 +84,8 @@ class ControllerMethod:
         logits = frozen.logits(task.x, task.edge_index)
         trained = train_neural(head, logits, chosen, NEURAL[self.controller], seed)
         return [
-            (f.regulate(head, target), told)
-            for (f, told), target in zip(trained, targets, strict=True)
+            (f.regulate(head, target), proof)
+            for (f, proof), target in zip(trained, targets, strict=True)
         ]
 
     def _decision(
@@ -98,7 +98,7 @@ class ControllerMethod:
             "residual": max(one.residual for one in regulations),  # ‖C(h*) − Y‖, of the worst class
             "anchor_norm": max(float(one.anchor.norm()) for one in regulations),
             "steps": max(one.steps for one in regulations),
-            **({"proofs": [told for _, told in found]} if self.controller in NEURAL else {}),
+            **({"proofs": [proof for _, proof in found]} if self.controller in NEURAL else {}),
         }
 
 

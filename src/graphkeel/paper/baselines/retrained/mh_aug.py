@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import BestOnValidation, dropout, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 
@@ -256,7 +256,7 @@ class _Training:
         self.optimiser.zero_grad()
         self._loss(scores, *moved).backward()
         self.optimiser.step()
-        self.best.look(step, self._predict())
+        self.best.update(step, self._predict())
         return True
 
     def _loss(self, clean_scores: Tensor, old: State, new: State) -> Tensor:

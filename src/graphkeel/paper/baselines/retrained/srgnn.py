@@ -18,8 +18,9 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import dropout, share_right, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import dropout, unit_scale
+from graphkeel.paper.baselines.tuning import percent_right
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Array = NDArray[np.float64]
@@ -70,7 +71,7 @@ class SRGNN:
             **asdict(config),
             "least": float(weights.min()),
             "largest": float(weights.max()),
-            "validation": share_right(scores, task, validation),
+            "validation": percent_right(scores, task, validation),
         }
         return MethodResult(scores, None, decision)
 

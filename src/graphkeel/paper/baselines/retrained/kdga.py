@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.kdga_tiles import SampledGraph, Tiles, edge_loss
-from graphkeel.paper.baselines.retraining import BestOnValidation, dropout, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
+from graphkeel.paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Multiply = Callable[[Tensor], Tensor]  # a normalised graph
@@ -198,7 +198,7 @@ class _Training:
             teacher = self.classifier.teacher(self.original, self.x)
             student = self.classifier.student(self.original, self.x)
             _step(optimiser, self._supervised(teacher) + self._supervised(student))
-            self.warm_up.look(epoch, self._predict(self.classifier.teacher))
+            self.warm_up.update(epoch, self._predict(self.classifier.teacher))
             if self.warm_up.waited >= self.config.classifier_patience:
                 return epoch + 1
         return self.config.classifier_epochs
@@ -208,7 +208,7 @@ class _Training:
         for epoch in range(self.config.epochs):
             self.classifier.train()
             _step(optimiser, self._loss())
-            self.best.look(epoch, self._predict(self.classifier.student))
+            self.best.update(epoch, self._predict(self.classifier.student))
             if self.best.waited >= self.config.patience:
                 return epoch + 1
         return self.config.epochs
