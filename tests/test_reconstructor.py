@@ -95,13 +95,13 @@ def test_the_same_seed_gives_the_same_bits(model, data):
 
 def test_feedback_uses_new_labels_and_reset_forgets_them(model, task, data):
     rec = gk.Reconstructor(model).fit(data)
-    before, scene, anchors = rec.features_.clone(), rec._scene, rec.anchors_
+    before, context, anchors = rec.features_.clone(), rec._context, rec.anchors_
     fresh = task.val_mask.nonzero().flatten()[::2]
     rec.feedback(fresh, task.y[fresh])
     assert len(rec.labels_) == int(task.train_mask.sum()) + len(fresh)
     assert rec.guard_.n_labels == int(task.val_mask.sum()) - len(fresh)
     assert not torch.equal(rec.features_, before)
-    assert rec._scene is scene
+    assert rec._context is context
     assert rec.anchors_ is anchors
     assert torch.equal(rec.reset().features_, before)
 

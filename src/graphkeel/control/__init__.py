@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from graphkeel.control.base import Controller, Plant, Regulation, jacobian
 from graphkeel.control.deadbeat import Deadbeat, solve_anchor
+from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.control.lqr import LQR
 from graphkeel.control.mfac import MFAC
 from graphkeel.control.neural import ControllerBatch, NeuralController, NeuralWeights
@@ -28,5 +29,6 @@ __all__ = [
     "Plant",
     "Regulation",
     "jacobian",
+    "levenberg_marquardt",
     "solve_anchor",
 ]

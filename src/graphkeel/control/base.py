@@ -98,12 +98,35 @@ def evaluate(layers: Layers, x: Tensor) -> Tensor:
 
 
 def jacobian(plant: Plant, x: Tensor) -> Tensor:
-    """dC/dx at one feature, shape (n, d); exact for a layered plant, else by autograd."""
+    """dC/dx at one feature, shape (n, d)."""
+    return jacobians(plant, x.unsqueeze(0))[0]
+
+
+def jacobians(plant: Plant, x: Tensor) -> Tensor:
+    """dC/dx at several features: exact for a layered plant, else by one backward pass a logit.
+
+    Args:
+        plant: C, from d features to n logits.
+        x: shape (B, d).
+
+    Returns:
+        Shape (B, n, d), float64.
+    """
     if not plant.layers:
-        with torch.enable_grad():
-            return torch.autograd.functional.jacobian(plant, x.detach().double()).double()
-    value, slope = x.double(), plant.layers[0][0]
+        return _autograd_jacobians(plant, x.double())
+    value = x.double()
+    slope = plant.layers[0][0].expand(len(x), -1, -1)
     for i, (weight, bias) in enumerate(plant.layers):
-        slope = weight if i == 0 else weight @ ((value > 0).double().unsqueeze(1) * slope)
-        value = weight @ (value if i == 0 else value.relu()) + bias
+        if i > 0:
+            slope = weight @ ((value > 0).double().unsqueeze(2) * slope)
+            value = value.relu()
+        value = torch.nn.functional.linear(value, weight, bias)
     return slope
+
+
+def _autograd_jacobians(plant: Plant, x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        point = x.detach().requires_grad_(True)
+        columns = plant(point).unbind(dim=1)
+        rows = [torch.autograd.grad(c.sum(), point, retain_graph=True)[0] for c in columns]
+    return torch.stack(rows, dim=1).double()

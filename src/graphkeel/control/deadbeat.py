@@ -17,11 +17,12 @@ from graphkeel.control.base import (
     Plant,
     Regulation,
     evaluate,
-    jacobian,
     origin,
     set_point,
     settle,
 )
+from graphkeel.control.levenberg import NAME as LEVENBERG
+from graphkeel.control.levenberg import levenberg_marquardt
 
 STEPS = 100
 RESTARTS = 8
@@ -29,15 +30,18 @@ GOOD = 1e-10  # relative residual at which a solution counts as reached in float
 
 
 class Deadbeat:
-    """h* = the least-norm solution of C(h) = Y (affine head), or the nearest one found (MLP
-    head)."""
+    """h* = the least-norm solution of C(h) = Y.
+
+    On a head with hidden layers there is no closed form; what `levenberg_marquardt` finds there
+    goes by that name in the regulation."""
 
     name = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
-        return settle(self.name, plant, target, x, [first, plant(x)])
+        name = self.name if len(plant.layers) == 1 else LEVENBERG
+        return settle(name, plant, target, x, [first, plant(x)])
 
 
 def solve_anchor(
@@ -84,8 +88,20 @@ def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
     Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky
     ones never are."""
     for slope in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01) if plant.layers else ():
-        x, _ = _levenberg(_Leaky(plant, slope), target, x)
-    return _levenberg(plant, target, x)
+        x, _ = _stepped(_Leaky(plant, slope), target, x)
+    return _stepped(plant, target, x)
+
+
+def _stepped(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
+    found, left = levenberg_marquardt(
+        plant,
+        target.unsqueeze(0),
+        x.unsqueeze(0),
+        steps=STEPS,
+        damping=1e-3,
+        goal=_goal(target),
+    )
+    return found[0], float(left.norm())
 
 
 @dataclass(frozen=True)
@@ -120,24 +136,3 @@ class _Leaky:
 
     def __call__(self, x: Tensor) -> Tensor:
         return evaluate(self.layers, x)
-
-
-def _levenberg(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
-    """Damped Gauss–Newton steps of least norm; the damping grows when a step into another cell
-    fails."""
-    damping, error = 1e-3, target - plant(x).detach()
-    for _ in range(STEPS):
-        if float(error.norm()) <= _goal(target) or damping > 1e9:
-            break
-        slope = jacobian(plant, x)
-        gram = slope @ slope.T
-        scale = float(gram.diagonal().mean()) or 1.0
-        step = slope.T @ torch.linalg.solve(
-            gram + damping * scale * torch.eye(len(error)).double(), error
-        )
-        trial = target - plant(x + step).detach()
-        if float(trial.norm()) < float(error.norm()):
-            x, error, damping = x + step, trial, max(damping / 10, 1e-15)
-        else:
-            damping *= 4
-    return x, float(error.norm())

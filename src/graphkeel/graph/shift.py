@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
-from graphkeel.graph.graph import normalised_adjacency
+from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate.local import hops_of
 from graphkeel.graph.task import GraphTask
 
 Array = NDArray[np.float64]
@@ -52,10 +54,8 @@ def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> 
     """Measure train against test (against all other nodes where there is no test mask)."""
     train = task.train_mask.numpy()
     test = task.test_mask.numpy() if task.test_mask.any() else ~train
-    matrix = normalised_adjacency(task.edge_index.numpy(), task.n_nodes)
-    smooth = task.x.numpy().astype(np.float64)
-    for _ in range(_HOPS):
-        smooth = matrix @ smooth
+    matrix = normalise(task.edge_index.numpy(), task.n_nodes)
+    smooth = hops_of(matrix, task.x.numpy(), _HOPS).astype(np.float64)
     rng = np.random.default_rng(seed)
     yardstick = np.zeros_like(train)
     yardstick[rng.choice(np.flatnonzero(train | test), int(train.sum()), replace=False)] = True
@@ -101,13 +101,13 @@ def _subsample(rows: Array, rng: np.random.Generator) -> Array:
     return rows if len(rows) <= _SAMPLE else rows[rng.choice(len(rows), _SAMPLE, replace=False)]
 
 
-def _ppr_share(matrix: object, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> float:
+def _ppr_share(
+    matrix: sparse.csr_matrix, train: NDArray[np.bool_], test: NDArray[np.bool_]
+) -> float:
     """PPR mass from train to test over the mass an even spread of the same total would send
     there."""
     source = np.stack([train / train.sum(), np.full(len(train), 1 / len(train))], axis=1)
-    mass = source.copy()
-    for _ in range(_PPR_STEPS):
-        mass = (1 - _TELEPORT) * (matrix @ mass) + _TELEPORT * source
+    mass = hops_of(matrix, source.astype(np.float32), _PPR_STEPS, _TELEPORT)
     return float(mass[test, 0].mean() / mass[test, 1].mean())
 
 

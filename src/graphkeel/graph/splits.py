@@ -15,9 +15,8 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.files import user_cache
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.seeds import published_seeds
-from graphkeel.graph.graph import normalised_adjacency
 from graphkeel.graph.ppr import PprDistance
-from graphkeel.graph.propagate import neighbours
+from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
 
 Ids = NDArray[np.int64]
@@ -70,7 +69,9 @@ def biased_training_set(graph: RawGraph, seed: int) -> Ids:
 def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
     """The exact sampler with the teleport and pool that belong to the dataset."""
     # The published lists were drawn on graphs that kept the raw files' self-links.
-    matrix = normalised_adjacency(graph.edge_index, graph.n_nodes, self_links=graph.self_links)
+    matrix = normalise(
+        graph.edge_index, graph.n_nodes, dtype=np.float64, self_links=graph.self_links
+    )
     alpha = _TELEPORT.get(graph.name, _DEFAULT_TELEPORT)
     distance = PprDistance(matrix, alpha, cache=user_cache() / "ppr")
     pool = np.arange(_POOL.get(graph.name, graph.n_nodes))

@@ -86,9 +86,9 @@ def load_model(path: Path) -> nn.Module:
     """The network stored by `save_model`, in eval mode."""
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
-        description, weights = json.loads(told["graphkeel"]), load_file(path)
-        if tensors_sha256(weights) != told["sha256"]:
+            metadata = file.metadata() or {}
+        description, weights = json.loads(metadata["graphkeel"]), load_file(path)
+        if tensors_sha256(weights) != metadata["sha256"]:
             raise ValueError("its SHA-256 is another than when it was written")
         model = build_model(
             description["name"],

@@ -1,17 +1,17 @@
 """Reconstruction: rewrite node features so that the same frozen weights predict better, where that
 shows on held-back labels."""
 
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct.anchors import Anchors, solve_anchors
 from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, Diffuse, Replace
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.guard import GuardDecision, Score, decide, mcnemar
 from graphkeel.reconstruct.judges import CrossFitJudge, ValidationJudge, choose_judge
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.methods import METHODS, get_method
-from graphkeel.reconstruct.propagation import Propagator
 from graphkeel.reconstruct.prototype import Posteriors, Prototype
 from graphkeel.reconstruct.replace import replace
-from graphkeel.reconstruct.scene import Scene
 
 __all__ = [
     "GRIDS",
@@ -19,6 +19,7 @@ __all__ = [
     "Anchors",
     "Builder",
     "Candidate",
+    "Context",
     "CrossFitJudge",
     "Diffuse",
     "Diffusion",
@@ -28,7 +29,6 @@ __all__ = [
     "Propagator",
     "Prototype",
     "Replace",
-    "Scene",
     "Score",
     "ValidationJudge",
     "choose_judge",

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.prototype import Posteriors, Prototype
 from graphkeel.reconstruct.replace import replace
-from graphkeel.reconstruct.scene import Scene
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: the scene's typical one) at the labelled nodes of one class, or
+    """Anchors of strength m (None: the context's typical one) at the labelled nodes of one class, or
     of all."""
 
     strength: float | None = None
@@ -61,15 +61,15 @@ PROTOTYPE: tuple[Prototype, ...] = (
     Prototype("discriminant"),
     *(
         Prototype(kind, with_labels=True, refine="cosine", smooth=True)
-        for kind in ("spread-cosine", "discriminant", "spread-discriminant")
+        for kind in ("smoothed-cosine", "discriminant", "smoothed-discriminant")
     ),
-    Prototype("spread-cosine", with_labels=True, refine="discriminant"),
+    Prototype("smoothed-cosine", with_labels=True, refine="discriminant"),
     Prototype("labels"),
     Prototype("balanced-labels"),
     *(
         Prototype(start, refine=kind, smooth=True)
         for start in ("labels", "balanced-labels")
-        for kind in ("cosine", "discriminant", "spread-discriminant")
+        for kind in ("cosine", "discriminant", "smoothed-discriminant")
     ),
 )
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
@@ -91,15 +91,15 @@ def grid(name: str) -> tuple[Candidate, ...]:
 class Builder:
     """Makes the features of candidates for one set of labels."""
 
-    def __init__(self, scene: Scene, labels: Labels) -> None:
-        self.scene, self.labels = scene, labels
-        self.posteriors = Posteriors(scene, labels)
+    def __init__(self, context: Context, labels: Labels) -> None:
+        self.context, self.labels = context, labels
+        self.posteriors = Posteriors(context, labels)
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
         """New features for every node; several prototypes are averaged, which averages their
         posteriors."""
         if not members:
-            return self.scene.x
+            return self.context.x
         if len(members) > 1:
             return self._blend(
                 [self.posteriors(one) for one in members if isinstance(one, Prototype)]
@@ -114,15 +114,15 @@ class Builder:
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class that the frozen model then gives every node."""
         if not members:
-            return self.scene.logits.argmax(dim=1)
-        return self.scene.ask(self.features(members)).argmax(dim=1)
+            return self.context.logits.argmax(dim=1)
+        return self.context.logits_for(self.features(members)).argmax(dim=1)
 
     def diffusion(self, candidate: Diffuse) -> Diffusion:
         """The diffusion with its Lyapunov values."""
-        return diffuse(self._replaced(candidate.strength), self.scene.propagator, candidate.alpha)
+        return diffuse(self._replaced(candidate.strength), self.context.propagator, candidate.alpha)
 
     def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:
-        return replace(self.scene.x, self.labels, self.scene.anchors(strength).features, only)
+        return replace(self.context.x, self.labels, self.context.anchors(strength).features, only)
 
     def _blend(self, posteriors: list[Tensor]) -> Tensor:
-        return self.scene.blend(torch.stack(posteriors).mean(dim=0))
+        return self.context.blend(torch.stack(posteriors).mean(dim=0))

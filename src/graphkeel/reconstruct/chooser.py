@@ -6,18 +6,18 @@ from __future__ import annotations
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates import Builder, Candidate, grid
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard import GuardDecision, Judge, decide
-from graphkeel.reconstruct.judges import LensJudge, choose_judge, cross_fit
+from graphkeel.reconstruct.judges import PropagatedRowsJudge, choose_judge, cross_fit
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.linear import Lens, LinearModel
-from graphkeel.reconstruct.local import LOCAL, LocalBuilder, LocalScene
-from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
+from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
 
 
 class Chooser:
-    """Chooses features for one scene, again and again as labels arrive.
+    """Chooses features for one context, again and again as labels arrive.
 
     Args:
         method: the name of a grid of candidates.
@@ -26,14 +26,14 @@ class Chooser:
     """
 
     def __init__(
-        self, scene: Scene, method: str, significance: float, trained_on: Tensor, seed: int
+        self, context: Context, method: str, significance: float, trained_on: Tensor, seed: int
     ) -> None:
-        self.scene, self.method, self.significance = scene, method, significance
+        self.context, self.method, self.significance = context, method, significance
         self.trained_on, self.seed = trained_on, seed
         self.candidates: tuple[Candidate, ...] = grid(method)
-        self._fixed = self._local_scene()
+        self._fixed = self._local_context()
         self._builder: Builder | LocalBuilder | None = None
-        self._lens: Lens | None = None
+        self._validation_rows: PropagatedRows | None = None
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
@@ -43,38 +43,38 @@ class Chooser:
         return decision
 
     def features(self) -> Tensor:
-        """The chosen features; the scene's own where they are left alone."""
-        return self.scene.x if self._builder is None else self._builder.features(self.members)
+        """The chosen features; the context's own where they are left alone."""
+        return self.context.x if self._builder is None else self._builder.features(self.members)
 
-    def forget(self) -> None:
-        """The scene's anchors are others now: begin anew."""
-        self._fixed, self._builder, self._lens = self._local_scene(), None, None
+    def reset(self) -> None:
+        """The context's anchors are others now: begin anew."""
+        self._fixed, self._builder, self._validation_rows = self._local_context(), None, None
 
-    def _local_scene(self) -> LocalScene | None:
-        scene = self.scene
-        if self.method != "auto" or scene.x.shape[0] <= LARGE or scene.model_kwargs:
+    def _local_context(self) -> LocalContext | None:
+        context = self.context
+        if self.method != "auto" or context.x.shape[0] <= LARGE or context.model_kwargs:
             return None
-        model = LinearModel.of(scene.frozen, scene.edge_index, scene.x.shape[0])
+        model = LinearModel.of(context.frozen, context.edge_index, context.x.shape[0])
         if model is None:
             return None
         self.candidates = LOCAL
-        return LocalScene(scene, model)
+        return LocalContext(context, model)
 
-    def _judge(self, labels: Labels, validation: Labels, fixed: LocalScene | None) -> Judge:
+    def _judge(self, labels: Labels, validation: Labels, fixed: LocalContext | None) -> Judge:
         if fixed is None:
-            self._builder = Builder(self.scene, labels)
+            self._builder = Builder(self.context, labels)
             return choose_judge(self._builder, validation, self.trained_on, self.seed)
         if isinstance(self._builder, LocalBuilder):
-            self._builder.become(labels)
+            self._builder.update_labels(labels)
         else:
             self._builder = LocalBuilder(fixed, labels)
         if not len(validation):
             return cross_fit(
                 lambda part: LocalBuilder(fixed, part), labels, self.trained_on, self.seed
             )
-        self._lens = (
-            fixed.model.lens(validation.nodes)
-            if self._lens is None
-            else self._lens.at(validation.nodes)
+        self._validation_rows = (
+            fixed.model.rows_at(validation.nodes)
+            if self._validation_rows is None
+            else self._validation_rows.at(validation.nodes)
         )
-        return LensJudge(self._builder, validation, self._lens)
+        return PropagatedRowsJudge(self._builder, validation, self._validation_rows)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.reconstruct.propagation import Propagator
+from graphkeel.graph.propagate.propagator import Propagator
 
 TOLERANCE = 1e-3
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.propagation import Propagator
 
 SHARPNESS = 10.0  # typical gap between class scores, in nats, of `cosine_evidence`
 SHRINKAGE = (

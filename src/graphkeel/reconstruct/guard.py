@@ -14,12 +14,12 @@ from graphkeel.reconstruct.candidates import Candidate
 from graphkeel.reconstruct.prototype import Prototype
 
 SIGNIFICANCE = 0.05
-FEWEST = 20  # labels to judge by, below which the guard does not try
+MIN_LABELS = 20  # labels to judge by, below which the guard does not try
 NONE = "none"
 
 
 @dataclass(frozen=True)
-class Trial:
+class Evaluation:
     """What became of the held-back labels: which were predicted rightly, and how many nodes are
     predicted otherwise."""
 
@@ -32,7 +32,7 @@ class Judge(Protocol):
 
     source: str
 
-    def try_out(self, members: Sequence[Candidate]) -> Trial: ...
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation: ...
 
 
 @dataclass(frozen=True)
@@ -104,21 +104,21 @@ def decide(
         worse. average: take the mean of the leading prototypes rather than the single best
         candidate.
     """
-    base = judge.try_out(())
-    if len(base.correct) < FEWEST:
+    base = judge.evaluate(())
+    if len(base.correct) < MIN_LABELS:
         return (), _left_alone(
             base,
             judge,
-            f"left unchanged: {len(base.correct)} labels are too few to judge by (at least {FEWEST})",
+            f"left unchanged: {len(base.correct)} labels are too few to judge by (at least {MIN_LABELS})",
         )
-    trials = {candidate: judge.try_out((candidate,)) for candidate in candidates}
+    trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
     )
     best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
     members = leaders(trials, best) if average else (best,)
-    final = trials[best] if members == (best,) else judge.try_out(members)
+    final = trials[best] if members == (best,) else judge.evaluate(members)
     result = _score("chosen", final, base)
     if result.wins <= result.losses or result.p_value > significance:
         reason = (
@@ -143,7 +143,7 @@ def decide(
     )
 
 
-def leaders(trials: dict[Candidate, Trial], best: Candidate) -> tuple[Candidate, ...]:
+def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
     """The best and all prototypes within one standard error of it; the best alone if it is no
     prototype."""
     if not isinstance(best, Prototype):
@@ -178,7 +178,7 @@ def _paired(correct: Tensor, other: Tensor) -> tuple[int, int]:
     return int((correct & ~other).sum()), int((other & ~correct).sum())
 
 
-def _score(name: str, trial: Trial, base: Trial) -> Score:
+def _score(name: str, trial: Evaluation, base: Evaluation) -> Score:
     wins, losses = _paired(trial.correct, base.correct)
     return Score(name, percent(trial.correct), wins, losses, mcnemar(wins, losses))
 
@@ -188,7 +188,11 @@ def percent(correct: Tensor) -> float:
 
 
 def _left_alone(
-    base: Trial, judge: Judge, reason: str, scores: tuple[Score, ...] = (), p_value: float = 1.0
+    base: Evaluation,
+    judge: Judge,
+    reason: str,
+    scores: tuple[Score, ...] = (),
+    p_value: float = 1.0,
 ) -> GuardDecision:
     accuracy = percent(base.correct)
     return GuardDecision(

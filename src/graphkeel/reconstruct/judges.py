@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates import Builder, Candidate
-from graphkeel.reconstruct.guard import FEWEST, Judge, Trial
+from graphkeel.reconstruct.guard import MIN_LABELS, Evaluation, Judge
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.linear import Lens
-from graphkeel.reconstruct.local import LOCAL, LocalBuilder
+from graphkeel.reconstruct.large.linear import PropagatedRows
+from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder
 
 FOLDS = 5
 
@@ -34,12 +34,12 @@ class ValidationJudge:
 
     def __init__(self, builder: Builder, validation: Labels) -> None:
         self.builder, self.validation = builder, validation
-        self.untouched = builder.scene.logits.argmax(dim=1)
+        self.untouched = builder.context.logits.argmax(dim=1)
 
-    def try_out(self, members: Sequence[Candidate]) -> Trial:
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         predicted = self.builder.predict(members)
         correct = predicted[self.validation.nodes] == self.validation.classes
-        return Trial(correct, int((predicted != self.untouched).sum()))
+        return Evaluation(correct, int((predicted != self.untouched).sum()))
 
 
 class CrossFitJudge:
@@ -54,16 +54,16 @@ class CrossFitJudge:
         self.builders = [make(labels.without(fold)) for fold in self.folds]
         self.untouched = self.builders[0].predict(()) if self.builders else judged
 
-    def try_out(self, members: Sequence[Candidate]) -> Trial:
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         parts, changed = [torch.zeros(0, dtype=torch.bool)], 0
         for fold, builder in zip(self.folds, self.builders, strict=True):
             predicted = builder.predict(members)
             parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
             changed += int((predicted != self.untouched).sum())
-        return Trial(torch.cat(parts), changed)
+        return Evaluation(torch.cat(parts), changed)
 
 
-class LensJudge:
+class PropagatedRowsJudge:
     """Judges on validation nodes, looking at no others: for linear models on large graphs.
 
     The model is linear, so what the mean of several prototypes leads to is the mean of what they
@@ -71,19 +71,21 @@ class LensJudge:
 
     source = ValidationJudge.source
 
-    def __init__(self, builder: LocalBuilder, validation: Labels, lens: Lens) -> None:
+    def __init__(self, builder: LocalBuilder, validation: Labels, rows: PropagatedRows) -> None:
         self.validation = validation
-        self.untouched = builder.scene.logits[validation.nodes].argmax(dim=1)
-        carried = (builder.carried((one,), lens.looked_at) for one in LOCAL)
-        self._logits = dict(zip(LOCAL, lens.each(carried), strict=True))
+        self.untouched = builder.context.logits[validation.nodes].argmax(dim=1)
+        carried = (builder.carried((one,), rows.looked_at) for one in LOCAL)
+        self._logits = dict(zip(LOCAL, rows.each(carried), strict=True))
 
-    def try_out(self, members: Sequence[Candidate]) -> Trial:
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         predicted = self.untouched
         if members:
             predicted = (
                 torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
             )
-        return Trial(predicted == self.validation.classes, int((predicted != self.untouched).sum()))
+        return Evaluation(
+            predicted == self.validation.classes, int((predicted != self.untouched).sum())
+        )
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
@@ -96,14 +98,14 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
     if len(validation):
         return ValidationJudge(builder, validation)
     return cross_fit(
-        lambda labels: Builder(builder.scene, labels), builder.labels, trained_on, seed
+        lambda labels: Builder(builder.context, labels), builder.labels, trained_on, seed
     )
 
 
 def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> CrossFitJudge:
     """A judge where there is no validation label."""
     fresh = (~trained_on[labels.nodes]).nonzero().flatten()
-    if len(fresh) >= FEWEST:
+    if len(fresh) >= MIN_LABELS:
         return CrossFitJudge(make, labels, fresh, "fed-back labels, cross-fitted", seed)
     every = torch.arange(len(labels))
     source = "training labels, cross-fitted (the model was trained on them, which favours leaving it alone)"

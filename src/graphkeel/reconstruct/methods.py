@@ -12,10 +12,10 @@ from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates import Builder, Replace
 from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard import SIGNIFICANCE
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
-from graphkeel.reconstruct.scene import Scene
 
 
 @dataclass
@@ -38,13 +38,13 @@ class Reconstruction:
         seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation)
-        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
-        chooser = Chooser(scene, self.name, self.significance, task.train_mask, seed)
+        context = Context(frozen, task.x, task.edge_index, seed=seed)
+        chooser = Chooser(context, self.name, self.significance, task.train_mask, seed)
         decision = chooser.choose(known_labels(task, labelled), known_labels(task, validation))
         if decision.left_alone:
             return MethodResult(None, None, decision.to_dict())
         features = chooser.features()
-        return MethodResult(scene.ask(features), features, decision.to_dict())
+        return MethodResult(context.logits_for(features), features, decision.to_dict())
 
 
 @dataclass
@@ -64,13 +64,13 @@ class ReplaceOne:
         seed: int = 0,
     ) -> MethodResult:
         check_nodes(task, labelled, validation, needs_labels=True)
-        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
+        context = Context(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)
         drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
         candidate = Replace(1.0, only=int(labels.classes[drawn]))
-        features = Builder(scene, labels).features((candidate,))
-        decision = {"chosen": [candidate.name], "residual": scene.anchors(1.0).relative_residual}
-        return MethodResult(scene.ask(features), features, decision)
+        features = Builder(context, labels).features((candidate,))
+        decision = {"chosen": [candidate.name], "residual": context.anchors(1.0).relative_residual}
+        return MethodResult(context.logits_for(features), features, decision)
 
 
 METHODS: dict[str, Method] = {

@@ -9,11 +9,11 @@ import torch
 from graphkeel.lyapunov import LyapunovConfig, anchor_of, ask_engine, certificate_of, train
 from graphkeel.models.head import Head
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstruct.context import Context
 
 
 def proved_anchors(
-    scene: Scene, verifier: str, settings: dict[str, Any]
+    context: Context, verifier: str, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], Anchors] | None:
     """Algorithm 1 on the model's head; None if the head is no ReLU network, so that nothing can be
     proved.
@@ -21,13 +21,13 @@ def proved_anchors(
     The anchors are f(Y) of the shipped controllers, whatever the verdicts: those are in the
     certificate."""
     ask = ask_engine(verifier)
-    head = scene.plant
+    head = context.plant
     if not isinstance(head, Head) or head.unsupported is not None:
         return None
     config = LyapunovConfig(**settings)
-    result = train(head, scene.logits, None, config, ask=ask)
+    result = train(head, context.logits, None, config, ask=ask)
     certificate = certificate_of(
-        head, result, provenance={"model_sha256": scene.frozen.weights_hash}
+        head, result, provenance={"model_sha256": context.frozen.weights_hash}
     )
     features = torch.stack(
         [torch.from_numpy(anchor_of(outcome.control)).float() for outcome in result.outcomes]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.evidence import (
     balanced,
     both,
@@ -21,12 +22,11 @@ from graphkeel.reconstruct.evidence import (
     label_evidence,
 )
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.scene import Scene
 
 NEAR = (0.1, 20)  # teleport and steps of label evidence to join with another source
 FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach further
 
-MEASURES = ("cosine", "spread-cosine", "discriminant", "spread-discriminant")
+MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant")
 EVIDENCE = ("model", *MEASURES, "labels", "balanced-labels")
 
 
@@ -37,7 +37,7 @@ class Prototype:
     Attributes:
         evidence: where p starts: `model` (its own probabilities); `cosine` or `discriminant`
         (nearest class mean, LDA;
-            `spread-…` on features mixed with the neighbourhood's); `labels`, `balanced-labels`
+            `smoothed-…` on features mixed with the neighbourhood's); `labels`, `balanced-labels`
             (labels spread).
         with_labels: join with the labels spread over the graph.
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
@@ -71,8 +71,8 @@ class Posteriors:
     """The posteriors of prototypes for one set of labels; what two recipes share is computed
     once."""
 
-    def __init__(self, scene: Scene, labels: Labels) -> None:
-        self.scene, self.labels = scene, labels
+    def __init__(self, context: Context, labels: Labels) -> None:
+        self.context, self.labels = context, labels
         self._known: dict[str, Tensor] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
@@ -82,7 +82,7 @@ class Posteriors:
         if prototype.refine is not None:
             posterior = clamp(self._refined(prototype.refine, posterior))
         if prototype.smooth:
-            posterior = self.scene.propagator.smooth(posterior)
+            posterior = self.context.propagator.smooth(posterior)
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)
 
     def _start(self, evidence: str, with_labels: bool) -> Tensor:
@@ -94,9 +94,9 @@ class Posteriors:
         return self._evidence(evidence)
 
     def _evidence(self, name: str) -> Tensor:
-        propagator, labels = self.scene.propagator, self.labels
+        propagator, labels = self.context.propagator, self.labels
         makers: dict[str, Callable[[], Tensor]] = {
-            "model": lambda: self.scene.beliefs,
+            "model": lambda: self.context.beliefs,
             "near-labels": lambda: label_evidence(propagator, labels, *NEAR),
             "labels": lambda: label_evidence(propagator, labels, *FAR),
             "balanced-labels": lambda: balanced(self._evidence("labels")),
@@ -112,14 +112,14 @@ class Posteriors:
         return measure(features, features, memberships)
 
     def _measure(self, kind: str) -> tuple[Tensor, Callable[[Tensor, Tensor, Tensor], Tensor]]:
-        scene = self.scene
+        context = self.context
         if kind == "cosine":
-            return scene.directions, cosine_evidence
-        if kind == "spread-cosine":
-            return scene.spread_directions, cosine_evidence
+            return context.directions, cosine_evidence
+        if kind == "smoothed-cosine":
+            return context.smoothed_directions, cosine_evidence
         if kind == "discriminant":
-            return scene.compact, discriminant_evidence
-        return scene.spread, discriminant_evidence
+            return context.reduced, discriminant_evidence
+        return context.smoothed, discriminant_evidence
 
     def _once(self, key: str, make: Callable[[], Tensor]) -> Tensor:
         if key not in self._known:

@@ -20,10 +20,10 @@ from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.candidates import GRIDS
 from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.proofs import proved_anchors
-from graphkeel.reconstruct.scene import Scene
 from graphkeel.reconstruct.storage import load_folder, save_folder
 
 
@@ -105,7 +105,7 @@ class Reconstructor:
             y: unused, there for scikit-learn's contract.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
-        self._set_the_scene(data, model_kwargs)
+        self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
         if self.controller == "neural":
             self.certify()
@@ -122,20 +122,20 @@ class Reconstructor:
         self._check_same_graph(data)
         known, certified = self.labels_, self.anchors_ if self.certificate_ is not None else None
         expected = len(self.classes_)
-        self._set_the_scene(data, model_kwargs)
+        self._make_context(data, model_kwargs)
         if len(self.classes_) != expected:
             raise ModelError(
                 f"this reconstruction was made for a model with {expected} classes",
                 got=len(self.classes_),
             )
         if certified is not None:
-            self._scene.adopt(certified)
+            self._context.use_anchors(certified)
         judging = self._start[1]
         return self._choose(
             known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten())
         )
 
-    def _set_the_scene(self, data: Data, model_kwargs: dict[str, Any]) -> None:
+    def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
         self._check_parameters()
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ class Reconstructor:
         share_convolution(data.edge_index, task.edge_index)
         _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
-        self._scene = Scene(
+        self._context = Context(
             frozen,
             task.x,
             task.edge_index,
@@ -153,9 +153,9 @@ class Reconstructor:
             seed=self.seed,
         )
         if data.x.dtype == task.x.dtype:
-            self._scene.logits = frozen._as_logits(scores)  # asked already
+            self._context.logits = frozen._as_logits(scores)  # asked already
         self._chooser = Chooser(
-            self._scene, self.method, self.significance, task.train_mask, self.seed
+            self._context, self.method, self.significance, task.train_mask, self.seed
         )
         self._start = tuple(
             known_labels(task, mask.nonzero().flatten())
@@ -166,7 +166,7 @@ class Reconstructor:
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
         self._check_fitted()
-        self._check_scene()
+        self._check_context()
         return self._choose(*self._start)
 
     def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
@@ -176,7 +176,7 @@ class Reconstructor:
         A validation node whose label is fed back is used from now on, and no longer judges.
         """
         self._check_fitted()
-        self._check_scene()
+        self._check_context()
         nodes, labels = torch.as_tensor(nodes).flatten(), torch.as_tensor(labels).flatten()
         self._check_feedback(nodes, labels)
         judging = self._validation.without(
@@ -187,9 +187,9 @@ class Reconstructor:
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
         self.guard_ = self._chooser.choose(labels, validation)
         self.labels_, self._validation = labels, validation
-        self.anchors_: Anchors = self._scene.anchors()
+        self.anchors_: Anchors = self._context.anchors()
         features = self._chooser.features()
-        self.features_ = features.clone() if features is self._scene.x else features
+        self.features_ = features.clone() if features is self._context.x else features
         return self
 
     # ---- using
@@ -221,13 +221,13 @@ class Reconstructor:
 
         Returns the certificate (also in `certificate_`), or None where the head has an activation
         that cannot be proved. `config` goes to `LyapunovConfig`."""
-        self._check_scene()
-        settings = {"strength": self._scene.typical_strength, "seed": self.seed, **config}
-        found = proved_anchors(self._scene, self.verifier, settings)
+        self._check_context()
+        settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
+        found = proved_anchors(self._context, self.verifier, settings)
         if found is not None:
             self.certificate_, anchors = found
-            self._scene.adopt(anchors)
-            self._chooser.forget()
+            self._context.use_anchors(anchors)
+            self._chooser.reset()
             if hasattr(self, "features_"):
                 self._choose(self.labels_, self._validation)
         return self.certificate_
@@ -265,8 +265,8 @@ class Reconstructor:
     # ---- checks
 
     def _frozen(self) -> FrozenModel:
-        if hasattr(self, "_scene"):
-            return self._scene.frozen
+        if hasattr(self, "_context"):
+            return self._context.frozen
         if self.model is None:
             raise ModelError(
                 "a loaded reconstructor has no model to predict with",
@@ -275,7 +275,7 @@ class Reconstructor:
         return FrozenModel(self.model, return_type=self.return_type)
 
     def _kwargs(self) -> dict[str, Any]:
-        return self._scene.model_kwargs if hasattr(self, "_scene") else {}
+        return self._context.model_kwargs if hasattr(self, "_context") else {}
 
     def _check_parameters(self) -> None:
         if self.model is None:
@@ -294,8 +294,8 @@ class Reconstructor:
         if not hasattr(self, "n_features_in_"):
             raise ConfigError("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
-    def _check_scene(self) -> None:
-        if not hasattr(self, "_scene"):
+    def _check_context(self) -> None:
+        if not hasattr(self, "_context"):
             raise ConfigError(
                 "a loaded reconstructor has no graph to choose features for",
                 fix="Call attach(data) first.",
@@ -341,11 +341,13 @@ def _restored(
     model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]
 ) -> Reconstructor:
     rec = Reconstructor(model, **facts["parameters"])
-    rec.features_, anchors, told = tensors["features"], tensors["anchors"], facts["anchors"]
+    rec.features_, anchors, stored = tensors["features"], tensors["anchors"], facts["anchors"]
     if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
         raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
     rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
-    rec.anchors_ = Anchors(anchors, told["strength"], tuple(told["residuals"]), told["controller"])
+    rec.anchors_ = Anchors(
+        anchors, stored["strength"], tuple(stored["residuals"]), stored["controller"]
+    )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
     rec.notes_ = facts["notes"]

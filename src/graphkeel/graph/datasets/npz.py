@@ -109,15 +109,15 @@ def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
     require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
 
 
-def _n_classes(path: Path, told: np.ndarray | None, y: np.ndarray) -> int:
+def _n_classes(path: Path, given: np.ndarray | None, y: np.ndarray) -> int:
     """How many classes there are; more than nodes there cannot be, as each needs a training
     node."""
-    if told is not None and (told.size != 1 or told.dtype.kind not in "iu"):
+    if given is not None and (given.size != 1 or given.dtype.kind not in "iu"):
         raise DataError(
             f"{path}: n_classes must be one whole number",
-            got=f"dtype {told.dtype}, shape {told.shape}",
+            got=f"dtype {given.dtype}, shape {given.shape}",
         )
-    n_classes = int(y.max(initial=0)) + 1 if told is None else int(told.reshape(()))
+    n_classes = int(y.max(initial=0)) + 1 if given is None else int(given.reshape(()))
     if not int(y.max(initial=0)) < n_classes <= max(len(y), 2):
         got = f"{n_classes} classes, {len(y)} nodes, largest label {int(y.max(initial=0))}"
         raise DataError(

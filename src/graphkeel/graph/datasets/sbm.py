@@ -117,9 +117,9 @@ _SETTINGS = {
 def sbm_by_name(name: str) -> RawGraph:
     """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`,
     any of them."""
-    _, _, told = name.partition(":")
+    _, _, options = name.partition(":")
     settings: dict[str, Any] = {}
-    for part in filter(None, told.split(",")):
+    for part in filter(None, options.split(",")):
         key, _, text = part.partition("=")
         settings[_SETTINGS.get(key.strip(), key.strip())] = _number(key.strip(), text)
     return make_sbm(**settings)

@@ -23,6 +23,7 @@ from scipy import sparse
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import require
+from graphkeel.graph.propagate.local import add_teleport
 from graphkeel.graph.propagate.partitions import Partitions, partition
 
 Array = NDArray[np.float32]
@@ -179,7 +180,7 @@ def _graph(
     """The row parts after the last hop, not computed yet."""
     delayed = require("dask", extra="dask").delayed
     first = [source.part(rows, columns) for rows in matrix.rows]
-    add, finish = delayed(_add_block, pure=True), delayed(_blend, pure=True)
+    add, finish = delayed(_add_block, pure=True), delayed(_teleported, pure=True)
     folder, current = str(matrix.folder.resolve()), first
     for _ in range(hops):
         following = []
@@ -206,8 +207,8 @@ def _add_block(folder: str, part: int, first: int, values: Array, total: Array |
     return result
 
 
-def _blend(total: Array, own: Array, teleport: float) -> Array:
-    return total * np.float32(1.0 - teleport) + np.float32(teleport) * own
+def _teleported(total: Array, own: Array, teleport: float) -> Array:
+    return add_teleport(total.copy(), own, teleport)  # inputs may be asked for again
 
 
 @njit(cache=True, nogil=True)

@@ -64,11 +64,17 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     for _ in range(hops):
         following = multiply(matrix, current, spare)
         if teleport:
-            following *= np.float32(1.0 - teleport)
-            following += np.float32(teleport) * values
+            add_teleport(following, values, teleport)
         spare = None if current is values else current
         current = following
     return current
+
+
+def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
+    """spread ← (1−a)·spread + a·values, in place: the step of personalised PageRank."""
+    spread *= np.float32(1.0 - teleport)
+    spread += np.float32(teleport) * values
+    return spread
 
 
 def rows_after(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.propagate.adjacency import NORMS
+from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
 
 CHUNK = 1 << 20  # edges read at once
 INDEX = "partitions.json"
@@ -38,8 +38,8 @@ class Partitions:
     @cached_property
     def _index(self) -> dict[str, list[Any]]:
         try:
-            told = json.loads((self.folder / INDEX).read_text())
-            bounds, reads = told["bounds"], told["reads"]
+            stored = json.loads((self.folder / INDEX).read_text())
+            bounds, reads = stored["bounds"], stored["reads"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.folder} holds no partitioned graph", got=str(error)) from error
         if not _growing(bounds) or bounds[0] != 0 or len(bounds) < 2:
@@ -139,8 +139,7 @@ def partition_edges(
         degrees[first:last] = np.diff(starts)
         made._keep(part, starts, columns, np.zeros(0, dtype=np.float32))
         buckets[part].unlink()
-    root = degrees.astype(np.float32) if norm == "row" else np.sqrt(degrees.astype(np.float32))
-    scale = (1.0 / root).astype(np.float32)
+    scale = entry_scale(degrees.astype(np.float32), norm)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         starts, columns, _ = made.load(part)
         values = np.repeat(scale[first:last], np.diff(starts))

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.tuning import Setting, best_on_validation
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
-from graphkeel.reconstruct.propagation import Propagator
 
 TELEPORTS = (0.1, 0.05, 0.2)
 STEPS = 50

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.tuning import Setting, best_on_validation
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
-from graphkeel.reconstruct.propagation import Propagator
 
 # α of the correcting and of the smoothing step: three published choices and a mild one
 ALPHAS = ((0.979, 0.756), (0.87, 0.81), (0.98, 0.65), (0.8, 0.8))

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.tuning import Setting, best_on_validation
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
-from graphkeel.reconstruct.propagation import Propagator
 
 ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
 STEPS = 50

@@ -11,11 +11,11 @@ from sklearn.neighbors import kneighbors_graph
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel.paper.baselines.tuning import Setting, best_on_validation
 from graphkeel.reconstruct.method import MethodResult, check_nodes
-from graphkeel.reconstruct.propagation import Propagator
 
 NEIGHBOURS = 5
 GRAPH_WEIGHT = 5.0  # rows of Ŝ sum to about one, those of the k-NN affinity to about five

@@ -19,10 +19,10 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.tuning import drawn_class, percent_right
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 from graphkeel.reconstruct.replace import replace
-from graphkeel.reconstruct.scene import Scene
 
 STRENGTHS = (1.0, 5.0, 10.0, 20.0, 100.0)  # the m among which validation picks
 
@@ -69,11 +69,11 @@ class PaperReading:
     def _tries(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> Iterator[_Try]:
-        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
+        context = Context(frozen, task.x, task.edge_index, seed=seed)
         nodes = torch.cat([labelled, validation]) if self.with_validation else labelled
         labels = Labels(nodes, task.y[nodes], task.n_classes)
         drawn = drawn_class(task, labelled, seed)
         for strength in STRENGTHS if self.strengths is None else self.strengths:
             for label in range(task.n_classes) if self.pick_class else (drawn,):
-                features = replace(task.x, labels, scene.anchors(strength).features, label)
-                yield _Try(label, strength, features, scene.ask(features))
+                features = replace(task.x, labels, context.anchors(strength).features, label)
+                yield _Try(label, strength, features, context.logits_for(features))

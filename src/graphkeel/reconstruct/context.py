@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.anchors import (
     Anchors,
@@ -18,14 +19,13 @@ from graphkeel.reconstruct.anchors import (
     plant_of,
     solve_anchors,
 )
-from graphkeel.reconstruct.propagation import Propagator
 
 STRONG = 10.0
 SHARPER = 4
 WIDE, NARROW = 64, 32  # features beyond WIDE are looked at through NARROW principal directions
 
 
-class Scene:
+class Context:
     """A frozen model, its graph and its features; everything derived is computed on first use and
     kept.
 
@@ -34,7 +34,7 @@ class Scene:
         x, edge_index: the graph as the model gets it.
         model_kwargs: further arguments of the model's forward.
         controller: who finds the class anchors.
-        seed: of the random projection that `compact` uses when there are many features.
+        seed: of the random projection that `reduced` uses when there are many features.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class Scene:
         self.model_kwargs = model_kwargs or {}
         self.controller, self.seed = controller, seed
 
-    def ask(self, features: Tensor) -> Tensor:
+    def logits_for(self, features: Tensor) -> Tensor:
         """The frozen model's logits with these features in place of its own."""
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
     @cached_property
     def logits(self) -> Tensor:
         """The untouched model's."""
-        return self.ask(self.x)
+        return self.logits_for(self.x)
 
     @property
     def n_classes(self) -> int:
@@ -74,7 +74,7 @@ class Scene:
         return Propagator(self.edge_index, self.x.shape[0])
 
     @cached_property
-    def compact(self) -> Tensor:
+    def reduced(self) -> Tensor:
         """The features, or their leading principal components when there are many."""
         if self.x.shape[1] <= WIDE:
             return self.x
@@ -84,17 +84,17 @@ class Scene:
         return (self.x - self.x.mean(dim=0)) @ directions
 
     @cached_property
-    def spread(self) -> Tensor:
+    def smoothed(self) -> Tensor:
         """The compact features, each node's mixed with its neighbourhood's."""
-        return self.propagator.smooth(self.compact)
+        return self.propagator.smooth(self.reduced)
 
     @cached_property
     def directions(self) -> Tensor:
-        return centred_directions(self.compact)
+        return centred_directions(self.reduced)
 
     @cached_property
-    def spread_directions(self) -> Tensor:
-        return centred_directions(self.spread)
+    def smoothed_directions(self) -> Tensor:
+        return centred_directions(self.smoothed)
 
     def anchors(self, strength: float | None = None) -> Anchors:
         """The class anchors; by default with the typical strength."""
@@ -126,10 +126,10 @@ class Scene:
     def faithfulness(self, anchors: Anchors) -> float:
         """Share of nodes whose class the model repeats when its own beliefs are written with these
         anchors."""
-        repeated = self.ask(self._blend(self.beliefs, anchors)).argmax(dim=1)
+        repeated = self.logits_for(self._blend(self.beliefs, anchors)).argmax(dim=1)
         return float((repeated == self.beliefs.argmax(dim=1)).float().mean())
 
-    def adopt(self, anchors: Anchors) -> None:
+    def use_anchors(self, anchors: Anchors) -> None:
         """Use these anchors wherever typical ones are asked for."""
         self._anchors[self.typical_strength] = anchors
 

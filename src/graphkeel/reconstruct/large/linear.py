@@ -53,11 +53,11 @@ class LinearModel:
             projected = hop(self.matrix, projected)
         return projected + self.bias
 
-    def lens(self, nodes: Tensor) -> Lens:
-        return Lens(self, nodes)
+    def rows_at(self, nodes: Tensor) -> PropagatedRows:
+        return PropagatedRows(self, nodes)
 
 
-class Lens:
+class PropagatedRows:
     """The logits at some nodes: the rows of M^K there, made once.
 
     Attributes:
@@ -94,14 +94,14 @@ class Lens:
             for part in torch.from_numpy(together).split(len(self.model.bias), dim=1)
         ]
 
-    def at(self, nodes: Tensor) -> Lens:
-        """The lens for some of its nodes (for others, a new one)."""
+    def at(self, nodes: Tensor) -> PropagatedRows:
+        """The rows of some of its nodes (for others, a new one)."""
         if torch.equal(nodes, self.nodes):
             return self
         place = {node: i for i, node in enumerate(self.nodes.tolist())}
         if self._rows is None or not set(nodes.tolist()) <= place.keys():
-            return Lens(self.model, nodes)
-        part = object.__new__(Lens)
+            return PropagatedRows(self.model, nodes)
+        part = object.__new__(PropagatedRows)
         part.model, part.nodes, part.looked_at = self.model, nodes, self.looked_at
         part._rows = self._rows[[place[node] for node in nodes.tolist()]]
         return part

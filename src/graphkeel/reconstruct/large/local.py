@@ -2,7 +2,7 @@
 
 Class means and discriminants are left out, as every label moves every node's evidence there. For a
 linear model the rest is done in as many dimensions as there are classes. The state is a handful of
-N × C arrays; `become` moves it to other labels by the difference, and it then holds, up to
+N × C arrays; `update_labels` moves it to other labels by the difference, and it then holds, up to
 rounding, what it would have held had it begun with them."""
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates import Candidate, Diffuse, Replace
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.diffuse import diffuse
 from graphkeel.reconstruct.evidence import FLOOR
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.linear import LinearModel
+from graphkeel.reconstruct.large.linear import LinearModel
+from graphkeel.reconstruct.large.push import EPSILON, push
 from graphkeel.reconstruct.prototype import NEAR, Prototype
-from graphkeel.reconstruct.push import EPSILON, push
 from graphkeel.reconstruct.replace import replace
-from graphkeel.reconstruct.scene import Scene
 
 TELEPORT = NEAR[0]
 LOCAL: tuple[Candidate, ...] = (
@@ -36,43 +36,43 @@ _UNKNOWN = -1
 _REST = 1e-6  # evidence for every class where no label is near
 
 
-class LocalScene:
+class LocalContext:
     """What no label changes, for a linear model: its projections and what feature evidence is
     measured by."""
 
-    def __init__(self, scene: Scene, model: LinearModel) -> None:
-        self.scene, self.model = scene, model
-        self.graph = scene.propagator.arrays()
+    def __init__(self, context: Context, model: LinearModel) -> None:
+        self.context, self.model = context, model
+        self.graph = context.propagator.arrays()
 
     @cached_property
     def projected(self) -> Tensor:
-        return self.model.project(self.scene.x)
+        return self.model.project(self.context.x)
 
     @cached_property
     def diffused(self) -> Tensor:
         """The features' diffusion, projected (projection and diffusion commute)."""
-        return diffuse(self.projected, self.scene.propagator, 1.0 - TELEPORT).features
+        return diffuse(self.projected, self.context.propagator, 1.0 - TELEPORT).features
 
     @cached_property
     def diffused_features(self) -> Tensor:
         """The same unprojected; only asked for where diffusion is chosen."""
-        return diffuse(self.scene.x, self.scene.propagator, 1.0 - TELEPORT).features
+        return diffuse(self.context.x, self.context.propagator, 1.0 - TELEPORT).features
 
     @cached_property
     def answers(self) -> Tensor:
         """The anchors, projected: shape (C, C)."""
-        return self.model.project(self.scene.anchors().features)
+        return self.model.project(self.context.anchors().features)
 
     @cached_property
     def log_beliefs(self) -> Tensor:
-        return self.scene.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
+        return self.context.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
 
 
 class LocalBuilder:
     """The candidates of `LOCAL` for one set of labels, which may change."""
 
-    def __init__(self, fixed: LocalScene, labels: Labels) -> None:
-        self.fixed, self.scene = fixed, fixed.scene
+    def __init__(self, fixed: LocalContext, labels: Labels) -> None:
+        self.fixed, self.context = fixed, fixed.context
         n, c = fixed.projected.shape
         self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
         self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
@@ -88,11 +88,11 @@ class LocalBuilder:
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
         prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
         self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
-        self.become(labels)
+        self.update_labels(labels)
 
     # ---- labels
 
-    def become(self, labels: Labels) -> None:
+    def update_labels(self, labels: Labels) -> None:
         """Take these labels in place of the present ones; the work is that of the labels that
         differ."""
         wanted = torch.full_like(self._known, _UNKNOWN)
@@ -153,16 +153,16 @@ class LocalBuilder:
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
         """New features for every node."""
-        anchors = self.scene.anchors().features
+        anchors = self.context.anchors().features
         if not members:
-            return self.scene.x
+            return self.context.x
         if isinstance(members[0], Replace):
-            return replace(self.scene.x, self.labels, anchors)
+            return replace(self.context.x, self.labels, anchors)
         if isinstance(members[0], Diffuse):
             features = self.fixed.diffused_features.clone()
             self._pushed(
                 self.labels.nodes,
-                anchors[self.labels.classes] - self.scene.x[self.labels.nodes],
+                anchors[self.labels.classes] - self.context.x[self.labels.nodes],
                 features,
             )
             return features
@@ -182,7 +182,7 @@ class LocalBuilder:
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class of every node."""
         if not members:
-            return self.scene.logits.argmax(dim=1)
+            return self.context.logits.argmax(dim=1)
         return self.fixed.model.everywhere(self.carried(members)).argmax(dim=1)
 
     def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
