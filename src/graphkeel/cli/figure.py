@@ -19,6 +19,11 @@ HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
     )
@@ -28,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.paper.figures import draw
     from graphkeel.paper.tables.job import RunSpec
 

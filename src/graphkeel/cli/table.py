@@ -43,6 +43,11 @@ QUICK_SEEDS = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers"
     )
@@ -113,6 +118,11 @@ def _names(text: str) -> list[str]:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.paper.tables.build import plan_table
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.store import FILE, Store

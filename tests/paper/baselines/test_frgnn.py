@@ -11,7 +11,7 @@ from graphkeel.models import SGC
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
 from graphkeel.paper.baselines.frozen.paper_reading import PaperReading
-from graphkeel.paper.baselines.tuning import drawn_class
+from graphkeel.paper.baselines.rival import drawn_class
 
 TASK = small_task()
 FROZEN = frozen_sgc(TASK)

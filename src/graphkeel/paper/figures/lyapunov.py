@@ -18,7 +18,7 @@ from torch import Tensor
 
 from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
 from graphkeel.models.head import Head, extract_head
-from graphkeel.paper.baselines.tuning import drawn_class
+from graphkeel.paper.baselines.rival import drawn_class
 from graphkeel.paper.figures import Drawn
 from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, hide_axes, save
 from graphkeel.paper.tables.job import RunSpec
@@ -65,6 +65,15 @@ class Plane:
 
     @staticmethod
     def of(logits: Array, centre: Array, lower: Array, upper: Array) -> Plane:
+        """The plane through Y along the two leading principal directions of the logits, as far as
+        the box and the logits reach.
+
+        Args:
+            logits: of every node, shape (N, n).
+            centre: Y, shape (n,).
+            lower: of the box, shape (n,).
+            upper: of the box, shape (n,).
+        """
         _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
         axes = directions[:2]
         corners = np.stack([lower, upper]) - centre
@@ -85,11 +94,24 @@ class Plane:
         )
 
     def flat(self, states: Array) -> Array:
+        """States as coordinates in the plane.
+
+        Args:
+            states: shape (…, n).
+        """
         return (states - self.centre) @ self.axes.T
 
 
 def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> Loop:
-    """Algorithm 1 for one class, writing down every counterexample."""
+    """Algorithm 1 for one class, writing down every counterexample.
+
+    Args:
+        head: the plant C.
+        logits: of every node, shape (N, n).
+        label: the class.
+        form: of f and V.
+        seed: of the training.
+    """
     met: list[Met] = []
     rounds = [0]
 
@@ -109,7 +131,13 @@ def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> 
 
 
 def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
-    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n)."""
+    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
+
+    Args:
+        loop: F and V.
+        starts: first states, shape (starts, n).
+        steps: how many.
+    """
     states = [starts]
     for _ in range(steps):
         states.append(loop.problem.closed_loop(states[-1]))
@@ -117,7 +145,13 @@ def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
 
 
 def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Surface, trajectories, V along them, counterexamples; a row for each form."""
+    """Surface, trajectories, V along them, counterexamples; a row for each form.
+
+    Args:
+        spec: dataset and model.
+        seed: of the split and the training.
+        out: the folder that receives figure-5.
+    """
     prepared = prepare(spec, seed)
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
@@ -151,7 +185,12 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
-    """What the picture says, in numbers."""
+    """What the picture says, in numbers.
+
+    Args:
+        loop: F and V.
+        paths: trajectories, shape (starts, steps + 1, n).
+    """
     values = _values(loop, paths)
     outside = ~loop.problem.in_hole(paths[:, :-1])
     rising = (values[:, 1:] >= values[:, :-1]) & outside

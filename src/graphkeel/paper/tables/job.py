@@ -32,7 +32,11 @@ class Spec(Protocol):
         """The data, as a table's column names it."""
 
     def measure(self, seed: int) -> dict[str, Any]:
-        """The result for a seed: plain values, `accuracy` and `base` (percent) among them."""
+        """The result for a seed: plain values, `accuracy` and `base` (percent) among them.
+
+        Args:
+            seed: of the split, the training and the method.
+        """
 
 
 @dataclass(frozen=True)

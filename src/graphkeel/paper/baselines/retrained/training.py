@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.paper.baselines.tuning import percent_right
+from graphkeel.paper.baselines.rival import percent_right
 
 
 def unit_scale(x: Tensor) -> Tensor:
