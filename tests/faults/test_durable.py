@@ -70,15 +70,6 @@ def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
     assert alive.exists()
 
 
-def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
-    with SPAWN.Pool(4) as pool:
-        first = pool.starmap(
-            durable.create, [(tmp_path / "file", str(i).encode()) for i in range(40)]
-        )
-    assert sum(first) == 1
-    assert (tmp_path / "file").read_text() == str(first.index(True))
-
-
 def test_a_lock_keeps_others_out_and_is_gone_afterwards(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     with durable.locked(tmp_path), pytest.raises(BlockingIOError):
