@@ -107,8 +107,7 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
 def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     from graphkeel.models import save_model, train_model
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.reconstruct.context import Context
-    from graphkeel.reconstruct.diffuse import diffuse
+    from graphkeel.reconstruct.candidates.diffuse import diffuse
 
     model = meter.step(
         "training", lambda: _with_a_new_matrix(task, lambda: train_model("sgc", task))
@@ -117,10 +116,14 @@ def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     frozen = FrozenModel(model)
     scores = meter.step("prediction", lambda: frozen(task.x, task.edge_index))
     # a context of its own: it makes and keeps the matrix of the diffusion
-    meter.step(
-        "diffusion", lambda: diffuse(scores, Context(frozen, task.x, task.edge_index).propagator, 0.9)
-    )
+    meter.step("diffusion", lambda: diffuse(scores, _context(frozen, task).propagator, 0.9))
     meter.step("prototypes and guard", lambda: _choose(frozen, task))
+
+
+def _context(frozen: Any, task: Any) -> Any:
+    from graphkeel.reconstruct.context import Context
+
+    return Context(frozen, task.x, task.edge_index)
 
 
 def _generate(n_nodes: int, width: int, folder: Path) -> None:

@@ -22,7 +22,7 @@ from graphkeel.reconstruct import (
     decide,
     mcnemar,
 )
-from graphkeel.reconstruct.guard import Evaluation
+from graphkeel.reconstruct.guard.decision import Evaluation
 
 ONE, TWO, THREE = Prototype("labels"), Prototype("model"), Prototype("cosine")
 

@@ -18,7 +18,7 @@ from graphkeel.reconstruct import (
     Replace,
     replace,
 )
-from graphkeel.reconstruct.evidence import (
+from graphkeel.reconstruct.candidates.evidence import (
     balanced,
     both,
     class_means,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.graph.datasets.names import DATASETS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,8 +21,6 @@ EXIT_BAD_INPUT = 2
 EXIT_UNKNOWN = 3
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 
 
 def add_common(

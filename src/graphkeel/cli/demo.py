@@ -20,6 +20,7 @@ from graphkeel.cli.common import (
     make_out_dir,
     positive_int,
 )
+from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.run import RunResult
@@ -98,11 +99,11 @@ def _show(results: dict[str, RunResult]) -> None:
     )
     summary = first.summary()
     table.add_row(
-        "untouched frozen model", f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}", "", ""
+        "untouched frozen model", plus_minus(summary["base_mean"], summary["base_std"]), "", ""
     )
     for title, result in results.items():
         s = result.summary()
-        accuracy = f"{s['accuracy_mean']:.2f} ± {s['accuracy_std']:.2f}"
+        accuracy = plus_minus(s["accuracy_mean"], s["accuracy_std"])
         table.add_row(
             f"reconstructed, {title}", accuracy, f"{s['gain_mean']:+.2f}", f"{s['gain_min']:+.2f}"
         )

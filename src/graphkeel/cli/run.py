@@ -24,6 +24,7 @@ from graphkeel.cli.common import (
     positive_int,
     verbatim,
 )
+from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.published import Published
@@ -160,8 +161,8 @@ def show(result: RunResult) -> None:
     table.add_section()
     table.add_row(
         "mean ± std",
-        f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}",
-        f"{summary['accuracy_mean']:.2f} ± {summary['accuracy_std']:.2f}",
+        plus_minus(summary["base_mean"], summary["base_std"]),
+        plus_minus(summary["accuracy_mean"], summary["accuracy_std"]),
         f"{summary['gain_mean']:+.2f}",
         style="bold",
     )
@@ -184,4 +185,4 @@ def _paper(spec: RunSpec) -> dict[str, Published]:
 
 
 def _spread(figure: Published | None) -> str:
-    return "" if figure is None else f"{figure.mean:.2f} ± {figure.std:.2f}"
+    return "" if figure is None else plus_minus(figure.mean, figure.std)

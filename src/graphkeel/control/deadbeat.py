@@ -38,6 +38,13 @@ class Deadbeat:
     name = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
         first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
         name = self.name if len(plant.layers) == 1 else LEVENBERG
@@ -49,21 +56,30 @@ def solve_anchor(
 ) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution.
 
+    Args:
+        plant: the head C, from d features to n logits.
+        target: Y, shape (n,).
+        start: the feature to begin at, shape (d,); zero where None.
+        seed: of everything random.
+
     >>> from graphkeel.models.head import Head
     >>> doubling = Head(((2.0 * torch.eye(2).double(), torch.zeros(2).double()),), n_in=2, n_out=2)
     >>> solve_anchor(doubling, torch.tensor([1.0, 0.0]))
     tensor([0.5000, 0.0000], dtype=torch.float64)
     """
-    target, x = set_point(plant, target), origin(plant, start)
+    target = set_point(plant, target)
+    x = origin(plant, start)
     if len(plant.layers) == 1:
         return _least_norm(plant, target, x)
     generator = torch.Generator().manual_seed(seed)
-    best, best_error = x, float("inf")
+    best = x
+    best_error = float("inf")
     for scale in (0.0, *(0.1 * 2.0**k for k in range(RESTARTS))):
         first = x + scale * torch.randn(plant.n_in, generator=generator, dtype=torch.float64)
         found, error = _continued(plant, target, first)
         if error < best_error:
-            best, best_error = found, error
+            best = found
+            best_error = error
         if error <= _goal(target):
             break
     return best
@@ -114,7 +130,8 @@ class _Leaky:
 
     @property
     def layers(self) -> Layers:
-        layers, last = list(self.plant.layers), len(self.plant.layers) - 1
+        layers = list(self.plant.layers)
+        last = len(self.plant.layers) - 1
         doubled: list[tuple[Tensor, Tensor]] = []
         for i, (weight, bias) in enumerate(layers):
             weight = weight if i == 0 else torch.cat([weight, -self.slope * weight], dim=1)

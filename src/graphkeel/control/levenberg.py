@@ -1,4 +1,4 @@
-"""Levenberg–Marquardt: damped Gauss–Newton steps of least norm towards C(x) = Y, several at once."""
+"""Levenberg–Marquardt: damped Gauss–Newton steps of least norm to C(x) = Y, several at once."""
 
 from __future__ import annotations
 

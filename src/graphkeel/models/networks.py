@@ -25,6 +25,12 @@ class SGC(nn.Module):
         self.conv = SGConv(n_features, n_classes, K=k)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node, shape (N, n_classes).
+
+        Args:
+            x: features, float32, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         if not self.is_large(x, edge_index):
             return self.conv(x, edge_index)
         scores = F.linear(x, self.conv.lin.weight)
@@ -35,7 +41,12 @@ class SGC(nn.Module):
 
     @staticmethod
     def is_large(x: Tensor, edge_index: Tensor) -> bool:
-        """Whether the messages would take too much memory to be sent one by one."""
+        """Whether the messages would take too much memory to be sent one by one.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         return int(x.shape[1]) * int(edge_index.shape[1]) > MOST_MESSAGES
 
 
@@ -61,7 +72,8 @@ class GCN(_TwoConvolutions):
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
         super().__init__()
-        self.conv1, self.conv2 = GCNConv(n_features, hidden), GCNConv(hidden, n_classes)
+        self.conv1 = GCNConv(n_features, hidden)
+        self.conv2 = GCNConv(hidden, n_classes)
         self.dropout = dropout
 
 
@@ -72,7 +84,8 @@ class GraphSAGE(_TwoConvolutions):
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
         super().__init__()
-        self.conv1, self.conv2 = SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes)
+        self.conv1 = SAGEConv(n_features, hidden)
+        self.conv2 = SAGEConv(hidden, n_classes)
         self.dropout = dropout
 
 
@@ -109,11 +122,18 @@ class APPNP(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        self.lin1, self.lin2 = nn.Linear(n_features, hidden), nn.Linear(hidden, n_classes)
+        self.lin1 = nn.Linear(n_features, hidden)
+        self.lin2 = nn.Linear(hidden, n_classes)
         self.propagation = Propagation(K=k, alpha=alpha)
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node, shape (N, n_classes).
+
+        Args:
+            x: features, float32, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         x = F.dropout(x, self.dropout, self.training)
         x = self.lin1(x).relu()
         x = F.dropout(x, self.dropout, self.training)

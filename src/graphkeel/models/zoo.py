@@ -41,7 +41,13 @@ MODELS = tuple(RECIPES)
 
 
 def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> nn.Module:
-    """An untrained network of the zoo."""
+    """An untrained network of the zoo.
+
+    Args:
+        name: one of `MODELS`.
+        n_features: d.
+        n_classes: how many classes there are.
+    """
     if name not in RECIPES:
         raise ConfigError(f"the model must be one of {', '.join(MODELS)}", got=repr(name))
     try:
@@ -59,7 +65,14 @@ def train_model(
     **options: Any,
 ) -> nn.Module:
     """Build and train a network of the zoo on the task's training nodes; the global random state is
-    left alone."""
+    left alone.
+
+    Args:
+        name: one of `MODELS`.
+        task: graph, features, labels and split.
+        seed: of everything random.
+        config: None: the model's own settings.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = build_model(name, task.n_features, task.n_classes, **options)
@@ -69,7 +82,15 @@ def train_model(
 def save_model(
     path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any
 ) -> None:
-    """Weights as safetensors, what is needed to build the network again in its metadata."""
+    """Weights as safetensors, what is needed to build the network again in its metadata.
+
+    Args:
+        path: of the file.
+        model: the network.
+        name: one of `MODELS`.
+        n_features: d.
+        n_classes: how many classes there are.
+    """
     description = {
         "name": name,
         "n_features": n_features,
@@ -83,11 +104,16 @@ def save_model(
 
 
 def load_model(path: Path) -> nn.Module:
-    """The network stored by `save_model`, in eval mode."""
+    """The network stored by `save_model`, in eval mode.
+
+    Args:
+        path: of the file.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-        description, weights = json.loads(metadata["graphkeel"]), load_file(path)
+        description = json.loads(metadata["graphkeel"])
+        weights = load_file(path)
         if tensors_sha256(weights) != metadata["sha256"]:
             raise ValueError("its SHA-256 is another than when it was written")
         model = build_model(

@@ -3,15 +3,15 @@ shows on held-back labels."""
 
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct.anchors import Anchors, solve_anchors
-from graphkeel.reconstruct.candidates import GRIDS, Builder, Candidate, Diffuse, Replace
+from graphkeel.reconstruct.candidates.builder import GRIDS, Builder, Candidate, Diffuse, Replace
+from graphkeel.reconstruct.candidates.diffuse import Diffusion, diffuse
+from graphkeel.reconstruct.candidates.prototype import Posteriors, Prototype
+from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.diffuse import Diffusion, diffuse
-from graphkeel.reconstruct.guard import GuardDecision, Score, decide, mcnemar
-from graphkeel.reconstruct.judges import CrossFitJudge, ValidationJudge, choose_judge
+from graphkeel.reconstruct.guard.decision import GuardDecision, Score, decide, mcnemar
+from graphkeel.reconstruct.guard.judges import CrossFitJudge, ValidationJudge, choose_judge
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.methods import METHODS, get_method
-from graphkeel.reconstruct.prototype import Posteriors, Prototype
-from graphkeel.reconstruct.replace import replace
 
 __all__ = [
     "GRIDS",

@@ -53,6 +53,11 @@ def solve_anchors(
 
     `deadbeat` is the closed form: the least-norm solution for an affine head; any other head gets
     Levenberg–Marquardt steps.
+
+    Args:
+        plant: the head C, from d features to n logits.
+        strength: m.
+        controller: a controller, or the name of a classical one.
     """
     if controller == "deadbeat" and len(plant.layers) != 1:
         return searched_anchors(plant, strength)
@@ -73,7 +78,12 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative
     least squares, a convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank.
     All these x have no negative pre-activation, nor has any mixture of them, so no unit switches in
-    between: C(Σ p_c h*_c) = Σ p_c C(h*_c)."""
+    between: C(Σ p_c h*_c) = Σ p_c C(h*_c).
+
+    Args:
+        plant: the head C, from d features to n logits.
+        strength: m.
+    """
     (inner, inner_bias), (outer, outer_bias) = plant.layers
     lift = torch.linalg.pinv(inner)
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
@@ -81,7 +91,8 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     system = torch.cat(
         [outer, RIDGE * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)]
     )
-    features, residuals = [], []
+    features = []
+    residuals = []
     for target in targets:
         wanted = torch.cat([target - outer_bias, torch.zeros(outer.shape[1], dtype=torch.float64)])
         active, _ = nnls(system.numpy(), wanted.numpy())
@@ -114,11 +125,20 @@ def searched_anchors(plant: Plant, strength: float) -> Anchors:
 
 
 def hidden_is_free(layers: Layers) -> bool:
-    """One hidden layer, each of whose pre-activations some feature reaches."""
+    """One hidden layer, each of whose pre-activations some feature reaches.
+
+    Args:
+        layers: (weight, bias) pairs, a ReLU between each two.
+    """
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
 
 
 def named_controller(name: str) -> Controller:
+    """A classical controller by name.
+
+    Args:
+        name: one of `CLASSICAL`.
+    """
     if name not in CLASSICAL:
         raise ConfigError(f"the controller must be one of {', '.join(CLASSICAL)}", got=repr(name))
     return CLASSICAL[name]()
@@ -126,7 +146,13 @@ def named_controller(name: str) -> Controller:
 
 def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwargs: Any) -> Plant:
     """The head as an exact network where it can be read off, else the model itself on constant
-    fields."""
+    fields.
+
+    Args:
+        frozen: the model.
+        n_features: d.
+        n_classes: how many classes there are.
+    """
     if isinstance(frozen.model, nn.Module):
         try:
             return extract_head(frozen.model, n_features)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphkeel.reconstruct.candidates import Builder, Candidate, grid
+from graphkeel.reconstruct.candidates.builder import Builder, Candidate, grid
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard import GuardDecision, Judge, decide
-from graphkeel.reconstruct.judges import PropagatedRowsJudge, choose_judge, cross_fit
+from graphkeel.reconstruct.guard.decision import GuardDecision, Judge, decide
+from graphkeel.reconstruct.guard.judges import PropagatedRowsJudge, choose_judge, cross_fit
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
@@ -28,8 +28,11 @@ class Chooser:
     def __init__(
         self, context: Context, method: str, significance: float, trained_on: Tensor, seed: int
     ) -> None:
-        self.context, self.method, self.significance = context, method, significance
-        self.trained_on, self.seed = trained_on, seed
+        self.context = context
+        self.method = method
+        self.significance = significance
+        self.trained_on = trained_on
+        self.seed = seed
         self.candidates: tuple[Candidate, ...] = grid(method)
         self._fixed = self._local_context()
         self._builder: Builder | LocalBuilder | None = None
@@ -37,7 +40,12 @@ class Chooser:
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
-        """Choose for these labels; `features` are then those of the choice."""
+        """Choose for these labels; `features` are then those of the choice.
+
+        Args:
+            labels: the labels to use.
+            validation: the labels to judge by.
+        """
         judge = self._judge(labels, validation, self._fixed)
         self.members, decision = decide(self.candidates, judge, significance=self.significance)
         return decision
@@ -48,7 +56,9 @@ class Chooser:
 
     def reset(self) -> None:
         """The context's anchors are others now: begin anew."""
-        self._fixed, self._builder, self._validation_rows = self._local_context(), None, None
+        self._fixed = self._local_context()
+        self._builder = None
+        self._validation_rows = None
 
     def _local_context(self) -> LocalContext | None:
         context = self.context

@@ -47,12 +47,19 @@ class Context:
         controller: str | Controller = "deadbeat",
         seed: int = 0,
     ) -> None:
-        self.frozen, self.x, self.edge_index = frozen, x, edge_index
+        self.frozen = frozen
+        self.x = x
+        self.edge_index = edge_index
         self.model_kwargs = model_kwargs or {}
-        self.controller, self.seed = controller, seed
+        self.controller = controller
+        self.seed = seed
 
     def logits_for(self, features: Tensor) -> Tensor:
-        """The frozen model's logits with these features in place of its own."""
+        """The frozen model's logits with these features in place of its own.
+
+        Args:
+            features: shape (N, d).
+        """
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
     @cached_property
@@ -97,14 +104,22 @@ class Context:
         return centred_directions(self.smoothed)
 
     def anchors(self, strength: float | None = None) -> Anchors:
-        """The class anchors; by default with the typical strength."""
+        """The class anchors; by default with the typical strength.
+
+        Args:
+            strength: m; None: the typical one.
+        """
         wanted = self.typical_strength if strength is None else strength
         if wanted not in self._anchors:
             self._anchors[wanted] = self._solve(wanted)
         return self._anchors[wanted]
 
     def blend(self, posterior: Tensor) -> Tensor:
-        """Σ_c p_v(c)·h*_c for every node."""
+        """Σ_c p_v(c)·h*_c for every node.
+
+        Args:
+            posterior: class probabilities, shape (N, n_classes).
+        """
         return self._blend(posterior, self.anchors())
 
     def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
@@ -125,12 +140,20 @@ class Context:
 
     def faithfulness(self, anchors: Anchors) -> float:
         """Share of nodes whose class the model repeats when its own beliefs are written with these
-        anchors."""
+        anchors.
+
+        Args:
+            anchors: the class anchors.
+        """
         repeated = self.logits_for(self._blend(self.beliefs, anchors)).argmax(dim=1)
         return float((repeated == self.beliefs.argmax(dim=1)).float().mean())
 
     def use_anchors(self, anchors: Anchors) -> None:
-        """Use these anchors wherever typical ones are asked for."""
+        """Use these anchors wherever typical ones are asked for.
+
+        Args:
+            anchors: the class anchors.
+        """
         self._anchors[self.typical_strength] = anchors
 
     @cached_property
@@ -154,6 +177,10 @@ class Context:
 
 
 def centred_directions(features: Tensor) -> Tensor:
-    """Rows minus their mean, scaled to length one."""
+    """Rows minus their mean, scaled to length one.
+
+    Args:
+        features: shape (N, d).
+    """
     centred = features - features.mean(dim=0)
     return centred / centred.norm(dim=1, keepdim=True).clamp_min(1e-12)

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.graph import GraphTask
+from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.candidates import Builder, Replace
-from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.candidates.builder import Builder, Replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard import SIGNIFICANCE
+from graphkeel.reconstruct.guard.decision import SIGNIFICANCE
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
+from graphkeel.reconstruct.reconstructor import Reconstructor
 
 
 @dataclass
@@ -37,14 +38,41 @@ class Reconstruction:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
+        """Class scores of every node, or the untouched model.
+
+        Args:
+            frozen: the model.
+            task: graph, features, labels and split.
+            labelled: ids of nodes whose label may be used, int64.
+            validation: ids of nodes that may be used to select, int64.
+            seed: of everything random.
+        """
         check_nodes(task, labelled, validation)
-        context = Context(frozen, task.x, task.edge_index, seed=seed)
-        chooser = Chooser(context, self.name, self.significance, task.train_mask, seed)
-        decision = chooser.choose(known_labels(task, labelled), known_labels(task, validation))
-        if decision.left_alone:
-            return MethodResult(None, None, decision.to_dict())
-        features = chooser.features()
-        return MethodResult(context.logits_for(features), features, decision.to_dict())
+        rec = Reconstructor(
+            frozen.model,
+            method=self.name,
+            significance=self.significance,
+            return_type=frozen.return_type.value,
+            seed=seed,
+        )
+        trained_on = task.train_mask[labelled]
+        data = _visible(task, labelled[trained_on], validation)
+        fresh = labelled[~trained_on]
+        rec.fit(data, nodes=fresh, labels=task.y[fresh])
+        decision = rec.guard_.to_dict()
+        if rec.guard_.left_alone:
+            return MethodResult(None, None, decision)
+        scores = frozen.logits(rec.features_, task.edge_index)
+        return MethodResult(scores, rec.features_, decision)
+
+
+def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
+    """The graph with these labels and no others."""
+    masks = torch.zeros(2, task.n_nodes, dtype=torch.bool)
+    masks[0, train] = True
+    masks[1, validation] = True
+    y = torch.where(masks.any(dim=0), task.y, torch.full_like(task.y, UNLABELLED))
+    return Data(x=task.x, edge_index=task.edge_index, y=y, train_mask=masks[0], val_mask=masks[1])
 
 
 @dataclass
@@ -63,6 +91,15 @@ class ReplaceOne:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
+        """Class scores of every node, or the untouched model.
+
+        Args:
+            frozen: the model.
+            task: graph, features, labels and split.
+            labelled: ids of nodes whose label may be used, int64.
+            validation: ids of nodes that may be used to select, int64.
+            seed: of everything random.
+        """
         check_nodes(task, labelled, validation, needs_labels=True)
         context = Context(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)
@@ -83,7 +120,11 @@ METHODS: dict[str, Method] = {
 
 
 def get_method(name: str) -> Method:
-    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`."""
+    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`.
+
+    Args:
+        name: one of `METHODS`.
+    """
     if name not in METHODS:
         raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
     return METHODS[name]

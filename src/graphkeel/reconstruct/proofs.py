@@ -19,7 +19,13 @@ def proved_anchors(
     proved.
 
     The anchors are f(Y) of the shipped controllers, whatever the verdicts: those are in the
-    certificate."""
+    certificate.
+
+    Args:
+        context: the model on its graph.
+        verifier: name of the engine, or `auto`.
+        settings: fields of `LyapunovConfig`.
+    """
     ask = ask_engine(verifier)
     head = context.plant
     if not isinstance(head, Head) or head.unsupported is not None:

@@ -18,12 +18,11 @@ from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.candidates import GRIDS
+from graphkeel.reconstruct.candidates.builder import GRIDS
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision
+from graphkeel.reconstruct.guard.decision import SIGNIFICANCE, GuardDecision
 from graphkeel.reconstruct.labels import Labels, known_labels
-from graphkeel.reconstruct.proofs import proved_anchors
 from graphkeel.reconstruct.storage import load_folder, save_folder
 
 
@@ -35,21 +34,26 @@ class Reconstructor:
 
     Args:
         model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never
-        changed. method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
+            changed.
+        method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
         controller: who finds the class anchors: `deadbeat` (closed form), `lqr`, `pid`, `mfac`, or
-        `neural`, which
-            trains and proves a controller per class first, and so takes its time.
+            `neural`, which trains and proves a controller per class first, and so takes its time.
         verifier: who proves the neural controllers; `auto` asks all engines in the order of their
-        cost. significance: the p-value up to which the guard accepts a change. return_type: what
-        the model's scores are: `raw` (logits), `log_probs` or `probs`. seed: of everything random.
+            cost.
+        significance: the p-value up to which the guard accepts a change.
+        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
+        seed: of everything random.
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
         features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites
-        rows of them in place. anchors_: the class anchors. labels_: the labels in use; `feedback`
-        adds to them. certificate_: of the controllers, once `certify` (or a fit with
-        `controller="neural"`) has run; else None. notes_: what `save` was given to keep, after
-        `load`. n_features_in_, classes_: as scikit-learn has them.
+            rows of them in place.
+        anchors_: the class anchors.
+        labels_: the labels in use; `feedback` adds to them.
+        certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
+            run; else None.
+        notes_: what `save` was given to keep, after `load`.
+        n_features_in_, classes_: as scikit-learn has them.
     """
 
     def __init__(
@@ -63,16 +67,20 @@ class Reconstructor:
         return_type: str = ReturnType.RAW.value,
         seed: int = 0,
     ) -> None:
-        self.model, self.method, self.controller, self.verifier = (
-            model,
-            method,
-            controller,
-            verifier,
-        )
-        self.significance, self.return_type, self.seed = significance, return_type, seed
+        self.model = model
+        self.method = method
+        self.controller = controller
+        self.verifier = verifier
+        self.significance = significance
+        self.return_type = return_type
+        self.seed = seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments, as scikit-learn's tools ask for them."""
+        """The constructor's arguments, as scikit-learn's tools ask for them.
+
+        Args:
+            deep: unused, there for scikit-learn's contract.
+        """
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **params: Any) -> Reconstructor:
@@ -88,13 +96,22 @@ class Reconstructor:
     def __repr__(self) -> str:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
         name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
-        return f"Reconstructor({name}, method={self.method!r}, controller={self.controller!r}: {state})"
+        settings = f"method={self.method!r}, controller={self.controller!r}"
+        return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
 
     # ---- fitting
 
-    def fit(self, data: Data, y: None = None, **model_kwargs: Any) -> Reconstructor:
+    def fit(
+        self,
+        data: Data,
+        y: None = None,
+        *,
+        nodes: Tensor | None = None,
+        labels: Tensor | None = None,
+        **model_kwargs: Any,
+    ) -> Reconstructor:
         """Choose new features for the graph.
 
         Only labels in `train_mask` are used, and only those in `val_mask` judge; all others are
@@ -103,13 +120,19 @@ class Reconstructor:
         Args:
             data: with x, edge_index, y and train_mask; val_mask where there is one.
             y: unused, there for scikit-learn's contract.
+            nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
+                take them in, but in one step.
+            labels: their classes, int64, shape (k,).
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
         if self.controller == "neural":
             self.certify()
-        return self.reset()
+        if nodes is None or labels is None:
+            return self.reset()
+        known, validation = self._start
+        return self._take_in(known, validation, nodes, labels)
 
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
         """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
@@ -117,10 +140,15 @@ class Reconstructor:
 
         The labels it had taken in and anchors that were certified are kept; everything else is
         computed anew, as no more than what `transform` needs is ever stored. `data` and
-        `model_kwargs` are those of `fit`."""
+        `model_kwargs` are those of `fit`.
+
+        Args:
+            data: the graph that was fitted.
+        """
         self._check_fitted()
         self._check_same_graph(data)
-        known, certified = self.labels_, self.anchors_ if self.certificate_ is not None else None
+        known = self.labels_
+        certified = self.anchors_ if self.certificate_ is not None else None
         expected = len(self.classes_)
         self._make_context(data, model_kwargs)
         if len(self.classes_) != expected:
@@ -157,11 +185,12 @@ class Reconstructor:
         self._chooser = Chooser(
             self._context, self.method, self.significance, task.train_mask, self.seed
         )
-        self._start = tuple(
-            known_labels(task, mask.nonzero().flatten())
-            for mask in (task.train_mask, task.val_mask)
+        self._start = (
+            known_labels(task, task.train_mask.nonzero().flatten()),
+            known_labels(task, task.val_mask.nonzero().flatten()),
         )
-        self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
+        self.n_features_in_ = task.n_features
+        self.classes_ = torch.arange(task.n_classes)
 
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
@@ -174,19 +203,28 @@ class Reconstructor:
         again.
 
         A validation node whose label is fed back is used from now on, and no longer judges.
+
+        Args:
+            nodes: node ids, int64, shape (k,).
+            labels: their classes, int64, shape (k,).
         """
         self._check_fitted()
         self._check_context()
-        nodes, labels = torch.as_tensor(nodes).flatten(), torch.as_tensor(labels).flatten()
+        return self._take_in(self.labels_, self._validation, nodes, labels)
+
+    def _take_in(
+        self, known: Labels, validation: Labels, nodes: Tensor, labels: Tensor
+    ) -> Reconstructor:
+        nodes = torch.as_tensor(nodes).flatten()
+        labels = torch.as_tensor(labels).flatten()
         self._check_feedback(nodes, labels)
-        judging = self._validation.without(
-            torch.isin(self._validation.nodes, nodes).nonzero().flatten()
-        )
-        return self._choose(self.labels_.with_more(nodes, labels), judging)
+        fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
+        return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
         self.guard_ = self._chooser.choose(labels, validation)
-        self.labels_, self._validation = labels, validation
+        self.labels_ = labels
+        self._validation = validation
         self.anchors_: Anchors = self._context.anchors()
         features = self._chooser.features()
         self.features_ = features.clone() if features is self._context.x else features
@@ -195,7 +233,11 @@ class Reconstructor:
     # ---- using
 
     def transform(self, data: Data) -> Data:
-        """A copy of the data with the new features; the data itself is left as it was."""
+        """A copy of the data with the new features; the data itself is left as it was.
+
+        Args:
+            data: the graph that was fitted.
+        """
         self._check_fitted()
         self._check_same_graph(data)
         changed = copy.copy(data)
@@ -205,15 +247,29 @@ class Reconstructor:
     __call__ = transform
 
     def fit_transform(self, data: Data, y: None = None, **model_kwargs: Any) -> Data:
+        """`fit`, then `transform`.
+
+        Args:
+            data: as for `fit`.
+            y: unused, there for scikit-learn's contract.
+        """
         return self.fit(data, y, **model_kwargs).transform(data)
 
     def scores(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The frozen model's own output on the new features."""
+        """The frozen model's own output on the new features.
+
+        Args:
+            data: the graph that was fitted.
+        """
         changed = self.transform(data)
         return self._frozen()(changed.x, changed.edge_index, **{**self._kwargs(), **model_kwargs})
 
     def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The class of every node."""
+        """The class of every node.
+
+        Args:
+            data: the graph that was fitted.
+        """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
     def certify(self, **config: Any) -> dict[str, Any] | None:
@@ -223,6 +279,8 @@ class Reconstructor:
         that cannot be proved. `config` goes to `LyapunovConfig`."""
         self._check_context()
         settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
+        from graphkeel.reconstruct.proofs import proved_anchors  # loads the verifiers
+
         found = proved_anchors(self._context, self.verifier, settings)
         if found is not None:
             self.certificate_, anchors = found
@@ -239,7 +297,12 @@ class Reconstructor:
         keep.
 
         A save that is killed leaves what was in the folder before. `notes` (JSON values of your
-        own) are kept with it, in the same breath; `load` gives them back as `notes_`."""
+        own) are kept with it, in the same breath; `load` gives them back as `notes_`.
+
+        Args:
+            folder: where to write.
+            notes: JSON values of your own.
+        """
         self._check_fitted()
         tensors = {
             "features": self.features_,
@@ -302,7 +365,8 @@ class Reconstructor:
             )
 
     def _check_same_graph(self, data: Data) -> None:
-        got, expected = tuple(data.x.shape), tuple(self.features_.shape)
+        got = tuple(data.x.shape)
+        expected = tuple(self.features_.shape)
         if got != expected:
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
@@ -311,7 +375,8 @@ class Reconstructor:
             )
 
     def _check_feedback(self, nodes: Tensor, labels: Tensor) -> None:
-        n_nodes, n_classes = self.features_.shape[0], len(self.classes_)
+        n_nodes = self._context.x.shape[0]
+        n_classes = len(self.classes_)
         if nodes.shape != labels.shape:
             raise DataError(
                 "feedback needs one label per node", got=f"{len(nodes)} nodes, {len(labels)} labels"
@@ -327,7 +392,12 @@ class Reconstructor:
 
 def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
-    `attach`, learns on."""
+    `attach`, learns on.
+
+    Args:
+        folder: what `save` wrote.
+        model: the trained model, needed to predict.
+    """
     tensors, facts = load_folder(Path(folder))
     try:
         return _restored(model, tensors, facts)
@@ -341,7 +411,9 @@ def _restored(
     model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]
 ) -> Reconstructor:
     rec = Reconstructor(model, **facts["parameters"])
-    rec.features_, anchors, stored = tensors["features"], tensors["anchors"], facts["anchors"]
+    rec.features_ = tensors["features"]
+    anchors = tensors["anchors"]
+    stored = facts["anchors"]
     if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
         raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
     rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
@@ -351,14 +423,17 @@ def _restored(
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
     rec.notes_ = facts["notes"]
-    rec.n_features_in_, rec.classes_ = int(rec.features_.shape[1]), torch.arange(anchors.shape[0])
+    rec.n_features_in_ = int(rec.features_.shape[1])
+    rec.classes_ = torch.arange(anchors.shape[0])
     return rec
 
 
 def _check_room(task: GraphTask) -> None:
     """Candidates are made one at a time; what stays is a few copies of the features and a posterior
     each."""
-    n, d, c = task.n_nodes, task.n_features, task.n_classes
+    n = task.n_nodes
+    d = task.n_features
+    c = task.n_classes
     needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
     require(
         needed,

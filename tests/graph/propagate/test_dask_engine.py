@@ -63,8 +63,9 @@ def test_blocks_without_an_edge_are_not_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "index", ["", "[]", "{}", '{"bounds": [0], "reads": []}', '{"bounds": [0, 2, 1], "reads": [[], []]}',
-              '{"bounds": [0, 2], "reads": [[5]]}', '{"bounds": [0, 1e9], "reads": [[0]]}']
+    "index", ["", "[]", "{}", '{"bounds": [0], "reads": []}',
+              '{"bounds": [0, 2, 1], "reads": [[], []]}', '{"bounds": [0, 2], "reads": [[5]]}',
+              '{"bounds": [0, 1e9], "reads": [[0]]}']
 )  # fmt: skip
 def test_a_folder_that_is_no_partitioned_graph_is_refused(tmp_path, index):
     with pytest.raises(DataError, match="holds no partitioned graph"):

@@ -24,14 +24,19 @@ _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 
 
 def load_npz(path: Path) -> RawGraph:
-    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s."""
+    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s.
+
+    Args:
+        path: of the `.npz` file.
+    """
     arrays = _read_arrays(path)
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
         raise DataError(
             f"{path} misses the key(s) {', '.join(missing)}",
             got=f"keys {', '.join(sorted(arrays)) or 'none'}",
-            fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, val_mask=…, test_mask=…).",
+            fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, "
+            "val_mask=…, test_mask=…).",
         )
     return _graph(path, arrays)
 
@@ -56,7 +61,11 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 def load_folder(path: Path) -> RawGraph:
     """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped,
-    not read."""
+    not read.
+
+    Args:
+        path: of the folder.
+    """
     if not is_there(path.is_dir):
         raise DataError(
             "there is no such folder with a graph",

@@ -16,6 +16,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.amazon import load_amazon
 from graphkeel.graph.datasets.digits import load_digits
 from graphkeel.graph.datasets.files import is_there
+from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
 from graphkeel.graph.datasets.planetoid import load_planetoid
 from graphkeel.graph.datasets.raw import RawGraph
@@ -24,7 +25,6 @@ from graphkeel.graph.features import FittedPca, dense, row_normalise
 from graphkeel.graph.splits import Split, make_split
 from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
 
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 FEATURES = ("auto", "raw", "rownorm", "pca")
 DEFAULT_PCA = 20  # the paper's
 _ROWS = 1 << 16  # checked at once: a mapped file is never in memory as a whole
@@ -44,9 +44,10 @@ def load(
         name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
-        public. features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to
-        `pca` dimensions, the
-            paper's protocol); `auto`: `pca` for the paper's five datasets, `raw` for the others.
+            public.
+        features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca`
+            dimensions, the paper's protocol); `auto`: `pca` for the paper's five datasets, `raw`
+            for the others.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
 
@@ -59,7 +60,15 @@ def make_task(
     features: str = "auto",
     pca: int = DEFAULT_PCA,
 ) -> GraphTask:
-    """Split a loaded graph and prepare its features."""
+    """Split a loaded graph and prepare its features.
+
+    Args:
+        graph: the loaded graph.
+        seed: number of the split.
+        split: biased, random or public.
+        features: one of `FEATURES`.
+        pca: dimensions of a PCA.
+    """
     return _assemble(
         graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x
     )
@@ -67,7 +76,11 @@ def make_task(
 
 @lru_cache(maxsize=8)
 def load_graph(name: str) -> RawGraph:
-    """The graph behind a name; each is read and checked once a process."""
+    """The graph behind a name; each is read and checked once a process.
+
+    Args:
+        name: a dataset, a file or a folder.
+    """
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
     if "/" in name or is_there(Path(name, "x.npy").is_file):
@@ -101,11 +114,17 @@ def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA
 ) -> PreparedFeatures:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
-    paper)."""
+    paper).
+
+    Args:
+        graph: the loaded graph.
+        features: one of `FEATURES`.
+        pca: dimensions of a PCA.
+    """
     if features not in FEATURES:
         raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
     if features == "auto":
-        features = "pca" if graph.name in DATASETS[1:6] else "raw"
+        features = "pca" if graph.name in PAPER_DATASETS else "raw"
     if features == "raw":
         return PreparedFeatures(dense(graph.x))
     normalised = row_normalise(graph.x)

@@ -27,9 +27,9 @@ def make_sbm(
 
     Args:
         n_nodes, n_edges: nodes, and undirected pairs asked for (self-pairs and repeats are dropped,
-        so a few fewer). homophily: share of edges drawn inside a class; the rest join two nodes
-        drawn at random. signal: distance of a class mean from the origin in units of the features'
-        noise.
+            so a few fewer).
+        homophily: share of edges drawn inside a class; the rest join two nodes drawn at random.
+        signal: distance of a class mean from the origin in units of the features' noise.
     """
     if n_nodes < n_classes or n_classes < 2:
         raise ConfigError(
@@ -94,7 +94,8 @@ def _draw_features(
 def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
     """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of
     edges."""
-    low, high = edges.min(axis=0), edges.max(axis=0)
+    low = edges.min(axis=0)
+    high = edges.max(axis=0)
     del edges
     key = (low * n_nodes + high)[low != high]
     del low, high
@@ -116,7 +117,11 @@ _SETTINGS = {
 
 def sbm_by_name(name: str) -> RawGraph:
     """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`,
-    any of them."""
+    any of them.
+
+    Args:
+        name: the settings after a colon.
+    """
     _, _, options = name.partition(":")
     settings: dict[str, Any] = {}
     for part in filter(None, options.split(",")):

@@ -59,7 +59,12 @@ def _loops(n_nodes: int, self_links: Ids) -> NDArray[np.float64]:
 
 
 def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
-    """What an entry of a row is multiplied by (for `sym`, an entry of a column as well)."""
+    """What an entry of a row is multiplied by (for `sym`, an entry of a column as well).
+
+    Args:
+        degrees: shape (N,).
+        norm: one of `NORMS`.
+    """
     root = np.sqrt(degrees) if norm == "sym" else degrees
     return (1.0 / root).astype(degrees.dtype)
 
@@ -69,6 +74,10 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     counted.
 
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
     """
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
@@ -78,13 +87,24 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out."""
+    """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+    """
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes, loops=False)
     return _matrix(starts, columns, np.ones(len(columns), dtype=np.int8), n_nodes)
 
 
 def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, NDArray[np.int32]]:
-    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once."""
+    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+        loops: whether every node gets a loop.
+    """
     source, target = edge_index
     leaving = by_row_and_column(source, target, n_nodes)
     # sources in rising order for each target, as they are met in that order
@@ -115,8 +135,12 @@ def _merge_rows(
     """The union of two rows of rising columns, row by row, with or without the row's own number."""
     end = 0
     for i in range(len(starts) - 1):
-        a, last_a, b, last_b = starts_a[i], starts_a[i + 1], starts_b[i], starts_b[i + 1]
-        own, last = loops, np.int64(-1)
+        a = starts_a[i]
+        last_a = starts_a[i + 1]
+        b = starts_b[i]
+        last_b = starts_b[i + 1]
+        own = loops
+        last = np.int64(-1)
         while a < last_a or b < last_b:
             if b == last_b or (a < last_a and columns_a[a] <= columns_b[b]):
                 j = np.int64(columns_a[a])
@@ -143,7 +167,14 @@ def _merge_rows(
 def entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
 ) -> NDArray[Any]:  # pragma: no cover - compiled
-    """For each entry its row's scale, times its column's."""
+    """For each entry its row's scale, times its column's.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: int64, shape (k,).
+        scale: of rows and columns, shape (N,).
+        both: whether the column's scale counts, too.
+    """
     values = np.empty(starts[-1], dtype=scale.dtype)
     for i in range(len(starts) - 1):
         for p in range(starts[i], starts[i + 1]):
@@ -162,7 +193,9 @@ def _matrix(
     narrow = starts.astype(np.int32) if starts[-1] < np.iinfo(np.int32).max else starts
     matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=values.dtype)
     # set, not passed: the constructor would widen the columns to the starts' type, twice the memory
-    matrix.indptr, matrix.indices, matrix.data = narrow, columns, values
+    matrix.indptr = narrow
+    matrix.indices = columns
+    matrix.data = values
     matrix.has_sorted_indices = matrix.has_canonical_format = canonical
     return matrix
 

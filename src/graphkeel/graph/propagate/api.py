@@ -36,8 +36,8 @@ def propagate(
 
     Args:
         graph: `edge_index` of shape (2, E), taken both ways and once each, with a loop added at
-        every node; or a
-            square sparse matrix, used as it is; or, for the Dask engine, `Partitions` on disk.
+            every node; or a square sparse matrix, used as it is; or, for the Dask engine,
+            `Partitions` on disk.
         x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
         hops: K.
         norm: `sym` or `row`, for an `edge_index`.

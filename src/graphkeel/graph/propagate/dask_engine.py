@@ -52,8 +52,9 @@ def stream(
         address: the scheduler of a running cluster; None: a cluster of this machine, for this call.
         workers: its processes; None: one a core.
         parts: row parts, for a matrix that is not partitioned yet; None: three a thread of the
-        cluster. scratch: a folder that all workers see, for what is not on disk yet; None: a
-        temporary one of this machine.
+            cluster.
+        scratch: a folder that all workers see, for what is not on disk yet; None: a temporary one
+            of this machine.
     """
     if address is not None and workers is not None:
         raise ConfigError(
@@ -80,7 +81,12 @@ def stream(
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at `address`, or of one that lives as long as the block and listens
-    on loopback alone."""
+    on loopback alone.
+
+    Args:
+        address: of a running scheduler; None: a cluster of our own.
+        workers: processes of that cluster.
+    """
     distributed = require("dask.distributed", extra="dask")
     if address is not None:
         try:
@@ -96,7 +102,11 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def local_cluster(workers: int) -> Any:
-    """Worker processes of this machine that nobody else can reach."""
+    """Worker processes of this machine that nobody else can reach.
+
+    Args:
+        workers: how many processes.
+    """
     distributed = require("dask.distributed", extra="dask")
     return distributed.LocalCluster(
         n_workers=workers,
@@ -180,8 +190,10 @@ def _graph(
     """The row parts after the last hop, not computed yet."""
     delayed = require("dask", extra="dask").delayed
     first = [source.part(rows, columns) for rows in matrix.rows]
-    add, finish = delayed(_add_block, pure=True), delayed(_teleported, pure=True)
-    folder, current = str(matrix.folder.resolve()), first
+    add = delayed(_add_block, pure=True)
+    finish = delayed(_teleported, pure=True)
+    folder = str(matrix.folder.resolve())
+    current = first
     for _ in range(hops):
         following = []
         for i, own in enumerate(first):
@@ -220,9 +232,11 @@ def _accumulate(
     first: int,
     result: Array,
 ) -> None:  # pragma: no cover - compiled
-    last, width = first + values.shape[0], values.shape[1]
+    last = first + values.shape[0]
+    width = values.shape[1]
     for i in range(len(starts) - 1):
-        low, high = starts[i], starts[i + 1]
+        low = starts[i]
+        high = starts[i + 1]
         while low < high:  # the first column of the block, by bisection
             middle = (low + high) // 2
             if columns[middle] < first:

@@ -10,10 +10,11 @@ from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import write_text
+from graphkeel.graph.datasets.names import PAPER_DATASETS
 from graphkeel.paper.tables.job import Job, Measurement
 from graphkeel.paper.tables.provenance import provenance
 from graphkeel.paper.tables.render import FORMATS, render
-from graphkeel.paper.tables.rows import PAPER_DATASETS, TableRow, needed_jobs, select_rows, under
+from graphkeel.paper.tables.rows import TableRow, needed_jobs, select_rows, under
 from graphkeel.paper.tables.statistics import TEST
 from graphkeel.paper.tables.store import Store
 from graphkeel.paper.tables.table import TableCell, cost_remarks, fill_table, verdicts

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from graphkeel.graph.datasets.names import PAPER_DATASETS
+
 
 class Published(NamedTuple):
     """Mean and standard deviation of test accuracy, in percent."""
@@ -17,11 +19,8 @@ class Published(NamedTuple):
     std: float
 
 
-_COLUMNS = ("cora", "citeseer", "pubmed", "photo", "computers")
-
-
 def _row(*figures: tuple[float, float] | None) -> dict[str, Published]:
-    columns = zip(_COLUMNS, figures, strict=True)
+    columns = zip(PAPER_DATASETS, figures, strict=True)
     return {name: Published(*figure) for name, figure in columns if figure is not None}
 
 

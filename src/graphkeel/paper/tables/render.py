@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from graphkeel.core.statistics import plus_minus
 from graphkeel.paper.tables.statistics import TEST
 from graphkeel.paper.tables.table import TableCell
 
@@ -49,9 +50,7 @@ def spread(mean: float | None, std: float | None) -> str:
         mean: None gives a dash.
         std: None is left out.
     """
-    if mean is None:
-        return "–"
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return "–" if mean is None else plus_minus(mean, std)
 
 
 def ours(cell: TableCell) -> str:

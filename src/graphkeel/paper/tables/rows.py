@@ -12,7 +12,6 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.paper.tables.fingerprint import method_version
 from graphkeel.paper.tables.job import Job, RunSpec
 
-PAPER_DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 LARGE = ("pubmed", "photo", "computers")  # where the methods that retrain at length run fewer seeds
 
 

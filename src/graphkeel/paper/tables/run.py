@@ -50,8 +50,8 @@ class RunResult:
     spec: RunSpec
     rows: list[Row]
 
-    def summary(self) -> dict[str, float]:
-        """Means and sample deviations over the seeds, in percent; a deviation of one seed is 0."""
+    def summary(self) -> dict[str, Any]:
+        """Means and sample deviations over the seeds, in percent; one seed has no deviation."""
         base = [row["base"] for row in self.rows]
         ours = [row["accuracy"] for row in self.rows]
         gains = [after - before for before, after in zip(base, ours, strict=True)]
@@ -59,9 +59,9 @@ class RunResult:
         after = summarise(ours)
         return {
             "base_mean": before.mean,
-            "base_std": before.std or 0.0,
+            "base_std": before.std,
             "accuracy_mean": after.mean,
-            "accuracy_std": after.std or 0.0,
+            "accuracy_std": after.std,
             "gain_mean": summarise(gains).mean,
             "gain_min": min(gains),
         }

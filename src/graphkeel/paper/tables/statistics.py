@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphkeel.core.statistics import sample_std
+
 TEST = "Wilcoxon signed-rank, two-sided, paired by seed"
 
 
@@ -25,9 +27,7 @@ def summarise(values: Sequence[float]) -> Summary:
     Args:
         values: at least one.
     """
-    array = np.asarray(values, dtype=np.float64)
-    std = float(array.std(ddof=1)) if len(array) > 1 else None
-    return Summary(len(array), float(array.mean()), std)
+    return Summary(len(values), float(np.mean(values)), sample_std(values))
 
 
 def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:

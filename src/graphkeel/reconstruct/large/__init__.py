@@ -1,1 +1,1 @@
-"""Candidates for large graphs: labels change them locally, and linear models are asked at few nodes."""
+"""Candidates for large graphs: labels change them locally; linear models answer at few nodes."""

@@ -31,7 +31,13 @@ class LinearModel:
 
     @classmethod
     def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearModel | None:
-        """None where the model is no simple graph convolution, or says probabilities."""
+        """None where the model is no simple graph convolution, or says probabilities.
+
+        Args:
+            frozen: the model.
+            edge_index: int64, shape (2, E).
+            n_nodes: N.
+        """
         layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
         if (
             not isinstance(layer, SGConv)
@@ -44,16 +50,29 @@ class LinearModel:
         return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
 
     def project(self, features: Tensor) -> Tensor:
-        """X Wᵀ: what the hops carry."""
+        """X Wᵀ: what the hops carry.
+
+        Args:
+            features: shape (N, d).
+        """
         return torch.nn.functional.linear(features, self.weight)
 
     def everywhere(self, projected: Tensor) -> Tensor:
-        """Logits of all nodes."""
+        """Logits of all nodes.
+
+        Args:
+            projected: what the hops carry, shape (N, n_classes).
+        """
         for _ in range(self.hops):
             projected = hop(self.matrix, projected)
         return projected + self.bias
 
     def rows_at(self, nodes: Tensor) -> PropagatedRows:
+        """The model at some nodes alone.
+
+        Args:
+            nodes: the nodes to look at, int64, shape (k,).
+        """
         return PropagatedRows(self, nodes)
 
 
@@ -62,11 +81,12 @@ class PropagatedRows:
 
     Attributes:
         looked_at: the nodes that these logits depend on; what the hops carry from others need not
-        be computed.
+            be computed.
     """
 
     def __init__(self, model: LinearModel, nodes: Tensor) -> None:
-        self.model, self.nodes = model, nodes
+        self.model = model
+        self.nodes = nodes
         self.looked_at: Tensor | slice = slice(None)
         self._rows = None
         if len(nodes) <= MOST_ROWS:
@@ -85,7 +105,11 @@ class PropagatedRows:
 
     def each(self, carried: Iterable[Tensor]) -> list[Tensor]:
         """The same for several; side by side they cost little more than one, as fetching rows is
-        what takes time."""
+        what takes time.
+
+        Args:
+            carried: several of shape (looked at, n_classes).
+        """
         if self._rows is None:
             return [self.model.everywhere(one)[self.nodes] for one in carried]
         together = multiply(self._rows, torch.cat(list(carried), dim=1).numpy())
@@ -95,14 +119,20 @@ class PropagatedRows:
         ]
 
     def at(self, nodes: Tensor) -> PropagatedRows:
-        """The rows of some of its nodes (for others, a new one)."""
+        """The rows of some of its nodes (for others, a new one).
+
+        Args:
+            nodes: the nodes to look at, int64, shape (k,).
+        """
         if torch.equal(nodes, self.nodes):
             return self
         place = {node: i for i, node in enumerate(self.nodes.tolist())}
         if self._rows is None or not set(nodes.tolist()) <= place.keys():
             return PropagatedRows(self.model, nodes)
         part = object.__new__(PropagatedRows)
-        part.model, part.nodes, part.looked_at = self.model, nodes, self.looked_at
+        part.model = self.model
+        part.nodes = nodes
+        part.looked_at = self.looked_at
         part._rows = self._rows[[place[node] for node in nodes.tolist()]]
         return part
 

@@ -15,15 +15,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.reconstruct.candidates import Candidate, Diffuse, Replace
+from graphkeel.reconstruct.candidates.builder import Candidate, Diffuse, Replace
+from graphkeel.reconstruct.candidates.diffuse import diffuse
+from graphkeel.reconstruct.candidates.evidence import FLOOR
+from graphkeel.reconstruct.candidates.prototype import NEAR, Prototype
+from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.diffuse import diffuse
-from graphkeel.reconstruct.evidence import FLOOR
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel
 from graphkeel.reconstruct.large.push import EPSILON, push
-from graphkeel.reconstruct.prototype import NEAR, Prototype
-from graphkeel.reconstruct.replace import replace
 
 TELEPORT = NEAR[0]
 LOCAL: tuple[Candidate, ...] = (
@@ -41,7 +41,8 @@ class LocalContext:
     measured by."""
 
     def __init__(self, context: Context, model: LinearModel) -> None:
-        self.context, self.model = context, model
+        self.context = context
+        self.model = model
         self.graph = context.propagator.arrays()
 
     @cached_property
@@ -72,7 +73,8 @@ class LocalBuilder:
     """The candidates of `LOCAL` for one set of labels, which may change."""
 
     def __init__(self, fixed: LocalContext, labels: Labels) -> None:
-        self.fixed, self.context = fixed, fixed.context
+        self.fixed = fixed
+        self.context = fixed.context
         n, c = fixed.projected.shape
         self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
         self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
@@ -94,14 +96,20 @@ class LocalBuilder:
 
     def update_labels(self, labels: Labels) -> None:
         """Take these labels in place of the present ones; the work is that of the labels that
-        differ."""
+        differ.
+
+        Args:
+            labels: the labels to use.
+        """
         wanted = torch.full_like(self._known, _UNKNOWN)
         wanted[labels.nodes] = labels.classes
         changed = (wanted != self._known).nonzero().flatten()
-        before, after = self._known[changed], wanted[changed]
+        before = self._known[changed]
+        after = wanted[changed]
         touched = self._push(changed, before, after)
         self._replaced[changed] = self._row(changed, after)
-        self.labels, self._known = labels, wanted
+        self.labels = labels
+        self._known = wanted
         touched[changed.numpy()] = True
         self._stale |= touched
         rows = _marked(touched)
@@ -142,7 +150,12 @@ class LocalBuilder:
 
     def carried(self, members: Sequence[Candidate], nodes: Tensor | slice = slice(None)) -> Tensor:
         """What the model's hops carry from the nodes with the candidates' features (several
-        prototypes: the mean)."""
+        prototypes: the mean).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+            nodes: the nodes wanted, int64 or a slice.
+        """
         if not members:
             return self.fixed.projected[nodes]
         if isinstance(members[0], Replace):
@@ -152,7 +165,11 @@ class LocalBuilder:
         return self._mean_posterior(members, nodes) @ self.fixed.answers
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
-        """New features for every node."""
+        """New features for every node.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         anchors = self.context.anchors().features
         if not members:
             return self.context.x
@@ -180,7 +197,11 @@ class LocalBuilder:
         return self._written[1]
 
     def predict(self, members: Sequence[Candidate]) -> Tensor:
-        """The class of every node."""
+        """The class of every node.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         if not members:
             return self.context.logits.argmax(dim=1)
         return self.fixed.model.everywhere(self.carried(members)).argmax(dim=1)
@@ -190,7 +211,8 @@ class LocalBuilder:
         logs = self._log_near[rows]
         if prototype.evidence == "model":
             logs = 0.5 * (logs + self.fixed.log_beliefs[rows])
-        posterior, classes = logs.softmax(dim=-1), self._known[rows]
+        posterior = logs.softmax(dim=-1)
+        classes = self._known[rows]
         named = (classes != _UNKNOWN).unsqueeze(1)
         return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
 

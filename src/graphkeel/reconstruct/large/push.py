@@ -35,21 +35,42 @@ def push(
 
     Nodes are numbered in the order in which a label reaches them, so that all but one of the arrays
     in use stay as small as its neighbourhood, and in the cache; the rest of their memory is never
-    touched."""
+    touched.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: columns of its entries.
+        weights: values of its entries.
+        nodes: where mass starts, int64, shape (k,).
+        amounts: what each unit of mass carries, shape (k, c).
+        teleport: the share a that stays at its source.
+        epsilon: residual below which mass stays.
+        out: shape (N, c); added to.
+        touched: bool, shape (N,); marked.
+    """
     n = len(starts) - 1
     number = np.zeros(n, dtype=np.int32)  # of a node; 0: not reached
-    reached, ring = np.empty(n + 1, dtype=np.int32), np.empty(n, dtype=np.int32)
-    residual, kept, waiting = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1, dtype=np.bool_)
+    reached = np.empty(n + 1, dtype=np.int32)
+    ring = np.empty(n, dtype=np.int32)
+    residual = np.zeros(n + 1)
+    kept = np.zeros(n + 1)
+    waiting = np.zeros(n + 1, dtype=np.bool_)
     for k in range(len(nodes)):
-        head, count, last = 0, 1, 1
-        ring[0], reached[1], number[nodes[k]], residual[1] = 1, nodes[k], 1, 1.0
+        head = 0
+        count = 1
+        last = 1
+        ring[0] = 1
+        reached[1] = nodes[k]
+        number[nodes[k]] = 1
+        residual[1] = 1.0
         while count > 0:
             a = ring[head]
             head = head + 1 if head + 1 < n else 0
             count -= 1
             moving = (1.0 - teleport) * residual[a]
             kept[a] += teleport * residual[a]
-            residual[a], waiting[a] = 0.0, False
+            residual[a] = 0.0
+            waiting[a] = False
             v = reached[a]
             for p in range(starts[v], starts[v + 1]):
                 w = columns[p]
@@ -71,4 +92,5 @@ def push(
                 touched[v] = True
                 for c in range(amounts.shape[1]):
                     out[v, c] += kept[a] * amounts[k, c]
-        residual[1 : last + 1], kept[1 : last + 1] = 0.0, 0.0
+        residual[1 : last + 1] = 0.0
+        kept[1 : last + 1] = 0.0

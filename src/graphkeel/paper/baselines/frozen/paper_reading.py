@@ -19,10 +19,10 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.rival import Baseline, drawn_class, percent_right
+from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult
-from graphkeel.reconstruct.replace import replace
 
 STRENGTHS = (1.0, 5.0, 10.0, 20.0, 100.0)  # the m among which validation picks
 

@@ -10,17 +10,16 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.candidates.diffuse import Diffusion, diffuse
+from graphkeel.reconstruct.candidates.prototype import Posteriors, Prototype
+from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.prototype import Posteriors, Prototype
-from graphkeel.reconstruct.replace import replace
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Anchors of strength m (None: the context's typical one) at the labelled nodes of one class, or
-    of all."""
+    """Anchors of strength m (None: typical) at the labelled nodes of one class, or of all."""
 
     strength: float | None = None
     only: int | None = None
@@ -83,6 +82,11 @@ GRIDS: dict[str, tuple[Candidate, ...]] = {
 
 
 def grid(name: str) -> tuple[Candidate, ...]:
+    """The candidates of a method.
+
+    Args:
+        name: one of `GRIDS`.
+    """
     if name not in GRIDS:
         raise ConfigError(f"the method must be one of {', '.join(GRIDS)}", got=repr(name))
     return GRIDS[name]
@@ -92,12 +96,17 @@ class Builder:
     """Makes the features of candidates for one set of labels."""
 
     def __init__(self, context: Context, labels: Labels) -> None:
-        self.context, self.labels = context, labels
+        self.context = context
+        self.labels = labels
         self.posteriors = Posteriors(context, labels)
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
         """New features for every node; several prototypes are averaged, which averages their
-        posteriors."""
+        posteriors.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         if not members:
             return self.context.x
         if len(members) > 1:
@@ -112,13 +121,21 @@ class Builder:
         return self._replaced(one.strength, one.only)
 
     def predict(self, members: Sequence[Candidate]) -> Tensor:
-        """The class that the frozen model then gives every node."""
+        """The class that the frozen model then gives every node.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         if not members:
             return self.context.logits.argmax(dim=1)
         return self.context.logits_for(self.features(members)).argmax(dim=1)
 
     def diffusion(self, candidate: Diffuse) -> Diffusion:
-        """The diffusion with its Lyapunov values."""
+        """The diffusion with its Lyapunov values.
+
+        Args:
+            candidate: which diffusion.
+        """
         return diffuse(self._replaced(candidate.strength), self.context.propagator, candidate.alpha)
 
     def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:

@@ -16,9 +16,11 @@ def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None)
         anchors: h*_c, shape (n_classes, d).
         only: replace this class alone, as the paper does; all classes when None.
     """
-    nodes, classes = labels.nodes, labels.classes
+    nodes = labels.nodes
+    classes = labels.classes
     if only is not None:
-        nodes, classes = nodes[classes == only], classes[classes == only]
+        nodes = nodes[classes == only]
+        classes = classes[classes == only]
     replaced = x.clone()
     replaced[nodes] = anchors[classes].to(x.dtype)
     return replaced

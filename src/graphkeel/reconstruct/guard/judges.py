@@ -9,8 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from graphkeel.reconstruct.candidates import Builder, Candidate
-from graphkeel.reconstruct.guard import MIN_LABELS, Evaluation, Judge
+from graphkeel.reconstruct.candidates.builder import Builder, Candidate
+from graphkeel.reconstruct.guard.decision import MIN_LABELS, Evaluation, Judge
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder
@@ -21,7 +21,12 @@ FOLDS = 5
 class Predictor(Protocol):
     """A builder, as judges see it."""
 
-    def predict(self, members: Sequence[Candidate]) -> Tensor: ...
+    def predict(self, members: Sequence[Candidate]) -> Tensor:
+        """The class of every node, shape (N,).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
 
 
 Make = Callable[[Labels], Predictor]
@@ -33,10 +38,16 @@ class ValidationJudge:
     source = "validation labels"
 
     def __init__(self, builder: Builder, validation: Labels) -> None:
-        self.builder, self.validation = builder, validation
+        self.builder = builder
+        self.validation = validation
         self.untouched = builder.context.logits.argmax(dim=1)
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
+        """How the candidates do on the held-back labels.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         predicted = self.builder.predict(members)
         correct = predicted[self.validation.nodes] == self.validation.classes
         return Evaluation(correct, int((predicted != self.untouched).sum()))
@@ -47,7 +58,8 @@ class CrossFitJudge:
     labels."""
 
     def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
-        self.labels, self.source = labels, source
+        self.labels = labels
+        self.source = source
         generator = torch.Generator().manual_seed(seed)
         shuffled = judged[torch.randperm(len(judged), generator=generator)]
         self.folds = [fold for fold in shuffled.chunk(FOLDS) if len(fold)]
@@ -55,7 +67,13 @@ class CrossFitJudge:
         self.untouched = self.builders[0].predict(()) if self.builders else judged
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
-        parts, changed = [torch.zeros(0, dtype=torch.bool)], 0
+        """How the candidates do on the held-back labels.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        parts = [torch.zeros(0, dtype=torch.bool)]
+        changed = 0
         for fold, builder in zip(self.folds, self.builders, strict=True):
             predicted = builder.predict(members)
             parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
@@ -78,6 +96,11 @@ class PropagatedRowsJudge:
         self._logits = dict(zip(LOCAL, rows.each(carried), strict=True))
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
+        """How the candidates do on the held-back labels.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
         predicted = self.untouched
         if members:
             predicted = (
@@ -103,10 +126,20 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
 
 
 def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> CrossFitJudge:
-    """A judge where there is no validation label."""
+    """A judge where there is no validation label.
+
+    Args:
+        make: makes a builder from labels.
+        labels: the labels to use.
+        trained_on: bool, shape (N,): labels the model has seen in training.
+        seed: of everything random.
+    """
     fresh = (~trained_on[labels.nodes]).nonzero().flatten()
     if len(fresh) >= MIN_LABELS:
         return CrossFitJudge(make, labels, fresh, "fed-back labels, cross-fitted", seed)
     every = torch.arange(len(labels))
-    source = "training labels, cross-fitted (the model was trained on them, which favours leaving it alone)"
+    source = (
+        "training labels, cross-fitted (the model was trained on them, which favours leaving it "
+        "alone)"
+    )
     return CrossFitJudge(make, labels, every, source, seed)

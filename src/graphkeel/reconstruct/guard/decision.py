@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from graphkeel.reconstruct.candidates import Candidate
-from graphkeel.reconstruct.prototype import Prototype
+from graphkeel.core.statistics import percent
+from graphkeel.reconstruct.candidates.builder import Candidate
+from graphkeel.reconstruct.candidates.prototype import Prototype
 
 SIGNIFICANCE = 0.05
 MIN_LABELS = 20  # labels to judge by, below which the guard does not try
@@ -32,7 +33,12 @@ class Judge(Protocol):
 
     source: str
 
-    def evaluate(self, members: Sequence[Candidate]) -> Evaluation: ...
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
+        """How the candidates do on the held-back labels.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,13 @@ class GuardDecision:
 
     Attributes:
         chosen: names of the candidates used (averaged when several); empty when the features are
-        left alone. reason: a sentence. source: the labels it was judged on. n_labels: how many
-        those were. untouched, accuracy: percent of them right, before and after (equal when left
-        alone). p_value: exact one-sided McNemar test of the chosen features against the untouched
-        ones; 1 when left alone
-            without a test.
+            left alone.
+        reason: a sentence.
+        source: the labels it was judged on.
+        n_labels: how many those were.
+        untouched, accuracy: percent of them right, before and after (equal when left alone).
+        p_value: exact one-sided McNemar test of the chosen features against the untouched ones; 1
+            when left alone without a test.
         scores: every candidate, *none* first.
     """
 
@@ -81,6 +89,11 @@ class GuardDecision:
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> GuardDecision:
+        """The decision that `to_dict` gave.
+
+        Args:
+            stored: what `to_dict` gave.
+        """
         scores = tuple(Score(**score) for score in stored["scores"])
         return cls(**{**stored, "chosen": tuple(stored["chosen"]), "scores": scores})
 
@@ -101,15 +114,16 @@ def decide(
 
     Args:
         significance: the p-value up to which the change is accepted; 1 accepts whatever is not
-        worse. average: take the mean of the leading prototypes rather than the single best
-        candidate.
+            worse.
+        average: take the mean of the leading prototypes rather than the single best candidate.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
         return (), _left_alone(
             base,
             judge,
-            f"left unchanged: {len(base.correct)} labels are too few to judge by (at least {MIN_LABELS})",
+            f"left unchanged: {len(base.correct)} labels are too few to judge by "
+            f"(at least {MIN_LABELS})",
         )
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     scores = (
@@ -127,8 +141,8 @@ def decide(
         )
         return (), _left_alone(base, judge, reason, scores, result.p_value)
     reason = (
-        f"changed: {result.wins} labels won and {result.losses} lost against the untouched model on "
-        f"{judge.source} (p = {result.p_value:.2g})"
+        f"changed: {result.wins} labels won and {result.losses} lost against the untouched model "
+        f"on {judge.source} (p = {result.p_value:.2g})"
     )
     names = tuple(member.name for member in members)
     return members, GuardDecision(
@@ -145,7 +159,12 @@ def decide(
 
 def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
     """The best and all prototypes within one standard error of it; the best alone if it is no
-    prototype."""
+    prototype.
+
+    Args:
+        trials: for each candidate how it did.
+        best: the best of them.
+    """
     if not isinstance(best, Prototype):
         return (best,)
     top = trials[best].correct
@@ -167,6 +186,10 @@ def mcnemar(wins: int, losses: int) -> float:
     """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally
     good.
 
+    Args:
+        wins: labels that only the candidate got right.
+        losses: labels that only the untouched model got right.
+
     >>> mcnemar(wins=9, losses=1)
     0.0107421875
     """
@@ -181,10 +204,6 @@ def _paired(correct: Tensor, other: Tensor) -> tuple[int, int]:
 def _score(name: str, trial: Evaluation, base: Evaluation) -> Score:
     wins, losses = _paired(trial.correct, base.correct)
     return Score(name, percent(trial.correct), wins, losses, mcnemar(wins, losses))
-
-
-def percent(correct: Tensor) -> float:
-    return 100.0 * float(correct.float().mean()) if len(correct) else float("nan")
 
 
 def _left_alone(

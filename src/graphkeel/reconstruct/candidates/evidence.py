@@ -17,13 +17,24 @@ FLOOR = 1e-9  # no evidence rules a class out
 
 
 def class_means(features: Tensor, memberships: Tensor) -> Tensor:
-    """Means of the classes, each node counting as much as it belongs: (M, d), (M, n) -> (n, d)."""
+    """Means of the classes, each node counting as much as it belongs: (M, d), (M, n) -> (n, d).
+
+    Args:
+        features: shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
     mass = memberships.sum(dim=0).clamp_min(FLOOR)
     return (memberships.T @ features) / mass.unsqueeze(1)
 
 
 def cosine_evidence(directions: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
-    """Nearness of unit vectors to the class means of `members`, as probabilities."""
+    """Nearness of unit vectors to the class means of `members`, as probabilities.
+
+    Args:
+        directions: of all nodes, unit vectors, shape (N, d).
+        members: of those with a class, shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
     means = class_means(members, memberships)
     squared = (directions**2).sum(1, keepdim=True) - 2 * directions @ means.T + (means**2).sum(1)
     return (-SHARPNESS * squared / squared.median().clamp_min(FLOOR)).softmax(dim=-1)
@@ -31,10 +42,18 @@ def cosine_evidence(directions: Tensor, members: Tensor, memberships: Tensor) ->
 
 def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
     """Linear discriminant analysis: Gaussian classes with one, shrunken covariance, equally likely
-    beforehand."""
-    wide, narrow = features.double(), members.double()
+    beforehand.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        members: of those with a class, shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
+    wide = features.double()
+    narrow = members.double()
     weights = memberships.double()
-    means, mass = class_means(narrow, weights), weights.sum(dim=0)
+    means = class_means(narrow, weights)
+    mass = weights.sum(dim=0)
     scatter = (narrow * weights.sum(1, keepdim=True)).T @ narrow - (
         means * mass.unsqueeze(1)
     ).T @ means
@@ -47,7 +66,14 @@ def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor
 
 
 def label_evidence(propagator: Propagator, labels: Labels, teleport: float, steps: int) -> Tensor:
-    """Which classes' labels are near in the graph, as probabilities; undecided where none is."""
+    """Which classes' labels are near in the graph, as probabilities; undecided where none is.
+
+    Args:
+        propagator: multiplies by Ŝ.
+        labels: the labels to use.
+        teleport: the share a that stays at its source.
+        steps: how many times.
+    """
     known = torch.zeros(propagator.n_nodes, labels.n_classes)
     known[labels.nodes] = labels.one_hot()
     near = propagator.smooth(known, teleport, steps) + 1e-6
@@ -58,7 +84,12 @@ def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:
     """Evidence reweighted by class until every class holds the same share of the nodes (Sinkhorn).
 
     Labels from one corner of the graph reach some classes' nodes better than others'; this takes
-    that out again, at the price of believing the classes equally large."""
+    that out again, at the price of believing the classes equally large.
+
+    Args:
+        evidence: shape (N, n_classes), rows summing to one.
+        rounds: how often shares are rescaled.
+    """
     weights = evidence.new_ones(evidence.shape[1])
     for _ in range(rounds):
         share = _weighted(evidence, weights).mean(dim=0)
@@ -67,7 +98,12 @@ def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:
 
 
 def both(first: Tensor, second: Tensor) -> Tensor:
-    """Two sources of evidence as one: their geometric mean, so each can veto."""
+    """Two sources of evidence as one: their geometric mean, so each can veto.
+
+    Args:
+        first: shape (N, n_classes).
+        second: shape (N, n_classes).
+    """
     return (0.5 * (first.clamp_min(FLOOR).log() + second.clamp_min(FLOOR).log())).softmax(dim=-1)
 
 

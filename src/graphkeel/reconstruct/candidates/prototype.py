@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.evidence import (
+from graphkeel.reconstruct.candidates.evidence import (
     balanced,
     both,
     cosine_evidence,
     discriminant_evidence,
     label_evidence,
 )
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 
 NEAR = (0.1, 20)  # teleport and steps of label evidence to join with another source
@@ -36,12 +36,12 @@ class Prototype:
 
     Attributes:
         evidence: where p starts: `model` (its own probabilities); `cosine` or `discriminant`
-        (nearest class mean, LDA;
-            `smoothed-…` on features mixed with the neighbourhood's); `labels`, `balanced-labels`
-            (labels spread).
+            (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's);
+            `labels`, `balanced-labels` (labels spread).
         with_labels: join with the labels spread over the graph.
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
-        evidences. smooth: diffuse p over the graph at the end.
+            evidences.
+        smooth: diffuse p over the graph at the end.
     """
 
     evidence: str
@@ -72,7 +72,8 @@ class Posteriors:
     once."""
 
     def __init__(self, context: Context, labels: Labels) -> None:
-        self.context, self.labels = context, labels
+        self.context = context
+        self.labels = labels
         self._known: dict[str, Tensor] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
@@ -94,7 +95,8 @@ class Posteriors:
         return self._evidence(evidence)
 
     def _evidence(self, name: str) -> Tensor:
-        propagator, labels = self.context.propagator, self.labels
+        propagator = self.context.propagator
+        labels = self.labels
         makers: dict[str, Callable[[], Tensor]] = {
             "model": lambda: self.context.beliefs,
             "near-labels": lambda: label_evidence(propagator, labels, *NEAR),

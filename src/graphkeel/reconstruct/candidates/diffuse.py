@@ -22,9 +22,8 @@ class Diffusion:
     Attributes:
         features: the last X_t.
         lyapunov: W(X_t) = ‖T(X_t) − X_t‖_F for each step, T(X) = αŜX + (1−α)X_0. Since ‖αŜ‖ ≤ α <
-        1, W shrinks by α
-            at least in every step, and ‖X_t − X_∞‖ ≤ W(X_t) / (1−α): W is zero at the fixed point
-            alone.
+            1, W shrinks by α at least in every step, and ‖X_t − X_∞‖ ≤ W(X_t) / (1−α): W is zero at
+            the fixed point alone.
         distance_bound: the bound on ‖X_t − X_∞‖_F at which it stopped.
         contraction: the largest W(X_t+1) / W(X_t) seen; at most α, up to rounding.
     """
@@ -44,6 +43,12 @@ def diffuse(
     The number of steps is not a setting: W's contraction bounds the distance to the limit, and that
     bound stops it.
 
+    Args:
+        start: X_0, shape (N, d).
+        propagator: multiplies by Ŝ.
+        alpha: weight of the neighbourhood, in (0, 1).
+        tolerance: relative distance to the fixed point at which it stops.
+
     >>> import torch
     >>> pair = Propagator(torch.tensor([[0], [1]]), n_nodes=2)
     >>> spread = diffuse(torch.tensor([[1.0], [0.0]]), pair, alpha=0.5)
@@ -56,7 +61,8 @@ def diffuse(
         )
     source = (1.0 - alpha) * start
     goal = tolerance * float(start.norm()) * (1.0 - alpha)
-    current, values = start, []
+    current = start
+    values = []
     for _ in range(_enough_steps(alpha, tolerance)):
         following = (
             propagator(current).mul_(alpha).add_(source)
