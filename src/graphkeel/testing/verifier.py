@@ -236,7 +236,7 @@ def _keeps_to_its_nodes(subject: _Subject) -> None:
 
 
 def _keeps_to_its_memory(subject: _Subject) -> None:
-    from graphkeel.paper.tables.memory import peak_mb, reset_peak
+    from graphkeel.core.memory import peak_mb, reset_peak
 
     status = Path("/proc/self/status")
     if not status.exists():

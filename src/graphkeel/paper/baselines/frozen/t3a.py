@@ -10,38 +10,32 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.embeddings import Embedding, classified_embedding
-from graphkeel.paper.baselines.tuning import Setting, best_on_validation
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
+from graphkeel.paper.baselines.rival import Candidate, Rival, scored
 
 SUPPORTS = (None, 1, 5, 20, 50, 100)  # embeddings kept per class; None keeps all
 
 
-class T3A:
+class T3A(Rival):
     name = "t3a"
-    retrains = False
+    uses_labels = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        check_nodes(task, labelled, validation)
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
         embedding = classified_embedding(frozen, task)
-
-        def tried() -> Iterator[tuple[Setting, Tensor]]:
-            for supports in SUPPORTS:
-                yield {"supports": supports}, template_scores(embedding, supports)
-
-        return best_on_validation(tried(), task, validation)
+        for supports in SUPPORTS:
+            yield scored({"supports": supports}, template_scores(embedding, supports))
 
 
 def template_scores(embedding: Embedding, supports: int | None) -> Tensor:
     """Scores against templates: the class's weight and its surest nodes, as unit vectors,
-    summed."""
+    summed.
+
+    Args:
+        embedding: of the model.
+        supports: nodes kept per class; all when None.
+    """
     weights = torch.nn.functional.normalize(embedding.weights, dim=1)
     nodes = torch.nn.functional.normalize(embedding.nodes, dim=1)
     beliefs = embedding.logits.softmax(dim=-1)

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import one_of_the_labelled, share_right
+from graphkeel.paper.baselines.rival import Baseline, drawn_class, percent_right
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.reconstruct.method import MethodResult
 
 STRENGTHS = (1.0, 5.0, 10.0, 20.0, 100.0)  # the m among which validation picks
 
@@ -35,28 +35,29 @@ class _Try(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PaperReading:
+class PaperReading(Baseline):
     """One class replaced by its anchor.
 
     Args:
+        name: of the row.
         strengths: the values of m tried, `STRENGTHS` when None; more than one means that validation
             picks.
         pick_class: try every class and let validation pick, instead of drawing a training node.
         with_validation: also replace the validation nodes of the class, by their true label.
     """
 
+    needs_labels = True
     name: str
     strengths: tuple[float, ...] | None = (1.0,)
     pick_class: bool = False
     with_validation: bool = False
     retrains: bool = False
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
         tried = list(self._tries(frozen, task, labelled, validation, seed))
-        right = [share_right(one.scores, task, validation) for one in tried]
+        right = [percent_right(one.scores, task, validation) for one in tried]
         best = tried[max(range(len(tried)), key=right.__getitem__)]  # the first on ties
         decision = {
             "class": best.label,
@@ -73,7 +74,7 @@ class PaperReading:
         context = Context(frozen, task.x, task.edge_index, seed=seed)
         nodes = torch.cat([labelled, validation]) if self.with_validation else labelled
         labels = Labels(nodes, task.y[nodes], task.n_classes)
-        drawn = int(task.y[one_of_the_labelled(labelled, seed)])
+        drawn = drawn_class(task, labelled, seed)
         for strength in STRENGTHS if self.strengths is None else self.strengths:
             for label in range(task.n_classes) if self.pick_class else (drawn,):
                 features = replace(task.x, labels, context.anchors(strength).features, label)

@@ -10,33 +10,21 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.tuning import Setting, best_on_validation
+from graphkeel.paper.baselines.rival import Candidate, Rival, scored
 from graphkeel.reconstruct.labels import known_labels
-from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
 STEPS = 50
 
 
-class LabelPropagation:
+class LabelPropagation(Rival):
     name = "lp"
-    retrains = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        check_nodes(task, labelled, validation)
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
         known = torch.zeros(task.n_nodes, task.n_classes)
         known[labelled] = known_labels(task, labelled).one_hot()
         propagator = Propagator(task.edge_index, task.n_nodes)
-
-        def tried() -> Iterator[tuple[Setting, Tensor]]:
-            for alpha in ALPHAS:
-                yield {"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, STEPS)
-
-        return best_on_validation(tried(), task, validation)
+        for alpha in ALPHAS:
+            yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, STEPS))

@@ -13,9 +13,8 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.embeddings import classified_embedding
-from graphkeel.paper.baselines.tuning import Setting, best_on_validation
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel.paper.baselines.rival import Candidate, Rival, scored
 
 NEIGHBOURS = 5
 GRAPH_WEIGHT = 5.0  # rows of Ŝ sum to about one, those of the k-NN affinity to about five
@@ -24,41 +23,32 @@ ITERATIONS, TOLERANCE = 100, 1e-8
 Affinity = Callable[[Tensor], Tensor]
 
 
-class LAME:
+class LAME(Rival):
     """With the published affinity (nearest neighbours in the embedding), or the graph's own
     edges."""
 
     name = "lame"
-    retrains = False
+    uses_labels = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        check_nodes(task, labelled, validation)
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
         embedding = classified_embedding(frozen, task)
         log_beliefs = embedding.logits.log_softmax(dim=-1)
         propagator = Propagator(task.edge_index, task.n_nodes)
-
-        def tried() -> Iterator[tuple[Setting, Tensor]]:
-            yield (
-                {"affinity": "neighbours"},
-                pulled_together(log_beliefs, neighbour_affinity(embedding.nodes)),
-            )
-            yield (
-                {"affinity": "graph"},
-                pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y)),
-            )
-
-        return best_on_validation(tried(), task, validation)
+        near = pulled_together(log_beliefs, neighbour_affinity(embedding.nodes))
+        yield scored({"affinity": "neighbours"}, near)
+        along_edges = pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y))
+        yield scored({"affinity": "graph"}, along_edges)
 
 
 def pulled_together(log_beliefs: Tensor, affinity: Affinity) -> Tensor:
-    """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest."""
+    """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest.
+
+    Args:
+        log_beliefs: log probabilities, shape (N, n_classes).
+        affinity: multiplies assignments, shape (N, n_classes), by W.
+    """
     assigned, energy = log_beliefs.exp(), float("inf")
     for _ in range(ITERATIONS):
         pull = affinity(assigned)
@@ -74,7 +64,11 @@ def _energy(log_beliefs: Tensor, pull: Tensor, assigned: Tensor) -> float:
 
 
 def neighbour_affinity(embeddings: Tensor) -> Affinity:
-    """w_ij: j is among the five nearest of i or the other way round, each counting a half."""
+    """w_ij: j is among the five nearest of i or the other way round, each counting a half.
+
+    Args:
+        embeddings: shape (N, h).
+    """
     unit = torch.nn.functional.normalize(embeddings, dim=1).numpy()
     nearest = kneighbors_graph(unit, min(NEIGHBOURS, len(unit) - 1))
     symmetric = ((nearest + nearest.T) / 2).astype(np.float32).tocsr()

@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import as_split, one_of_the_labelled, unit_scale
+from graphkeel.paper.baselines.retrained.training import as_split, unit_scale
+from graphkeel.paper.baselines.rival import Baseline, drawn_class
 from graphkeel.reconstruct.anchors import plant_of
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.reconstruct.method import MethodResult
 
 
 @dataclass(frozen=True)
@@ -42,36 +43,34 @@ CONFIG = FrgnnConfig
 
 
 @dataclass(frozen=True)
-class FRGNN:
+class FRGNN(Baseline):
     """Replace labelled nodes by g(e_c).
 
     Args:
+        name: of the row.
         base: "given" works on the frozen model; "gcn" first trains and freezes a GCN, for the
             paper's FRGNN_GCN row.
+        config: how g is trained.
     """
 
+    needs_labels = True
     name: str = "frgnn"
     base: Literal["given", "gcn"] = "given"
     config: FrgnnConfig = field(default_factory=FrgnnConfig)
 
     @property
-    def retrains(self) -> bool:
+    def retrains(self) -> bool:  # type: ignore[override]
         return self.base != "given"
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
         if self.base == "gcn":
             task = as_split(task.with_features(unit_scale(task.x)), labelled, validation)
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
-        only = (
-            int(task.y[one_of_the_labelled(labelled, seed)])
-            if self.config.classes == "one"
-            else None
-        )
+        only = drawn_class(task, labelled, seed) if self.config.classes == "one" else None
         features = replace(task.x, labels, embeddings, only)
         scores = frozen.logits(features, task.edge_index)
         decision = {
@@ -87,7 +86,15 @@ class FRGNN:
 def representatives(
     frozen: FrozenModel, task: GraphTask, labelled: Tensor, config: FrgnnConfig, seed: int
 ) -> Tensor:
-    """g(e_c) of every class, shape (n_classes, d)."""
+    """g(e_c) of every class, shape (n_classes, d).
+
+    Args:
+        frozen: the model.
+        task: the graph.
+        labelled: ids of the labelled nodes.
+        config: how g is trained.
+        seed: of the training.
+    """
     outputs = frozen.logits(task.x, task.edge_index)
     if config.outputs == "softmax":
         outputs = outputs.softmax(dim=-1)

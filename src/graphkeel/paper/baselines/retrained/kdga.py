@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.kdga_tiles import SampledGraph, Tiles, edge_loss
-from graphkeel.paper.baselines.retraining import BestOnValidation, dropout, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
+from graphkeel.paper.baselines.rival import Baseline
+from graphkeel.reconstruct.method import MethodResult
 
 Multiply = Callable[[Tensor], Tensor]  # a normalised graph
 
@@ -65,17 +66,17 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
-class KDGA:
+class KDGA(Baseline):
     """config None: the preset of the task's name, else Cora's."""
 
+    needs_labels = True
     name: str = "kdga"
     config: KDGAConfig | None = None
     retrains: bool = True
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
         config = self.config or PRESETS.get(task.name, _CORA)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -93,6 +94,11 @@ class EdgePredictor(nn.Module):
         )
 
     def forward(self, spread_twice: Tensor) -> Tensor:
+        """Hidden embeddings of every node.
+
+        Args:
+            spread_twice: features after two hops, shape (N, d).
+        """
         return self.second(self.first(spread_twice)).relu()
 
 
@@ -109,9 +115,21 @@ class Classifier(nn.Module):
         self.drop = drop
 
     def teacher(self, graph: Multiply, x: Tensor) -> Tensor:
+        """Scores of the teacher, shape (N, n_classes).
+
+        Args:
+            graph: the sampled graph.
+            x: features, shape (N, d).
+        """
         return self.teacher_head(self._trunk(graph, x))
 
     def student(self, graph: Multiply, x: Tensor) -> Tensor:
+        """Scores of the student, shape (N, n_classes).
+
+        Args:
+            graph: the original graph.
+            x: features, shape (N, d).
+        """
         return self.student_head(self._trunk(graph, x))
 
     def _trunk(self, graph: Multiply, x: Tensor) -> Tensor:
@@ -122,7 +140,13 @@ class Classifier(nn.Module):
 
 def propagated(layer: nn.Linear, graph: Multiply, x: Tensor) -> Tensor:
     """Ŝ (x W + b), on the narrower side: (Ŝ x) W + (Ŝ 1) b when x has fewer columns than the
-    layer's output."""
+    layer's output.
+
+    Args:
+        layer: a linear layer.
+        graph: that spreads its output.
+        x: features, shape (N, d).
+    """
     if layer.in_features >= layer.out_features:
         return graph(layer(x))
     moved = graph(torch.cat([x, torch.ones_like(x[:, :1])], dim=1))
@@ -135,6 +159,13 @@ def distilling_loss(
     """T²·KL(teacher ‖ student) on every node, and across pairs: the student at i, the teacher at j.
 
     Averaged over nodes *and* classes, as the published code does; gradients reach the teacher, too.
+
+
+    Args:
+        teacher: scores, shape (N, n_classes).
+        student: scores, shape (N, n_classes).
+        neighbours: edges along which knowledge flows.
+        temperature: of the softmax.
     """
     beliefs, wanted = (
         F.log_softmax(student / temperature, -1),
@@ -198,7 +229,7 @@ class _Training:
             teacher = self.classifier.teacher(self.original, self.x)
             student = self.classifier.student(self.original, self.x)
             _step(optimiser, self._supervised(teacher) + self._supervised(student))
-            self.warm_up.look(epoch, self._predict(self.classifier.teacher))
+            self.warm_up.update(epoch, self._predict(self.classifier.teacher))
             if self.warm_up.waited >= self.config.classifier_patience:
                 return epoch + 1
         return self.config.classifier_epochs
@@ -208,7 +239,7 @@ class _Training:
         for epoch in range(self.config.epochs):
             self.classifier.train()
             _step(optimiser, self._loss())
-            self.best.look(epoch, self._predict(self.classifier.student))
+            self.best.update(epoch, self._predict(self.classifier.student))
             if self.best.waited >= self.config.patience:
                 return epoch + 1
         return self.config.epochs

@@ -11,9 +11,8 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.tuning import Setting, best_on_validation
+from graphkeel.paper.baselines.rival import Candidate, Rival, scored
 from graphkeel.reconstruct.labels import Labels, known_labels
-from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 # α of the correcting and of the smoothing step: three published choices and a mild one
 ALPHAS = ((0.979, 0.756), (0.87, 0.81), (0.98, 0.65), (0.8, 0.8))
@@ -21,35 +20,31 @@ STEPS = 50
 LARGEST_SCALE = 1000.0
 
 
-class CorrectAndSmooth:
+class CorrectAndSmooth(Rival):
     name = "cs"
-    retrains = False
 
-    def fit_predict(
-        self,
-        frozen: FrozenModel,
-        task: GraphTask,
-        labelled: Tensor,
-        validation: Tensor,
-        seed: int = 0,
-    ) -> MethodResult:
-        check_nodes(task, labelled, validation)
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         labels = known_labels(task, labelled)
         propagator = Propagator(task.edge_index, task.n_nodes)
-
-        def tried() -> Iterator[tuple[Setting, Tensor]]:
-            for correct_alpha, smooth_alpha in ALPHAS:
-                corrected = correct(beliefs, labels, propagator, correct_alpha)
-                scores = propagator.smooth(labels.clamp(corrected), 1.0 - smooth_alpha, STEPS)
-                yield {"correct": correct_alpha, "smooth": smooth_alpha}, scores
-
-        return best_on_validation(tried(), task, validation)
+        for correct_alpha, smooth_alpha in ALPHAS:
+            corrected = correct(beliefs, labels, propagator, correct_alpha)
+            scores = propagator.smooth(labels.clamp(corrected), 1.0 - smooth_alpha, STEPS)
+            yield scored({"correct": correct_alpha, "smooth": smooth_alpha}, scores)
 
 
 def correct(beliefs: Tensor, labels: Labels, propagator: Propagator, alpha: float) -> Tensor:
     """Beliefs plus the spread error, scaled so that each node's correction is as large as labelled
-    errors are."""
+    errors are.
+
+    Args:
+        beliefs: class probabilities, shape (N, n_classes).
+        labels: the known ones.
+        propagator: of the graph.
+        alpha: how far errors spread.
+    """
     error = torch.zeros_like(beliefs)
     error[labels.nodes] = labels.one_hot() - beliefs[labels.nodes]
     typical = float(error.abs().sum()) / max(1, len(labels))

@@ -20,8 +20,8 @@ from torch_geometric.nn import MessagePassing
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import share_right
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.rival import Candidate, Rival
+from graphkeel.reconstruct.method import MethodResult
 
 START = 1e-7  # of both variables, and the least weight of an edge's removal
 
@@ -52,26 +52,21 @@ CONFIG = GTransConfig
 
 
 @dataclass(frozen=True)
-class GTrans:
+class GTrans(Rival):
     name: str = "gtrans"
     config: GTransConfig = field(default_factory=GTransConfig)
     retrains: bool = False
+    uses_labels: bool = False
 
-    def fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        check_nodes(task, labelled, validation)
-        tried = [
-            _Transformation(frozen, task, self.config, lr, seed) for lr in self.config.lr_features
-        ]
-        with torch.random.fork_rng(devices=[]):
-            for one in tried:
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        for lr in self.config.lr_features:
+            transformation = _Transformation(frozen, task, self.config, lr, seed)
+            with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                one.learn()
-            right = [share_right(one.scores, task, validation) for one in tried]
-            return tried[
-                max(range(len(tried)), key=right.__getitem__)
-            ].result()  # the first on ties
+                transformation.learn()
+            yield Candidate({"lr_features": lr}, transformation.result())
 
 
 class Views:
@@ -88,12 +83,25 @@ class Views:
 
     def logits(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
         """On the edges that are kept (all when None); layers that take no weights see every edge as
-        one."""
+        one.
+
+        Args:
+            x: features, shape (N, d).
+            weights: of the edges, shape (E,).
+            kept: bool mask of the edges, shape (E,).
+        """
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
         with self._weighted(weights if kept is None else weights[kept]):
             return self.frozen.differentiable_logits(x, edges)
 
     def embedding(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
+        """The embedding of every node, shape (N, h).
+
+        Args:
+            x: features, shape (N, d).
+            weights: of the edges, shape (E,).
+            kept: bool mask of the edges, shape (E,); all when None.
+        """
         if len(self.layers) < 2:
             return self.logits(x, weights, kept)
         seen: list[Tensor] = []
@@ -135,12 +143,24 @@ def _takes_weights(layer: nn.Module) -> bool:
 
 
 def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
-    """Mean of 1 − cos over nodes."""
+    """Mean of 1 − cos over nodes.
+
+    Args:
+        a: embeddings, shape (N, h).
+        b: embeddings of the same nodes.
+    """
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
 
 def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
-    """Near to itself with edges dropped, far from itself with features shuffled."""
+    """Near to itself with edges dropped, far from itself with features shuffled.
+
+    Args:
+        views: the model's embeddings.
+        x: features, shape (N, d).
+        weights: of the edges, shape (E,).
+        drop: share of edges dropped in the augmented view.
+    """
     plain = views.embedding(x, weights)
     dropped = views.embedding(x, weights, torch.rand(weights.shape) >= drop)
     shuffled = views.embedding(x[torch.randperm(x.shape[0])], weights)
@@ -149,7 +169,13 @@ def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Ten
 
 def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor:
     """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
-    common shift."""
+    common shift.
+
+    Args:
+        removals: shape (pairs,).
+        most: largest sum.
+        tolerance: of the bisection.
+    """
     if float(removals.clamp(0, 1).sum()) <= most:
         return removals.clamp(START, 1 - START)
     low, high = float((removals - 1).min()), float(removals.max())

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.rival import Baseline
+from graphkeel.reconstruct.method import MethodResult
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,14 @@ CONFIG = TentConfig
 
 
 @dataclass(frozen=True)
-class Tent:
+class Tent(Baseline):
     name: str = "tent"
     config: TentConfig = field(default_factory=TentConfig)
     retrains: bool = True  # a copy's batch norms, no more
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation)
         norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
         if not norms:
             return MethodResult(
@@ -60,7 +60,11 @@ class Tent:
 
 def batch_norms(model: nn.Module) -> list[nn.Module]:
     """The normalisations that take statistics over nodes and have affine weights, PyG's wrappers
-    seen through."""
+    seen through.
+
+    Args:
+        model: any module.
+    """
     kinds = nn.modules.batchnorm._BatchNorm
     return [module for module in model.modules() if isinstance(module, kinds) and module.affine]
 

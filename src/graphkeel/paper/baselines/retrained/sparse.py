@@ -42,28 +42,56 @@ class Pattern:
 
     def gcn_weights(self, kept: Tensor | None = None) -> Tensor:
         """Symmetric normalisation of the entries that are kept (all when None); degrees count kept
-        entries only."""
+        entries only.
+
+        Args:
+            kept: weights of the entries that stay, shape (entries,).
+        """
         present = torch.ones(self.rows.shape[0]) if kept is None else kept.float()
         scale = self.row_sums(present).rsqrt()
         return present * scale[self.rows] * scale[self.columns]
 
     def without_edges(self, dropped: Tensor) -> Tensor:
-        """Which entries are left when the edges at these positions of `edges` go."""
+        """Which entries are left when the edges at these positions of `edges` go.
+
+        Args:
+            dropped: positions in `edges`.
+        """
         kept = torch.ones(self.rows.shape[0], dtype=torch.bool)
         kept[self.edges[dropped]] = False
         return kept
 
     def row_sums(self, weights: Tensor) -> Tensor:
+        """The sum of every row, shape (N,).
+
+        Args:
+            weights: of the entries, shape (entries,).
+        """
         return torch.zeros(self.n_nodes, dtype=weights.dtype).index_add_(0, self.rows, weights)
 
     def product(self, weights: Tensor, values: Tensor) -> Tensor:
-        """The weighted matrix times values of shape (N, k), differentiable in the values."""
+        """The weighted matrix times values of shape (N, k), differentiable in the values.
+
+        Args:
+            weights: of the entries, shape (entries,).
+            values: shape (N, k).
+        """
         return _Product.apply(self, weights, values)
 
     def matrix(self, weights: Tensor) -> Tensor:
+        """The weighted matrix, shape (N, N).
+
+        Args:
+            weights: of the entries, shape (entries,).
+        """
         return _csr(self._starts, self.columns, weights, self.n_nodes)
 
     def transposed(self, weights: Tensor) -> Tensor:
+        """The transposed weighted matrix, shape (N, N).
+
+        Args:
+            weights: of the entries, shape (entries,).
+        """
         return _csr(self._turned_starts, self._turned_columns, weights[self._turn], self.n_nodes)
 
 

@@ -49,11 +49,20 @@ class Tile:
         return self.rows == self.columns
 
     def upper(self, values: Tensor) -> Tensor:
-        """Pairs on and below the diagonal become zero, in place."""
+        """Pairs on and below the diagonal become zero, in place.
+
+        Args:
+            values: of the tile, shape (rows, columns).
+        """
         return values.triu_(1) if self.diagonal else values
 
     def uniforms(self, seed: int, dtype: torch.dtype) -> Tensor:
-        """The tile's noise: the same at every call with the same seed."""
+        """The tile's noise: the same at every call with the same seed.
+
+        Args:
+            seed: of the draw.
+            dtype: of the numbers.
+        """
         shape = (self.rows.stop - self.rows.start, self.columns.stop - self.columns.start)
         drawn = np.random.Generator(np.random.SFC64([seed, self.index])).random(
             shape, dtype=np.float32
@@ -100,7 +109,12 @@ class Tiles:
 
 
 def edge_loss(hidden: Tensor, tiles: Tiles) -> Tensor:
-    """norm · mean BCE(h hᵀ, A), for h ≥ 0."""
+    """norm · mean BCE(h hᵀ, A), for h ≥ 0.
+
+    Args:
+        hidden: embeddings of the nodes, shape (N, h).
+        tiles: of the adjacency.
+    """
     return _EdgeLoss.apply(hidden, tiles)
 
 
@@ -178,7 +192,11 @@ class SampledGraph:
         self.loss, self._token = _Sample.apply(hidden, peak, self._draw)
 
     def product(self, values: Tensor) -> Tensor:
-        """D^-1/2 S D^-1/2 values."""
+        """D^-1/2 S D^-1/2 values.
+
+        Args:
+            values: shape (N, k).
+        """
         return _SampledProduct.apply(self._token, values, self._draw)
 
     @property
@@ -265,7 +283,15 @@ def times_steepness(
     """Multiply slopes, in place, by the derivative of the relaxed sample by its probability.
 
     With odds o = (u/(1−u) · p/(1−p))^(1/T) the relaxed sample is o/(1+o), and its derivative
-    o/(1+o)² / (T p (1−p)); zero where p is clamped. One pass over a tile instead of a dozen."""
+    o/(1+o)² / (T p (1−p)); zero where p is clamped. One pass over a tile instead of a dozen.
+
+    Args:
+        slopes: gradients, changed in place.
+        noise: logistic noise.
+        probabilities: of the edges.
+        temperature: of the relaxed draw.
+        epsilon: that keeps logarithms finite.
+    """
     one = slopes.dtype.type(1.0)
     low, high = slopes.dtype.type(epsilon), slopes.dtype.type(1.0 - epsilon)
     for i in range(slopes.shape[0]):

@@ -17,8 +17,8 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.paper.baselines.retraining import one_of_the_labelled
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.rival import Baseline, drawn_class
+from graphkeel.reconstruct.method import MethodResult
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "deadbeat": Deadbeat(),
@@ -40,10 +40,11 @@ PAPERS_BUDGET = {
 
 
 @dataclass(frozen=True)
-class ControllerMethod:
+class ControllerMethod(Baseline):
     """Replace the labelled nodes of one class (or of `all`) by the anchor that a controller finds
     for C(h*) = e_c."""
 
+    needs_labels = True
     controller: str = "deadbeat"
     classes: str = "one"
     retrains: bool = False
@@ -57,14 +58,13 @@ class ControllerMethod:
             raise ConfigError("classes must be 'one' or 'all'", got=repr(self.classes))
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         return f"{self.controller}-{self.classes}"
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
-        drawn = int(task.y[one_of_the_labelled(labelled, seed)])
+        drawn = drawn_class(task, labelled, seed)
         chosen = [drawn] if self.classes == "one" else list(range(task.n_classes))
         found = self._regulate(frozen, task, chosen, seed)
         features, labels = task.x.clone(), task.y[labelled]
@@ -84,8 +84,8 @@ class ControllerMethod:
         logits = frozen.logits(task.x, task.edge_index)
         trained = train_neural(head, logits, chosen, NEURAL[self.controller], seed)
         return [
-            (f.regulate(head, target), told)
-            for (f, told), target in zip(trained, targets, strict=True)
+            (f.regulate(head, target), proof)
+            for (f, proof), target in zip(trained, targets, strict=True)
         ]
 
     def _decision(
@@ -98,14 +98,22 @@ class ControllerMethod:
             "residual": max(one.residual for one in regulations),  # ‖C(h*) − Y‖, of the worst class
             "anchor_norm": max(float(one.anchor.norm()) for one in regulations),
             "steps": max(one.steps for one in regulations),
-            **({"proofs": [told for _, told in found]} if self.controller in NEURAL else {}),
+            **({"proofs": [proof for _, proof in found]} if self.controller in NEURAL else {}),
         }
 
 
 def train_neural(
     head: Plant, logits: Tensor, classes: list[int], form: str, seed: int
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
-    """Algorithm 1; each class's controller, with the verdict on it."""
+    """Algorithm 1; each class's controller, with the verdict on it.
+
+    Args:
+        head: the plant C.
+        logits: of every node, shape (N, n_classes): the states to train on.
+        classes: which controllers are trained.
+        form: of f and V: anchored or paper.
+        seed: of the training.
+    """
     from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)

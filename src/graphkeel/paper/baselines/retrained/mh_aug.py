@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import BestOnValidation, dropout, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
+from graphkeel.paper.baselines.rival import Baseline
+from graphkeel.reconstruct.method import MethodResult
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,11 @@ class Chain:
 
     def step(self, uncertainty: Tensor) -> tuple[State, State] | None:
         """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in
-        [0, 1] per node."""
+        [0, 1] per node.
+
+        Args:
+            uncertainty: entropy of the predictions, shape (N,).
+        """
         old, new = self.state, self.propose()
         if math.log(self.rng.random()) >= self.log_acceptance(old, new, uncertainty):
             return None
@@ -113,7 +118,13 @@ class Chain:
         return old, new
 
     def log_acceptance(self, old: State, new: State, uncertainty: Tensor) -> float:
-        """log of π(new) q(old | new) / π(old) q(new | old)."""
+        """log of π(new) q(old | new) / π(old) q(new | old).
+
+        Args:
+            old: the present state.
+            new: the proposed one.
+            uncertainty: entropy of the predictions, shape (N,).
+        """
         gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
         return gain - (self._proposal(old, new) - self._proposal(new, old))
 
@@ -122,7 +133,12 @@ class Chain:
         return float(state.entries[edges].float().mean()) if len(edges) else 1.0
 
     def target(self, state: State, uncertainty: Tensor) -> Tensor:
-        """Log-density of every node's ego-graph change, up to a constant."""
+        """Log-density of every node's ego-graph change, up to a constant.
+
+        Args:
+            state: of the chain.
+            uncertainty: entropy of the predictions, shape (N,).
+        """
         c = self.config
         edges, nodes = self.ego_change(state)
         return c.weight_edges * _log_normal(
@@ -133,7 +149,11 @@ class Chain:
 
     def ego_change(self, state: State) -> tuple[Tensor, Tensor]:
         """Share of each node's two-hop walks that the dropped edges, and the dropped nodes, take
-        away."""
+        away.
+
+        Args:
+            state: of the chain.
+        """
         ones = torch.ones_like(state.nodes)
         edges = 1.0 - self._ego_size(state.entries, ones) / self.original
         nodes = 1.0 - self._ego_size(self.full, state.nodes) / self.original
@@ -161,12 +181,25 @@ def _log_beta(count: int, share: float) -> float:
 
 
 def truncated_draw(mean: float, sigma: float, uniform: float) -> float:
-    """A normal draw cut to [0, 1], by inverting its distribution function at `uniform`."""
+    """A normal draw cut to [0, 1], by inverting its distribution function at `uniform`.
+
+    Args:
+        mean: of the normal.
+        sigma: its deviation.
+        uniform: a number in [0, 1).
+    """
     low, high = ndtr(-mean / sigma), ndtr((1 - mean) / sigma)
     return float(np.clip(mean + sigma * ndtri(low + uniform * (high - low)), 0.0, 1.0))
 
 
 def truncated_log_density(value: float, mean: float, sigma: float) -> float:
+    """Log-density of a normal cut to [0, 1].
+
+    Args:
+        value: a number in [0, 1].
+        mean: of the normal.
+        sigma: its deviation.
+    """
     inside = ndtr((1 - mean) / sigma) - ndtr(-mean / sigma)
     return float(
         -0.5 * ((value - mean) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi) * inside)
@@ -198,15 +231,15 @@ class _Gcn(nn.Module):
 
 
 @dataclass(frozen=True)
-class MHAug:
+class MHAug(Baseline):
+    needs_labels = True
     name: str = "mh-aug"
     config: MHAugConfig = field(default_factory=MHAugConfig)
     retrains: bool = True
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return _Training(task, labelled, validation, self.config, seed).run()
@@ -256,7 +289,7 @@ class _Training:
         self.optimiser.zero_grad()
         self._loss(scores, *moved).backward()
         self.optimiser.step()
-        self.best.look(step, self._predict())
+        self.best.update(step, self._predict())
         return True
 
     def _loss(self, clean_scores: Tensor, old: State, new: State) -> Tensor:
@@ -286,6 +319,10 @@ class _Training:
 
 
 def entropy(scores: Tensor) -> Tensor:
-    """Of every node's class distribution, in nats."""
+    """Of every node's class distribution, in nats.
+
+    Args:
+        scores: class scores, shape (N, n_classes).
+    """
     logs = scores.log_softmax(-1)
     return -(logs.exp() * logs).sum(-1)

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retraining import dropout, share_right, unit_scale
-from graphkeel.paper.baselines.sparse import Pattern
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.training import dropout, unit_scale
+from graphkeel.paper.baselines.rival import Baseline, percent_right
+from graphkeel.reconstruct.method import MethodResult
 
 Array = NDArray[np.float64]
 
@@ -46,15 +47,15 @@ CONFIG = SRGNNConfig
 
 
 @dataclass(frozen=True)
-class SRGNN:
+class SRGNN(Baseline):
+    needs_labels = True
     name: str = "srgnn"
     config: SRGNNConfig = field(default_factory=SRGNNConfig)
     retrains: bool = True
 
-    def fit_predict(
+    def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        check_nodes(task, labelled, validation, needs_labels=True)
         config = self.config
         pattern = Pattern(task.edge_index, task.n_nodes)
         sample = _random_sample(task, labelled, seed)
@@ -70,7 +71,7 @@ class SRGNN:
             **asdict(config),
             "least": float(weights.min()),
             "largest": float(weights.max()),
-            "validation": share_right(scores, task, validation),
+            "validation": percent_right(scores, task, validation),
         }
         return MethodResult(scores, None, decision)
 
@@ -135,7 +136,13 @@ class _Appnp(nn.Module):
 
 
 def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor:
-    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments."""
+    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments.
+
+    Args:
+        a: rows of one sample, shape (n, h).
+        b: rows of the other, shape (m, h).
+        moments: the highest one.
+    """
     mean_a, mean_b = a.mean(dim=0), b.mean(dim=0)
     total = (mean_a - mean_b).norm()
     for k in range(2, moments + 1):
@@ -145,7 +152,14 @@ def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor
 
 def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: float = 1e-7) -> Array:
     """Rows of α (I − (1−α) Ã)^-1; Ã is symmetric, so its columns by iteration. Shape (len(nodes),
-    N)."""
+    N).
+
+    Args:
+        pattern: of the graph.
+        nodes: ids, shape (n,).
+        teleport: α.
+        tolerance: of the iteration.
+    """
     matrix = pattern.matrix((1 - teleport) * pattern.gcn_weights())
     start = torch.zeros(pattern.n_nodes, len(nodes))
     start[nodes, torch.arange(len(nodes))] = teleport
@@ -161,7 +175,14 @@ def matching_weights(
     """Kernel mean matching: weights under which `mine` has the kernel mean of `theirs`.
 
     min ½ wᵀHw + fᵀw with every w at least `least_weight` and the weights of a class summing to its
-    size."""
+    size.
+
+    Args:
+        mine: rows of the training nodes, shape (n, N).
+        theirs: rows of the sample, shape (m, N).
+        labels: classes of the training nodes, shape (n,).
+        config: kernels and the least weight.
+    """
     gram = _mean_kernel(mine, mine, config.kernels)
     linear = -len(mine) / len(theirs) * _mean_kernel(mine, theirs, config.kernels).sum(axis=1)
     return _constrained_quadratic(gram, linear, labels, config.least_weight)
