@@ -59,8 +59,13 @@ class NeuralWeights:
 
 
 class NeuralController:
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ =
-    C(f(y))."""
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
+
+    Args:
+        weights: of f.
+        steps: at most so many of the trajectory.
+        tolerance: the trajectory ends once it moves less than that.
+    """
 
     name = "neural"
 
@@ -102,6 +107,9 @@ class ControllerBatch(nn.Module):
         targets: equilibria Y, shape (classes, n).
         width: half-widths of the domain, shape (classes, n); the unit of length each axis is
             trained in.
+        form: paper, anchored or homogeneous.
+        hidden: units of each f.
+        generator: of the first weights.
     """
 
     def __init__(
