@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.cell_budget import RETRY, CellBudget
-from graphkeel.verify.branch.cells import Cells, Step
+from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
+from graphkeel.verify.branch.cells import CellLeaf, Cells, Step
 from graphkeel.verify.branch.coupling import Couplings
 from graphkeel.verify.branch.explore import (
     CANDIDATE,
@@ -126,7 +126,7 @@ class Search:
         self.narrowest = (row.upper - row.lower) * NARROWEST
         self.couplings = Couplings(loop, row, theta)
         self.columns = slope_columns(row)
-        self.cell_budget = CellBudget(cells, deadline)
+        self.cell_budget = CellBudget(cells, deadline, row.n)
         self.lock = threading.Condition()
         self.tasks: list[Task] = []
         self.busy = 0
@@ -244,7 +244,11 @@ class Search:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
         state, or neither."""
         top = out.counts[OPEN] - 1
-        steps = self._cell_steps(boxes[top], stuck)
+        leaf = self.cell_budget.look(boxes[top], stuck)
+        if leaf is None:
+            waited[top] = LATER
+            return
+        steps = self._confirmed_steps(leaf)
         if steps is not None:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
@@ -258,9 +262,8 @@ class Search:
             waited[top] = RETRY
             self.cell_budget.in_vain()
 
-    def _cell_steps(self, box: Array, stuck: bool) -> list[Step] | None:
-        """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        leaf = self.cell_budget.look(box, stuck)
+    def _confirmed_steps(self, leaf: CellLeaf) -> list[Step] | None:
+        """A proof of a box by its cells; a state they point to is tried as a counterexample."""
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
         return leaf.steps
