@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -35,13 +36,13 @@ class CellBudget:
 
     Args:
         cells: the exact row, or None where there is none.
-        deadline: of the monotonic clock; no look begins after it.
+        expired: whether the search's own time is over.
         n: the number of axes.
     """
 
-    def __init__(self, cells: Cells | None, deadline: float, n: int) -> None:
+    def __init__(self, cells: Cells | None, expired: Callable[[], bool], n: int) -> None:
         self.cells = cells
-        self.deadline = deadline
+        self.expired = expired
         self.most_cuts = CUTS_IN_VAIN + CUTS_AN_AXIS * n
         self.cuts = np.array([self.most_cuts], dtype=np.int64)
         self.share = SHARE
@@ -61,7 +62,7 @@ class CellBudget:
             box: its lower and upper ends, shape (2, n).
             stuck: whether the box can no longer be cut, so that no look is too long.
         """
-        if self.cells is None or time.monotonic() >= self.deadline:
+        if self.cells is None or self.expired():
             return CellLeaf()
         with self.lock:
             self.tight = self.tight or stuck
@@ -70,7 +71,8 @@ class CellBudget:
                 return None
             begin = time.thread_time()
             until = begin + max(left, LEAST_SECONDS)
-            leaf = self.cells.decide(box[0], box[1], until, self.deadline)
+            over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
+            leaf = self.cells.decide(box[0], box[1], over)
             self.seconds += time.thread_time() - begin
         return leaf
 
