@@ -18,6 +18,7 @@ from graphkeel.core.errors import KeelError
 COMMANDS = (
     "demo",
     "run",
+    "adapt",
     "feedback",
     "certify",
     "check",
