@@ -1,7 +1,8 @@
 """Every dataset's certificate: verdicts, and what finding the proof and re-checking it cost.
 
   python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out
-  FOLDER] python benchmarks/bench_certify.py --form paper --budget 45
+  FOLDER]
+  python benchmarks/bench_certify.py --form paper --budget 45
 
 Runs `keel certify --dataset D --features F` and `keel check`: wall seconds of training and proof,
 and of the whole command with imports, data and base model. Where all is proved, both sides are
@@ -10,9 +11,8 @@ busy machine says little about milliseconds:
 
   engines      asks the same engines about the same collapsed problems again, and does nothing else
   proof whole  from the shipped weights to the certificate: the collapse with its error bounds, the
-  engines, the
-               representative, the hole, the conclusion and the hashes, all of which the check does
-               again
+      engines, the representative, the hole, the conclusion and the hashes, all of which the check
+      does again
   check        from the file to the answer, reading and decoding included
 
 One line a certificate, on standard output.
@@ -28,6 +28,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,7 @@ from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import ask_portfolio, ask_region
 from graphkeel.lyapunov.closed_loop import closed_loop_network, lyapunov_network
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.verify import Affine, ConditionReport, Network, Problem
-from graphkeel.verify.region import Region
+from graphkeel.verify import Affine, ConditionReport, Network, Problem, Region
 
 DATASETS = "digits,cora,citeseer,pubmed,photo,computers"
 REPEATS = 5
@@ -174,10 +174,9 @@ class ShippedClass:
 
     def answers(self, problem: Problem) -> dict[str, ConditionReport]:
         found = ask_portfolio(problem, seconds=60.0, complete=True).conditions
-        region = Region(problem, self.label, self.conditions["region"]["margin"])
-        return {
-            one.condition: one for one in (*found, ask_region(region, seconds=60.0, complete=True))
-        }
+        region = Region(self.label, self.conditions["region"]["margin"])
+        kept = ask_region(replace(problem, region=region), seconds=60.0, complete=True)
+        return {one.condition: one for one in (*found, kept)}
 
     def proof(self, head: Layers) -> ClassProof:
         """The collapse and the engines' answers."""

@@ -1,7 +1,7 @@
 """Every installed verification engine on one collection of closed loops.
 
-    python benchmarks/bench_verify.py                     ours on all of it, the others until
-    --minutes are over
+    python benchmarks/bench_verify.py
+          ours on all of it, the others until --minutes are over
     python benchmarks/bench_verify.py --limit 10 --n 3 6  a smaller one
 
 `branch` is asked about every instance; then the other engines, in an order shuffled once and for
@@ -11,7 +11,8 @@ of a warm process (no import and no compilation is timed) with a limit on its pr
 limit per core times the cores the engine uses. Answers are appended to --log at once, and a second
 run goes on where the first one ended. Prints verdict, wall and processor seconds, nodes, memory and
 the ratio to `branch` in processor seconds, which a busy machine does not change (a time-out counts
-as what it was given), then medians. Exits 1 if two engines contradict each other."""
+as what it was given), then medians. Exits 1 if two engines contradict each other.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from graphkeel.cli.verify import engine as engine_named
 from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Problem
 
-COMPARED = ("branch", "milp", "smt", "dreal")
+COMPARED = ("branch", "milp", "smt")
 OURS = ("branch", "auto")
 
 
@@ -307,11 +308,11 @@ def main() -> int:
         if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])
     ]
     console.print(
-        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; processor-time "
-        f"limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), {args.limit:g} s for the others; "
-        f"times are of solving alone, without imports and compilation; peak MB is the whole process, interpreter and "
-        f"libraries included, and grown MB what the question added to it; ratio: processor seconds over those of "
-        f"branch",
+        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; "
+        f"processor-time limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), "
+        f"{args.limit:g} s for the others; times are of solving alone, without imports and "
+        f"compilation; peak MB is the whole process, interpreter and libraries included, and "
+        f"grown MB what the question added to it; ratio: processor seconds over those of branch",
         highlight=False,
     )
     rows = run(specs, args, Console(stderr=True))

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from graphkeel.verify.exact import violates
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.problem_io import read_problem, write_problem
+from graphkeel.verify.rational import violates
 
 FEATURES = 64
 WIDTHS = {"narrow": (0.0, 1.0), "wide": (-1.5, 2.5)}  # the range of the logits

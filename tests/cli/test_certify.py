@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from graphkeel.certificate import check_certificate
-from graphkeel.certificate.schema import CONDITIONS
+from graphkeel.checker.certificate import CONDITIONS
 from graphkeel.cli.main import main
 
 
 def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    code = main(["certify", "--json", *arguments])
+    code = main(["certify", "--json", "--budget", "600", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -120,7 +120,6 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("--classes", "0,0"),
         ("--features", "pcax"),
         ("--form", "cubic"),
-        ("--rho", "2"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -63,8 +63,6 @@ def test_no_run_shows_what_is_there(tmp_path, capsys):
     assert "not run" in capsys.readouterr().out
 
 
-def test_bad_rows_and_counts_are_refused(tmp_path):
+def test_bad_rows_are_refused(tmp_path):
     with pytest.raises(ConfigError, match="table 3 has the rows"):
         call("3", "--only", "auto", "--out", tmp_path)
-    with pytest.raises(ConfigError, match="heavy-seeds"):
-        call("1", "--heavy-seeds", "-1", "--out", tmp_path)

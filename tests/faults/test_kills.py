@@ -16,6 +16,7 @@ import pytest
 from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
 from faults.processes import Ended, WarmCommands, cold, wait_for
 from tally import TALLY
+from threads import PATIENCE
 
 # Moments within what a start has left to do, mostly: later ones would find it finished. As each
 # start goes on where the last was killed, the end of the work is met as well.
@@ -135,9 +136,8 @@ def test_a_table_with_worker_processes_is_killed(
         if process.poll() is None:
             (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
             kills += 1
-        process.communicate(
-            timeout=30
-        )  # when the last worker, too, has let go of its end of the pipe
+        # Ends when the last worker, too, has let go of its end of the pipe.
+        process.communicate(timeout=PATIENCE)
         check_whole(out)
         now = kept.finished(out)
         assert before.items() <= now.items()
@@ -145,6 +145,6 @@ def test_a_table_with_worker_processes_is_killed(
     TALLY["kills", "table"] += kills
     assert kills >= 2
     last = cold(*arguments)
-    last.communicate(timeout=300)
+    last.communicate(timeout=PATIENCE)
     assert last.returncode == 0
     assert kept.result(out) == expected

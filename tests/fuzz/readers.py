@@ -33,7 +33,6 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
-from graphkeel.cli.certify_store import load_state, save_state
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_task
 from graphkeel.graph.datasets.amazon import read_amazon
@@ -42,11 +41,12 @@ from graphkeel.graph.datasets.seeds import read_seed_lists
 from graphkeel.graph.datasets.unpickle import safe_unpickle
 from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
+from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.job import Job, Measurement, RunSpec, sha256_of
 from graphkeel.paper.tables.store import FILE, Store
-from graphkeel.reconstruct.reconstructor import load
+from graphkeel.reconstruct.reconstructor import load_reconstructor
 from graphkeel.reconstruct.storage import save_folder
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
@@ -212,7 +212,7 @@ def parts() -> tuple[Any, Any, Any, Problem]:
 @cache
 def certificate_content(engine: str = "branch") -> dict[str, Any]:
     head, controller, lyapunov, problem = parts()
-    report = verify(problem, engine=engine, budget=Budget(seconds=20))
+    report = verify(problem, engine=engine, budget=Budget(seconds=600))
     conditions = {answer.condition: answer for answer in report.conditions}
     proof = ClassProof(
         0, "anchored", controller, lyapunov, np.eye(2)[0], problem, conditions, delta=1e-6
@@ -393,7 +393,7 @@ def read_reconstruction(content: bytes, folder: Path) -> None:
     """A folder with the given JSON; the tensors beside it are whole."""
     save_folder(folder, reconstruction_tensors(), reconstruction_facts())
     put(folder, "reconstruction.json", content)
-    repr(load(folder))
+    repr(load_reconstructor(folder))
 
 
 def reconstruction_tensor_file() -> bytes:
@@ -410,7 +410,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
     facts = {"format": 2, "sha256": sha256, **reconstruction_facts()}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
-    repr(load(folder))
+    repr(load_reconstructor(folder))
 
 
 def model_sample() -> bytes:

@@ -19,9 +19,10 @@ import jobs
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.paper.tables.grid import Estimate, Workers, run_grid, run_job
 from graphkeel.paper.tables.store import FILE, Store
+from threads import PATIENCE
 
 HERE = Path(__file__).parent
 
@@ -84,7 +85,7 @@ def test_a_grid_that_is_killed_repeats_no_finished_job(tmp_path):
     store_path, log = tmp_path / FILE, tmp_path / "log"
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "logged", "none"]
     running = subprocess.Popen(command, start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and not (store_path.exists() and _finished(store_path) >= 2):
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGKILL)
@@ -92,7 +93,8 @@ def test_a_grid_that_is_killed_repeats_no_finished_job(tmp_path):
     wanted = jobs.jobs_of(str(log), 8)
     before = {job.seed for job in wanted if Store(store_path).find(job)}
     assert 2 <= len(before) < 8
-    subprocess.run(command, check=True, timeout=120)
+    jobs.gate(log).touch()
+    subprocess.run(command, check=True, timeout=PATIENCE)
     begun = Counter(int(line) for line in log.read_text().split())
     assert set(begun) == set(range(8))
     assert all(begun[seed] == 1 for seed in before)
@@ -107,16 +109,15 @@ def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "endless", method]
     running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
     try:
-        wait_until(lambda: log.exists() and len(log.read_text().split()) >= begun, 60)
+        wait_until(lambda: log.exists() and len(log.read_text().split()) >= begun)
         assert running.poll() is None
         assert alive(int(log.read_text().split()[-1]))
     finally:
         running.kill()
-    running.communicate(
-        timeout=20
-    )  # ends when the last process that holds the other end of stderr has ended
+    # Ends when the last process that holds the other end of stderr has ended.
+    running.communicate(timeout=PATIENCE)
     workers = [int(pid) for pid in log.read_text().split()]
-    wait_until(lambda: not any(alive(pid) for pid in workers), 20)
+    wait_until(lambda: not any(alive(pid) for pid in workers))
     assert len(Store(store_path)) == 0
 
 
@@ -128,8 +129,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-def wait_until(happened, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def wait_until(happened) -> None:
+    deadline = time.monotonic() + PATIENCE
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -143,7 +144,7 @@ def _finished(path: Path) -> int:
 
 
 @pytest.mark.skipif(
-    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+    not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
 )
 def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
     store = Store(tmp_path / FILE)
@@ -159,7 +160,7 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     """SIGKILL to a process that is working on a job, once three jobs have begun."""
 
     def wait_and_kill() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             pids = log.read_text().split() if log.exists() else []
             if len(pids) >= 3:
@@ -177,12 +178,13 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     "backend",
     [
         pytest.param(
-            "dask", marks=pytest.mark.skipif(not available("distributed"), reason="the extra dask")
+            "dask",
+            marks=pytest.mark.skipif(not is_installed("distributed"), reason="the extra dask"),
         ),
         pytest.param(
             "ray",
             marks=[
-                pytest.mark.skipif(not available("ray"), reason="the extra ray"),
+                pytest.mark.skipif(not is_installed("ray"), reason="the extra ray"),
                 pytest.mark.slow,
             ],
         ),
@@ -220,7 +222,7 @@ def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not available("ray"), reason="ray is not installed (extra: ray)")
+@pytest.mark.skipif(not is_installed("ray"), reason="ray is not installed (extra: ray)")
 def test_the_same_grid_runs_on_a_ray_cluster_that_only_this_machine_reaches(tmp_path):
     psutil = pytest.importorskip("psutil")
     store, listening = Store(tmp_path / FILE), set()

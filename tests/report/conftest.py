@@ -79,10 +79,8 @@ def run_folder(tmp_path: Path) -> Path:
 def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """F(y) = Y + (y − Y)/4 through a ReLU controller, V the one-norm: proved by contraction, for
     two classes."""
-    from graphkeel.verify import verify
-    from graphkeel.verify.problem import Affine, Network, Problem
-    from graphkeel.verify.region import Region
-    from graphkeel.verify.region_search import decide_region
+    from graphkeel.verify import CONDITIONS, verify
+    from graphkeel.verify.problem import Affine, Network, Problem, Region
     from graphkeel.verify.result import Budget
 
     folder = tmp_path_factory.mktemp("certificate")
@@ -101,11 +99,18 @@ def certificate_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
         loop, v = network(collapsed_loop(controller, head)), network(collapsed(lyapunov))
         problem = Problem(
-            loop, v, -2 * np.ones(2), 3 * np.ones(2), y, hole_radius=1e-3, rho=0.9, positivity=0.1
+            loop,
+            v,
+            -2 * np.ones(2),
+            3 * np.ones(2),
+            y,
+            hole_radius=1e-3,
+            rho=0.9,
+            positivity=0.1,
+            region=Region(label),
         )
-        report = verify(problem, engine="auto", budget=Budget(seconds=20))
-        region = decide_region(Region(problem, label), Budget(seconds=20))
-        conditions = {c.condition: c for c in (*report.conditions, region)}
+        report = verify(problem, "auto", Budget(seconds=600), (*CONDITIONS, "region"))
+        conditions = {c.condition: c for c in report.conditions}
         proofs.append(
             ClassProof(label, "anchored", controller, lyapunov, y, problem, conditions, delta=1e-6)
         )

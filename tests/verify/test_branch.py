@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from reproof import reprove
 
-from graphkeel.certificate.checker import _check_proof
-from graphkeel.certificate.schema import loop_of
 from graphkeel.testing.loops import (
     ALL,
     Known,
@@ -23,12 +22,13 @@ from graphkeel.testing.loops import (
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.search import Search
-from graphkeel.verify.exact import violates
-from graphkeel.verify.query import rows_of
+from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.rational import violates
 
-BUDGET = Budget(seconds=10.0, nodes=200_000)
+# The nodes end a search that does not; the seconds are for a busy machine.
+BUDGET = Budget(seconds=600.0, nodes=200_000)
 EXPECTED = {True: Verdict.PROVED, False: Verdict.REFUTED, None: Verdict.UNKNOWN}
-ENGINES = [name for name in available_engines() if name not in ("smt", "dreal")]
+ENGINES = [name for name in available_engines() if name != "smt"]
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
@@ -53,10 +53,10 @@ def test_branch_decides_what_can_be_decided(known: Known) -> None:
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
-def test_every_proof_passes_the_independent_checker(known: Known) -> None:
+def test_every_proof_is_accepted_by_exact_arithmetic(known: Known) -> None:
     for condition in verify(known.problem, "branch", BUDGET).conditions:
         if condition.verdict is Verdict.PROVED:
-            assert _check_proof(loop_of(known.problem), condition.condition, condition.proof) > 0
+            assert reprove(known.problem, condition.proof) > 0
 
 
 def test_a_violation_below_every_tolerance_is_not_proved_away() -> None:
@@ -97,7 +97,7 @@ def test_unknown_names_the_budget_that_ran_out() -> None:
     )
     v = Network.of((rng.normal(size=(16, n)), np.zeros(16)), (np.ones((1, 16)), np.zeros(1)))
     problem = Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 1e-3, rho=1.0)
-    report = BranchVerifier().solve(problem, Budget(seconds=10.0, nodes=50), ("decrease",))
+    report = BranchVerifier().solve(problem, Budget(seconds=600.0, nodes=50), ("decrease",))
     if report.verdict is Verdict.UNKNOWN:
         assert "node budget" in report["decrease"].reason
     late = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
@@ -129,7 +129,7 @@ def test_a_residual_needs_a_hole_that_outweighs_it() -> None:
     report = verify(problem, "branch", BUDGET)["decrease"]
     assert report.verdict is Verdict.PROVED and report.proof is not None
     assert report.proof["kind"] == "homogeneous"
-    tight = verify(replace(problem, hole_radius=0.0), "branch", Budget(seconds=5.0))["decrease"]
+    tight = verify(replace(problem, hole_radius=0.0), "branch", BUDGET)["decrease"]
     assert tight.verdict is Verdict.REFUTED
 
 
@@ -150,13 +150,13 @@ def nearly_linear(n: int, seed: int) -> Problem:
     return Problem(loop, v, -np.ones(n), np.ones(n), np.zeros(n), 0.1, rho=0.8, positivity=0.05)
 
 
-def test_lenses_shrink_the_tree_and_pass_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_couplings_shrink_the_tree_and_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = nearly_linear(5, seed=1)
     seen = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
     assert seen.verdict is Verdict.PROVED and seen.proof is not None
-    assert seen.proof["trees"][0]["lenses"]["shape"][0] >= 1
-    assert _check_proof(loop_of(problem), "decrease", seen.proof) > 0
-    monkeypatch.setattr("graphkeel.verify.branch.lenses.find_lens", lambda *_: None)
+    assert seen.proof["trees"][0]["couplings"]["shape"][0] >= 1
+    assert reprove(problem, seen.proof) > 0
+    monkeypatch.setattr("graphkeel.verify.branch.coupling.find_coupling", lambda *_: None)
     blind = verify(problem, "branch", BUDGET, ("decrease",))["decrease"]
     assert blind.nodes > 4 * seen.nodes
 
@@ -168,7 +168,7 @@ def test_boxes_alone_decide_what_can_be_decided(
     """Refutations mostly come from gradients; without these, the boxes must lead to the same
     verdicts."""
     for name in ("first_look", "find_violation"):
-        monkeypatch.setattr(f"graphkeel.verify.branch.{name}", lambda *_: None)
+        monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_: None)
     test_branch_decides_what_can_be_decided(known)
 
 
@@ -178,7 +178,7 @@ def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPa
     problem = nearly_linear(4, seed=2)
     report = verify(problem, "branch", Budget(threads=4), ("decrease",))["decrease"]
     assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
-    leaves = _check_proof(loop_of(problem), "decrease", report.proof)
+    leaves = reprove(problem, report.proof)
     assert 2 * leaves - 1 == report.nodes
 
 
@@ -189,9 +189,11 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
         raise MemoryError
 
     problem = nearly_linear(4, seed=2)
-    search = Search(problem, rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch())
+    search = Search(
+        rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch(), loop=problem
+    )
     monkeypatch.setattr(
-        search.lenses, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail()
+        search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()
     )
     with pytest.raises(MemoryError):
         search.run()

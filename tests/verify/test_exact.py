@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from graphkeel.testing.loops import base, errors_that_matter, rounding_trap
-from graphkeel.verify.exact import evaluate, in_hole, rationals, violates
 from graphkeel.verify.problem import Affine, Network
+from graphkeel.verify.rational import evaluate, in_hole, rationals, violates
 
 
 def test_a_network_has_an_exact_value() -> None:

@@ -17,7 +17,7 @@ from graphkeel.verify.engines.falsify import (
     margin,
     starts,
 )
-from graphkeel.verify.exact import violates
+from graphkeel.verify.rational import violates
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)

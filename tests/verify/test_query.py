@@ -9,11 +9,13 @@ import pytest
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.testing.loops import ALL, Known, base, corner_only, stable
-from graphkeel.verify.branch.pack import no_lens, pack, pack_lens, size_of
+from graphkeel.verify.affine import compose
+from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling, size_of
 from graphkeel.verify.branch.relax import hidden_bounds, value, workspace
+from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engines.falsify import margin
 from graphkeel.verify.problem import Affine, Network
-from graphkeel.verify.query import Row, compose, rows_of
+from graphkeel.verify.query import Row
 
 
 def test_the_rows_of_each_condition() -> None:
@@ -75,8 +77,8 @@ def bounds(
     row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     work = workspace(*size_of(row))
-    lens = no_lens(row.lower.shape[0]) if theta is None else pack_lens(row, theta)
-    hidden_bounds(pack(row), lens, work, lower, upper)
+    coupling = no_coupling(row.lower.shape[0]) if theta is None else pack_coupling(row, theta)
+    hidden_bounds(pack(row), coupling, work, lower, upper)
     return work.low.copy(), work.high.copy()
 
 
@@ -90,9 +92,9 @@ def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
         low, high = bounds(row, None, lower, upper)
         points = rng.uniform(lower, upper, (200, problem.n))
         units = []
-        for chain in row.chains:
+        for chain in row.hidden:
             x = points
-            for layer in chain.hidden:
+            for layer in chain:
                 z = x @ layer.weight.T + layer.bias
                 units.append(z)
                 x = np.maximum(z, 0.0)
@@ -100,7 +102,7 @@ def test_hidden_bounds_hold_at_sampled_states(make: object) -> None:
         assert (z >= low).all() and (z <= high).all()
 
 
-def test_a_lens_is_exact_on_what_it_explains() -> None:
+def test_a_coupling_is_exact_on_what_it_explains() -> None:
     """F halves the state through units that stay active, so V∘F's units are half of V's and nothing
     remains."""
     eye = np.eye(2)

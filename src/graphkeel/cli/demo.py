@@ -86,7 +86,8 @@ def _show(results: dict[str, RunResult[RunSpec]]) -> None:
     out = console()
     first = next(iter(results.values()))
     out.print(
-        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, frozen.\n"
+        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, "
+        "frozen.\n"
     )
     _show_bars(out, first)
     table = Table(
@@ -110,7 +111,7 @@ def _show(results: dict[str, RunResult[RunSpec]]) -> None:
     out.print(table)
     out.print(
         "\nThe weights are the same in every row; only the node features were rewritten. Next:\n"
-        "  keel certify --out runs/digits      prove the class controllers stable, write a certificate\n"
+        "  keel certify --out runs/digits      prove the class controllers stable\n"
         "  keel check runs/digits/certificate.json\n",
         highlight=False,
     )
@@ -133,11 +134,11 @@ def _show_bars(out: Any, result: RunResult[RunSpec]) -> None:
 def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
-    from graphkeel.core.optional import require
+    from graphkeel.core.optional import import_optional
 
-    matplotlib = require("matplotlib", extra="report")
+    matplotlib = import_optional("matplotlib", extra="report")
     matplotlib.use("Agg")
-    pyplot = require("matplotlib.pyplot", extra="report")
+    pyplot = import_optional("matplotlib.pyplot", extra="report")
     colours = ("#2a78b5", "#2f9e62")
     figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout="constrained")
     first = next(iter(results.values()))

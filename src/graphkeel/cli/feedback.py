@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.common import (
@@ -22,6 +21,7 @@ from graphkeel.cli.common import (
     console,
     emit_json,
     make_out_dir,
+    path_type,
     positive_int,
     verbatim,
 )
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--labels", type=Path, metavar="FILE", help="a CSV file with the header node,label"
+        "--labels", type=path_type, metavar="FILE", help="a CSV file with the header node,label"
     )
     source.add_argument(
         "--simulate",
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         steps.append(step)
         end_if_asked()
         console(stderr=True).print(
-            f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False
+            verbatim(f"{step.known} labels: {step.reason}"), style="dim", highlight=False
         )
     if args.json:
         emit_json(

@@ -9,11 +9,17 @@ keel figure 5 --dataset cora --out figures/     the Lyapunov surface, trajectori
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from graphkeel.cli.common import EXIT_DONE, add_common, add_dataset, emit_json, make_out_dir
+from graphkeel.cli.common import (
+    EXIT_DONE,
+    add_common,
+    add_dataset,
+    emit_json,
+    emit_lines,
+    make_out_dir,
+)
 
 HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
@@ -46,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(drawn.payload())
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in _lines(drawn.payload())))
+        emit_lines(_lines(drawn.payload()))
     return EXIT_DONE
 
 

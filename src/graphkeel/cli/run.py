@@ -7,7 +7,8 @@
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
 run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
-test label."""
+test label.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +26,12 @@ from graphkeel.cli.common import (
     add_common,
     console,
     emit_json,
+    emit_lines,
+    jobs_type,
     make_out_dir,
     positive_int,
     verbatim,
+    whole_number,
 )
 from graphkeel.cli.signals import end_if_asked
 
@@ -80,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--heavy-seeds",
-        type=int,
+        type=whole_number(0, 1_000_000),
         default=1,
         metavar="N",
         help="for MH-AUG and KDGA on large graphs (default 1)",
@@ -90,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=positive_int,
+        type=jobs_type,
         default=os.cpu_count() or 1,
         metavar="N",
         help="worker processes",
@@ -147,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
-        sys.stdout.write(filled.render(args.format))
+        emit_lines(filled.render(args.format).splitlines())
     return EXIT_DONE
 
 
@@ -212,9 +214,8 @@ class _Progress:
         self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
         end_if_asked()
         if not measurement.done:
-            self.bar.console.print(
-                f"{what} failed: {measurement.message}", style="yellow", markup=False
-            )
+            failure = f"{what} failed: {measurement.message}"
+            self.bar.console.print(verbatim(failure), style="yellow")
 
 
 def _duration(seconds: float) -> str:

@@ -2,20 +2,19 @@
 
   keel verify problem.json
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check              every installed engine; a contradiction is an
-  error
+  keel verify problem.json --cross-check
+        every installed engine; a contradiction is an error
 
 The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample,
-3: unknown."""
+3: unknown.
+"""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import add_json, emit_json
+from graphkeel.cli.common import add_json, emit_json, emit_lines, path_type, seconds_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
 
 HELP = "decide a closed loop given as a file, without a dataset"
 
-ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt", "dreal")
+ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file"
+        "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
@@ -40,19 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds_type,
         default=60.0,
         metavar="S",
         help="seconds for all conditions (default 60)",
     )
     add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"must be a positive number of seconds (got {text})")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
         )
     else:
-        sys.stdout.write(_text(report))
+        emit_lines(_lines(report))
     return report.verdict.exit_code
 
 
@@ -111,13 +103,13 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
     }
 
 
-def _text(report: VerifyReport) -> str:
-    lines = [
-        f"{report.verdict.value}: {report.verdict.sentence} ({report.seconds:.2f} s, {report.nodes} nodes)"
-    ]
+def _lines(report: VerifyReport) -> list[str]:
+    verdict = report.verdict
+    spent = f"{report.seconds:.2f} s, {report.nodes} nodes"
+    lines = [f"{verdict.value}: {verdict.sentence} ({spent})"]
     for answer in report.conditions:
         reason = f": {answer.reason}" if answer.reason else ""
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
         if answer.counterexample is not None:
             lines.append(f"             at y = {[float(v) for v in answer.counterexample]}")
-    return "\n".join([*lines, *(f"  {note}" for note in report.notes)]) + "\n"
+    return [*lines, *(f"  {note}" for note in report.notes)]

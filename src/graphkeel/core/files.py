@@ -1,7 +1,8 @@
 """Files that are whole or not there: written aside, flushed to disk, then renamed to their name.
 
 Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer
-sweeps away. Standard library only."""
+sweeps away. Whoever writes, a file gets the rights that `open` would give it: all, less the umask.
+Standard library only."""
 
 from __future__ import annotations
 
@@ -17,9 +18,8 @@ from graphkeel.core.errors import StorageError
 
 try:
     import fcntl
-except (
-    ImportError
-):  # pragma: no cover - Windows has no flock: two writers of one folder are not kept apart there
+except ImportError:  # pragma: no cover
+    # Windows has no flock: two writers of one folder are not kept apart there.
     fcntl = None  # type: ignore[assignment]
 
 _FIX = "Free some space or choose another --out; what was finished before is kept."
@@ -34,7 +34,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
+        aside.touch()
+        usual = aside.stat().st_mode
         yield aside
+        aside.chmod(usual)  # safetensors puts a file of its own in its place, for its owner only
         _flush(aside)
         aside.replace(path)
         _flush_folder(path.parent)
@@ -87,11 +90,8 @@ def _sweep(path: Path) -> None:
     prefix = _prefix(path)
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
-            if (
-                entry.name.startswith(prefix)
-                and entry.name.endswith(".tmp")
-                and not _alive(entry.name, prefix)
-            ):
+            left_aside = entry.name.startswith(prefix) and entry.name.endswith(".tmp")
+            if left_aside and not _alive(entry.name, prefix):
                 Path(entry.path).unlink(missing_ok=True)
 
 

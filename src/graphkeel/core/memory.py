@@ -29,9 +29,9 @@ _UNITS |= {
 }
 
 
-def require(n_bytes: int, what: str, fix: str) -> None:
+def require_memory(n_bytes: int, what: str, fix: str) -> None:
     """Refuse `what` if it needs more than there is; `fix` says how to need less."""
-    limit = available()
+    limit = available_memory()
     if limit is not None and n_bytes > limit:
         raise MemoryLimitError(
             f"{what} needs about {readable(n_bytes)} of memory",
@@ -40,7 +40,7 @@ def require(n_bytes: int, what: str, fix: str) -> None:
         )
 
 
-def available() -> int | None:
+def available_memory() -> int | None:
     """Bytes that can still be allocated; None where nothing is known of the machine."""
     told = os.environ.get(ENVIRONMENT_VARIABLE)
     if told:

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file, save
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from graphkeel.core.errors import DataError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.files import write_bytes
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
@@ -44,7 +44,7 @@ def dense(x: Features) -> Dense:
     if isinstance(x, np.memmap) and x.dtype == np.float32:
         return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
-        require(
+        require_memory(
             4 * x.shape[0] * x.shape[1],
             f"a dense {x.shape[0]} × {x.shape[1]} feature matrix",
             "Reduce it by PCA.",
@@ -77,7 +77,7 @@ class FittedPca:
                 got=n_components,
             )
         cells = x.nnz if sparse.issparse(x) else x.size
-        require(
+        require_memory(
             16 * cells,
             f"PCA of a {x.shape[0]} × {x.shape[1]} matrix",
             "Use --features raw or rownorm.",
@@ -125,3 +125,18 @@ class FittedPca:
             return cls(arrays["mean"], arrays["components"], float(arrays["explained_ratio"][0]))
         except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
             raise DataError(f"{path} is not a stored PCA", got=str(error)) from error
+
+
+def parse_features(name: str) -> tuple[str, int]:
+    """The kind of features and the number of components that a name such as "pca20" stands for.
+
+    Args:
+        name: auto, raw, rownorm, pca, or pcaN.
+    """
+    if name.startswith("pca") and name != "pca":
+        if not name[3:].isdecimal() or int(name[3:]) < 1:
+            raise ConfigError(
+                "features of the name pcaN need a number", got=repr(name), fix="For instance pca20."
+            )
+        return "pca", int(name[3:])
+    return name, 20

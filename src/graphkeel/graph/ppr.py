@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.archives import read_arrays
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class PprDistance:
     ) -> None:
         n = normalised.shape[0]
         threads = os.cpu_count() or 1
-        require(
+        require_memory(
             24 * normalised.nnz + 16 * n * _BLOCK * threads,
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",

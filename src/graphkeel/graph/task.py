@@ -163,6 +163,21 @@ class GraphTask:
         )
 
 
+def graph_sha256(x: Tensor, edge_index: Tensor) -> str:
+    """SHA-256 of a graph's features and edges, whatever its labels and masks are.
+
+    Args:
+        x: features, shape (N, d).
+        edge_index: edges, shape (2, E).
+    """
+    digest = hashlib.sha256()
+    for name, tensor in (("x", x), ("edge_index", edge_index)):
+        stored = tensor.detach().cpu().contiguous()
+        digest.update(f"{name}{tuple(stored.shape)}{stored.dtype}".encode())
+        digest.update(stored.numpy().data)
+    return digest.hexdigest()
+
+
 _MASKS = ("train_mask", "val_mask", "test_mask")
 _ROWS = 1 << 16  # checked at once, so that features on disk are never in memory as a whole
 

@@ -19,8 +19,7 @@ from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.verify.problem import Problem
-from graphkeel.verify.region import Region
+from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
@@ -54,25 +53,27 @@ def train(
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
-    inquiry = _Inquiry(batch, ask, ask_region, deadline=time.monotonic() + settings.seconds)
+    verification = _Verification(
+        batch, ask, ask_region, deadline=time.monotonic() + settings.seconds
+    )
     if (
         resume is not None
     ):  # a proof is not stored but found again: the weights are the same to the bit
-        inquiry.all([labels.index(label) for label in _proved(resume)], complete=True)
+        verification.all([labels.index(label) for label in _proved(resume)], complete=True)
 
-    while not (stopped := inquiry.stopped(len(log))):
-        active, started = inquiry.open(), time.monotonic()
-        losses, steps = batch.fit(active, inquiry.in_time)
+    while not (stopped := verification.stopped(len(log))):
+        active, started = verification.open(), time.monotonic()
+        losses, steps = batch.fit(active, verification.in_time)
         fitted = time.monotonic()
-        found = inquiry.all(active, complete=len(log) >= settings.falsify_rounds)
+        found = verification.all(active, complete=len(log) >= settings.falsify_rounds)
         log.append(
             RoundLog(
                 round=len(log),
                 classes=[labels[k] for k in active],
                 losses={name: term.tolist() for name, term in losses.items()},
                 steps=steps,
-                verdicts=[inquiry.verdict(k).value for k in active],
-                engines=[inquiry.engine(k) for k in active],
+                verdicts=[verification.verdict(k).value for k in active],
+                engines=[verification.engine(k) for k in active],
                 counterexamples=[found[k][0] for k in active],
                 not_reproduced=[found[k][1] for k in active],
                 fit_seconds=fitted - started,
@@ -81,7 +82,9 @@ def train(
         )
         if on_round is not None:
             on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
-    return TrainResult(inquiry.outcomes(), tuple(log), settings, inquiry.elapsed(), stopped)
+    return TrainResult(
+        verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
+    )
 
 
 def _proved(state: TrainState) -> list[int]:
@@ -91,7 +94,7 @@ def _proved(state: TrainState) -> list[int]:
     return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
 
 
-class _Inquiry:
+class _Verification:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
     def __init__(
@@ -111,9 +114,9 @@ class _Inquiry:
 
     def _one(self, k: int, complete: bool) -> tuple[int, int]:
         self.problems[k] = self.batch.problem(k)
-        report = self._asked(k, complete)
+        report = self._query(k, complete)
         if not complete and report.verdict is Verdict.UNKNOWN and report.counterexample is None:
-            report = self._asked(k, complete=True)  # the quick search came back empty-handed
+            report = self._query(k, complete=True)  # the quick search came back empty-handed
         self.reports[k] = report
         goals = self._goals(report)
         found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
@@ -128,17 +131,18 @@ class _Inquiry:
             self.patience[k] *= 2
         return confirmed, len(found) - confirmed
 
-    def _asked(self, k: int, complete: bool) -> VerifyReport:
+    def _query(self, k: int, complete: bool) -> VerifyReport:
         started = time.monotonic()
         left = max(self.deadline - started, 0.5)
         seconds = min(self.patience[k], left)
         report = self.ask(self.problems[k], seconds=seconds, complete=complete)
         if self.ask_region is not None:
-            region = Region(self.problems[k], self.batch.classes[k], self.batch.config.margin)
+            region = Region(self.batch.classes[k], self.batch.config.margin)
+            problem = replace(self.problems[k], region=region)
             worth = (
                 complete and report.verdict is Verdict.PROVED
             )  # nothing follows from a region alone
-            answer = self.ask_region(region, seconds=seconds, complete=worth)
+            answer = self.ask_region(problem, seconds=seconds, complete=worth)
             report = replace(
                 report,
                 conditions=(*report.conditions, answer),

@@ -10,6 +10,7 @@ from graphkeel.models.zoo import (
     build_model,
     load_model,
     save_model,
+    stored_subject,
     train_model,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "build_model",
     "load_model",
     "save_model",
+    "stored_subject",
     "train",
     "train_model",
 ]

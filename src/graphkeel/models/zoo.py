@@ -80,27 +80,43 @@ def train_model(
 
 
 def save_model(
-    path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any
+    path: Path,
+    model: nn.Module,
+    name: str,
+    n_features: int,
+    n_classes: int,
+    *,
+    subject: str = "",
+    **options: Any,
 ) -> None:
     """Weights as safetensors, what is needed to build the network again in its metadata.
 
     Args:
         path: of the file.
-        model: the network.
-        name: one of `MODELS`.
-        n_features: d.
-        n_classes: how many classes there are.
+        model: a network of the zoo.
+        name: its name there.
+        n_features, n_classes: its input and output sizes.
+        subject: what it was trained on, in the writer's own words (`stored_subject`).
+        options: of the network's constructor.
     """
-    description = {
-        "name": name,
-        "n_features": n_features,
-        "n_classes": n_classes,
-        "options": options,
-    }
+    sizes = {"n_features": n_features, "n_classes": n_classes}
+    description = {"name": name, **sizes, "options": options}
     weights = model.state_dict()
-    save_tensors(
-        path, weights, {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)}
-    )
+    metadata = {"graphkeel": json.dumps(description), "subject": subject}
+    save_tensors(path, weights, {**metadata, "sha256": tensors_sha256(weights)})
+
+
+def stored_subject(path: Path) -> str:
+    """What a stored model was trained on, as its writer said.
+
+    Args:
+        path: of a file written by `save_model`.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            return str((file.metadata() or {}).get("subject", ""))
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path} is not a stored model", got=str(error)) from error
 
 
 def load_model(path: Path) -> nn.Module:

@@ -13,15 +13,22 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError, ModelError
-from graphkeel.core.memory import require
+from graphkeel.core.locks import one_at_a_time
+from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.candidates.builder import GRIDS
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard.decision import SIGNIFICANCE, GuardDecision
+from graphkeel.reconstruct.inputs import (
+    check_graph,
+    check_parameters,
+    check_scores,
+    checked_feedback,
+    first_scores,
+)
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.storage import load_folder, save_folder
 
@@ -30,7 +37,8 @@ class Reconstructor:
     """Rewrites node features so that a frozen model predicts better on its graph.
 
     Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes
-    end in `_`) and PyG's for transforms (`rec(data)` returns a changed copy).
+    end in `_`) and PyG's for transforms (`rec(data)` returns a changed copy). Threads may share
+    one: a call waits until the one before it has ended, so no label is lost.
 
     Args:
         model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never
@@ -103,6 +111,7 @@ class Reconstructor:
 
     # ---- fitting
 
+    @one_at_a_time
     def fit(
         self,
         data: Data,
@@ -129,11 +138,12 @@ class Reconstructor:
         self.certificate_: dict[str, Any] | None = None
         if self.controller == "neural":
             self.certify()
-        if nodes is None or labels is None:
+        if nodes is None and labels is None:
             return self.reset()
         known, validation = self._start
-        return self._take_in(known, validation, nodes, labels)
+        return self._take_in(known, validation, nodes, labels)  # one without the other is refused
 
+    @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
         """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
         never been away.
@@ -165,10 +175,12 @@ class Reconstructor:
 
     def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
-        self._check_parameters()
+        check_parameters(self.get_params())
+        check_graph(data)
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
-        scores = frozen(data.x, data.edge_index, **model_kwargs)
+        scores = first_scores(frozen, data, model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
+        check_scores(scores)
         share_convolution(data.edge_index, task.edge_index)
         _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
@@ -192,12 +204,14 @@ class Reconstructor:
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
 
+    @one_at_a_time
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
         self._check_fitted()
         self._check_context()
         return self._choose(*self._start)
 
+    @one_at_a_time
     def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
         """Take in new labels and choose the features anew; neither weights nor anchors are computed
         again.
@@ -213,11 +227,11 @@ class Reconstructor:
         return self._take_in(self.labels_, self._validation, nodes, labels)
 
     def _take_in(
-        self, known: Labels, validation: Labels, nodes: Tensor, labels: Tensor
+        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
     ) -> Reconstructor:
-        nodes = torch.as_tensor(nodes).flatten()
-        labels = torch.as_tensor(labels).flatten()
-        self._check_feedback(nodes, labels)
+        n_nodes = self._context.x.shape[0]
+        n_classes = len(self.classes_)
+        nodes, labels = checked_feedback(nodes, labels, n_nodes, n_classes)
         fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
         return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
@@ -232,6 +246,7 @@ class Reconstructor:
 
     # ---- using
 
+    @one_at_a_time
     def transform(self, data: Data) -> Data:
         """A copy of the data with the new features; the data itself is left as it was.
 
@@ -246,6 +261,7 @@ class Reconstructor:
 
     __call__ = transform
 
+    @one_at_a_time
     def fit_transform(self, data: Data, y: None = None, **model_kwargs: Any) -> Data:
         """`fit`, then `transform`.
 
@@ -272,6 +288,7 @@ class Reconstructor:
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
+    @one_at_a_time
     def certify(self, **config: Any) -> dict[str, Any] | None:
         """Train and prove a controller per class; their anchors replace those in use.
 
@@ -279,11 +296,11 @@ class Reconstructor:
         that cannot be proved. `config` goes to `LyapunovConfig`."""
         self._check_context()
         settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
-        from graphkeel.reconstruct.proofs import proved_anchors  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
 
-        found = proved_anchors(self._context, self.verifier, settings)
-        if found is not None:
-            self.certificate_, anchors = found
+        result, anchors = certify_context(self._context, self.verifier, settings)
+        if anchors is not None:
+            self.certificate_ = result.certificate
             self._context.use_anchors(anchors)
             self._chooser.reset()
             if hasattr(self, "features_"):
@@ -292,6 +309,7 @@ class Reconstructor:
 
     # ---- keeping
 
+    @one_at_a_time
     def save(self, folder: str | Path, notes: dict[str, Any] | None = None) -> None:
         """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
         keep.
@@ -340,19 +358,6 @@ class Reconstructor:
     def _kwargs(self) -> dict[str, Any]:
         return self._context.model_kwargs if hasattr(self, "_context") else {}
 
-    def _check_parameters(self) -> None:
-        if self.model is None:
-            raise ModelError(
-                "there is no model to reconstruct for",
-                fix="Pass the trained model: Reconstructor(model).",
-            )
-        if self.method not in GRIDS:
-            raise ConfigError(f"method must be one of {', '.join(GRIDS)}", got=repr(self.method))
-        if not 0.0 < self.significance <= 1.0:
-            raise ConfigError(
-                "significance must lie in (0, 1]", got=self.significance, fix="0.05 is usual."
-            )
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise ConfigError("this Reconstructor is not fitted", fix="Call fit(data) first.")
@@ -365,6 +370,7 @@ class Reconstructor:
             )
 
     def _check_same_graph(self, data: Data) -> None:
+        check_graph(data)
         got = tuple(data.x.shape)
         expected = tuple(self.features_.shape)
         if got != expected:
@@ -374,23 +380,10 @@ class Reconstructor:
                 fix="Call fit.",
             )
 
-    def _check_feedback(self, nodes: Tensor, labels: Tensor) -> None:
-        n_nodes = self._context.x.shape[0]
-        n_classes = len(self.classes_)
-        if nodes.shape != labels.shape:
-            raise DataError(
-                "feedback needs one label per node", got=f"{len(nodes)} nodes, {len(labels)} labels"
-            )
-        for what, values, limit in (("nodes", nodes, n_nodes), ("labels", labels, n_classes)):
-            if values.is_floating_point() or (
-                len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit
-            ):
-                raise DataError(
-                    f"{what} must be integers in 0..{limit - 1}", got=values.tolist()[:5]
-                )
 
-
-def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
+def load_reconstructor(
+    folder: str | Path, model: nn.Module | Scores | None = None
+) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
     `attach`, learns on.
 
@@ -435,7 +428,7 @@ def _check_room(task: GraphTask) -> None:
     d = task.n_features
     c = task.n_classes
     needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
-    require(
+    require_memory(
         needed,
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",

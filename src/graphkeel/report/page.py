@@ -15,7 +15,7 @@ from markupsafe import Markup
 from graphkeel import __version__
 from graphkeel.core.errors import CertificateError, ConfigError
 from graphkeel.core.files import write_text
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.run_view import node_data, run_view
@@ -104,13 +104,13 @@ def script_json(value: Any) -> Markup:
 
 def _undefined() -> type[Exception]:
     """What the template raises for something it is not given."""
-    error: type[Exception] = require("jinja2", extra="report").TemplateError
+    error: type[Exception] = import_optional("jinja2", extra="report").TemplateError
     return error
 
 
 @cache
 def _template() -> Any:
-    jinja2 = require("jinja2", extra="report")
+    jinja2 = import_optional("jinja2", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("graphkeel.report", "templates"),
         autoescape=True,

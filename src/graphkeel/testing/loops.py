@@ -314,8 +314,9 @@ def turning(rho: float = 0.8) -> Problem:
 ALL = [
     make()
     for make in (
-        stable, unstable, rotation, plateau, plateau_in_a_part, tangent, tangent_strict, corner_only, tiny_cell,
-        two_hidden_layers, no_hole, no_hole_violated, on_the_face, rounding_trap, errors_that_fit,
-        errors_that_matter, hidden_by_the_square, seen_beside_the_ball, round_hole, sinking, flat_floor,
+        stable, unstable, rotation, plateau, plateau_in_a_part, tangent, tangent_strict,
+        corner_only, tiny_cell, two_hidden_layers, no_hole, no_hole_violated, on_the_face,
+        rounding_trap, errors_that_fit, errors_that_matter, hidden_by_the_square,
+        seen_beside_the_ball, round_hole, sinking, flat_floor,
     )
 ]  # fmt: skip

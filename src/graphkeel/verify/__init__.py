@@ -1,13 +1,24 @@
-"""The verify room: is V a Lyapunov function of the closed loop F on a box? Proved, refuted, or
+"""The verify package: is V a Lyapunov function of the closed loop F on a box? Proved, refuted, or
 unknown and why."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import available
-from graphkeel.verify.problem import CONDITIONS, Affine, Network, Problem, check_conditions
+from graphkeel.core.optional import is_installed
+from graphkeel.verify.problem import (
+    CONDITIONS,
+    Affine,
+    Network,
+    Problem,
+    Region,
+    check_conditions,
+)
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
 # name -> (module, class, the package it cannot do without); modules are imported when their engine
@@ -19,12 +30,16 @@ _ENGINES = {
     "falsify": ("graphkeel.verify.engines.falsify", "FalsifyVerifier", "scipy"),
     "milp": ("graphkeel.verify.engines.milp", "MilpVerifier", "highspy"),
     "smt": ("graphkeel.verify.engines.smt", "SmtVerifier", "z3"),
-    "dreal": ("graphkeel.verify.engines.dreal", "DrealVerifier", "dreal"),
 }
+ENGINES = tuple(_ENGINES)
 
 
 def load_engine(name: str) -> Verifier:
-    """One engine by name, its module imported now."""
+    """One engine, its module imported now.
+
+    Args:
+        name: one of `ENGINES`.
+    """
     if name not in _ENGINES:
         raise ConfigError(f"a verification engine must be one of {tuple(_ENGINES)}", got=repr(name))
     module, cls, _ = _ENGINES[name]
@@ -36,14 +51,11 @@ def available_engines() -> dict[str, Verifier]:
     """The engines that can run here, by name."""
     found: dict[str, Verifier] = {}
     for name, (_, _, package) in _ENGINES.items():
-        if not available(package):
+        if not is_installed(package):
             continue
         try:
             found[name] = load_engine(name)
-        except (
-            ImportError,
-            OSError,
-        ):  # a package that is there but does not load (dReal without its libraries)
+        except (ImportError, OSError):  # a package that is there but does not load
             continue
     return found
 
@@ -52,18 +64,23 @@ def verify(
     problem: Problem,
     engine: str = "auto",
     budget: Budget | None = None,
-    conditions: tuple[str, ...] = tuple(CONDITIONS),
+    conditions: Sequence[str] = tuple(CONDITIONS),
 ) -> VerifyReport:
     """Decide the conditions of a problem with one engine.
 
+    Args:
+        problem: the problem.
+        engine: one of `ENGINES`.
+        budget: for all conditions together.
+        conditions: names, of `CONDITIONS`, and "region" for a problem with a region.
+
     >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
     >>> halving = Network.of(([[0.5]], [0.0]))
-    >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75,
-    positivity=0.5)
+    >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75)
     >>> verify(problem).verdict
     <Verdict.PROVED: 'proved'>
     """
-    check_conditions(conditions)
+    check_conditions(problem, conditions)
     verifier = load_engine(engine)
     against = verifier.supports(problem)
     if against is not None:
@@ -78,11 +95,13 @@ def verify(
 
 __all__ = [
     "CONDITIONS",
+    "ENGINES",
     "Affine",
     "Budget",
     "ConditionReport",
     "Network",
     "Problem",
+    "Region",
     "Verdict",
     "Verifier",
     "VerifyReport",
@@ -90,3 +109,14 @@ __all__ = [
     "load_engine",
     "verify",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """`graphkeel.verify` is this package; called, it is its main function, so that `gk.verify(…)`
+    works whether or not the package was loaded before."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> VerifyReport:
+        return verify(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -3,7 +3,7 @@ an error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from graphkeel.core.errors import EngineDisagreementError
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
@@ -15,7 +15,7 @@ _FINAL = (Verdict.PROVED, Verdict.REFUTED)
 def cross_check(
     problem: Problem,
     budget: Budget | None = None,
-    conditions: tuple[str, ...] = tuple(CONDITIONS),
+    conditions: Sequence[str] = tuple(CONDITIONS),
     *,
     among: Mapping[str, Verifier] | None = None,
 ) -> VerifyReport:
@@ -23,22 +23,26 @@ def cross_check(
     reason.
 
     Args:
+        problem: the problem.
         budget: of each engine.
+        conditions: the names of the conditions.
         among: the engines to ask, by default every one that is installed.
 
     Raises:
         EngineDisagreementError: one engine proved a condition that another refuted.
     """
-    check_conditions(conditions)
-    asked = _asked(problem, among)
-    reports = [engine.solve(problem, budget, conditions) for engine in asked.values()]
+    check_conditions(problem, conditions)
+    engines = _able(problem, among)
+    reports = [engine.solve(problem, budget, conditions) for engine in engines.values()]
     answers = tuple(_agreed([report[condition] for report in reports]) for condition in conditions)
-    silent = sorted(set(asked) - {name for answer in answers for name in answer.engine.split(", ")})
+    silent = sorted(
+        set(engines) - {name for answer in answers for name in answer.engine.split(", ")}
+    )
     notes = (f"asked without a final answer: {', '.join(silent)}",) if silent else ()
     return VerifyReport(answers, sum(report.seconds for report in reports), notes)
 
 
-def _asked(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
+def _able(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
     """`auto` only asks others, so it is no witness of its own."""
     from graphkeel.verify import available_engines
 

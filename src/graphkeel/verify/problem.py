@@ -123,14 +123,57 @@ class Network:
         return tuple(layer.n_out for layer in self.layers[:-1])
 
     def __call__(self, points: Array) -> Array:
-        """Float64 value at points of shape (..., n_in); for search and replay, never for a
-        proof."""
+        """Float64 value at points, for search and replay, never for a proof.
+
+        Args:
+            points: states, shape (..., n_in).
+        """
+        *_, last = self.pre_activations(points)
+        return last
+
+    def pre_activations(self, points: Array) -> list[Array]:
+        """The float64 value of every layer before its ReLU, the network's output last.
+
+        Args:
+            points: states, shape (..., n_in).
+        """
+        sums: list[Array] = []
         value = np.asarray(points, dtype=np.float64)
-        for i, layer in enumerate(self.layers):
-            value = value @ layer.weight.T + layer.bias
-            if i + 1 < len(self.layers):
-                value = np.maximum(value, 0.0)
-        return value
+        for layer in self.layers:
+            sums.append(value @ layer.weight.T + layer.bias)
+            value = np.maximum(sums[-1], 0.0)
+        return sums
+
+
+@dataclass(frozen=True)
+class Region:
+    """The decision region of a class: states whose coordinate `axis` leads all others by `margin`.
+
+    Where F keeps the states of the region in it, a controller that is chosen anew at every step by
+    the largest logit never changes, so what is proved of the class's own loop holds of the switched
+    one.
+    """
+
+    axis: int
+    margin: float = 0.0
+
+    def rivals(self, n: int) -> list[int]:
+        """The other coordinates of a state with n of them.
+
+        Args:
+            n: the number of coordinates.
+        """
+        return [k for k in range(n) if k != self.axis]
+
+    def lead(self, points: Array) -> Array:
+        """By how much the class leads at points (..., n), in float64.
+
+        Args:
+            points: states, shape (..., n).
+        """
+        rivals = self.rivals(points.shape[-1])
+        others = points[..., rivals].max(axis=-1, initial=-np.inf)
+        return np.asarray(points[..., self.axis] - others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +188,24 @@ class Problem:
 
     and for all y in the box, hole included:
 
-    * invariance: lower ≤ F(y) ≤ upper.
+    * invariance: lower ≤ F(y) ≤ upper;
+    * region (only where `region` is given): a state of the class's decision region stays in it,
+      F(y)_c − F(y)_k ≥ margin for every k ≠ c; with `margin == 0` strictly, so that no tie is left.
 
     The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the
-    equilibrium only."""
+    equilibrium only.
+
+    Args:
+        closed_loop: F, from R^n to R^n.
+        lyapunov: V, from R^n to R.
+        lower, upper, equilibrium: shape (n,).
+        hole_radius: ≥ 0.
+        hole_norm: "inf" or "2".
+        rho: ρ in (0, 1].
+        positivity: c ≥ 0.
+        name: for messages.
+        region: the class whose decision region is asked about, if any.
+    """
 
     closed_loop: Network  # F: R^n -> R^n
     lyapunov: Network  # V: R^n -> R
@@ -160,6 +217,7 @@ class Problem:
     rho: float = 1.0
     positivity: float = 0.0
     name: str = field(default="problem")
+    region: Region | None = None
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "equilibrium"):
@@ -196,13 +254,27 @@ class Problem:
             raise ProblemError("rho must lie in (0, 1]", got=self.rho)
         if not (np.isfinite(self.positivity) and self.positivity >= 0):
             raise ProblemError("positivity must be finite and not negative", got=self.positivity)
+        if self.region is not None:
+            self._check_region(self.region)
+
+    def _check_region(self, region: Region) -> None:
+        if not 0 <= region.axis < self.n:
+            raise ProblemError(f"a region's axis must lie in 0 … {self.n - 1}", got=region.axis)
+        if not (np.isfinite(region.margin) and region.margin >= 0):
+            raise ProblemError(
+                "a region's margin must be finite and not negative", got=region.margin
+            )
 
     @property
     def n(self) -> int:
         return int(self.lower.shape[0])
 
     def in_hole(self, points: Array) -> NDArray[np.bool_]:
-        """Which points lie strictly inside the hole (float test; proofs use exact arithmetic)."""
+        """Which points lie strictly inside the hole (float test; proofs use exact arithmetic).
+
+        Args:
+            points: states, shape (..., n).
+        """
         offset = np.abs(np.asarray(points) - self.equilibrium)
         if self.hole_norm == "inf":
             return np.asarray(offset.max(axis=-1) < self.hole_radius)
@@ -210,12 +282,35 @@ class Problem:
 
 
 CONDITIONS: Sequence[str] = ("positivity", "decrease", "invariance")
+REGION = "region"  # asked for by name only: it needs a problem with a region
 
 
-def check_conditions(conditions: Sequence[str]) -> None:
-    """Refuse a name that is no condition: a proof of something else must not be filed under it."""
+def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
+    """Refuse a name that is no condition: a proof of something else must not be filed under it.
+
+    Args:
+        problem: the problem they are asked about.
+        conditions: names, of CONDITIONS or "region".
+    """
     for condition in conditions:
-        if condition not in CONDITIONS:
+        if condition not in (*CONDITIONS, REGION):
             raise ProblemError(
-                f"a condition must be one of {tuple(CONDITIONS)}", got=repr(condition)
+                f"a condition must be one of {(*CONDITIONS, REGION)}", got=repr(condition)
             )
+        if condition == REGION:
+            region_of(problem)
+
+
+def region_of(problem: Problem) -> Region:
+    """The problem's decision region; a `ProblemError` where it has none.
+
+    Args:
+        problem: the problem.
+    """
+    if problem.region is None:
+        raise ProblemError(
+            "the condition 'region' needs a problem with a region",
+            got=problem.name,
+            fix="Give the problem a class: replace(problem, region=Region(axis, margin)).",
+        )
+    return problem.region

@@ -19,6 +19,7 @@ import numpy as np
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Affine, Array, Network, Problem
+from graphkeel.verify.proof import encode as encode_array
 
 FORMAT = "graphkeel-problem"
 VERSION = 1
@@ -33,7 +34,11 @@ _TOP_LEVEL = {"format", "version", "name", "hole_norm", *_NETWORKS, *_VECTORS, *
 
 
 def read_problem(path: str | Path) -> Problem:
-    """Read a `.json` or `.npz` problem file."""
+    """Read a `.json` or `.npz` problem file.
+
+    Args:
+        path: of the file.
+    """
     path = Path(path)
     _check_size(path)
     if path.suffix == ".npz":
@@ -45,7 +50,13 @@ def read_problem(path: str | Path) -> Problem:
 
 def write_problem(problem: Problem, path: str | Path, *, readable: bool = False) -> None:
     """Write a `.json` or `.npz` problem file; both keep every bit, `readable` JSON has plain nested
-    lists."""
+    lists.
+
+    Args:
+        problem: the problem.
+        path: of the file.
+        readable: whether arrays are nested lists of digits.
+    """
     path = Path(path)
     if path.suffix == ".npz":
         np.savez_compressed(path, **_flat(problem))
@@ -58,10 +69,15 @@ def write_problem(problem: Problem, path: str | Path, *, readable: bool = False)
 
 
 def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
-    """The JSON object of a problem."""
+    """The JSON object of a problem.
+
+    Args:
+        problem: the problem.
+        readable: whether arrays are nested lists of digits.
+    """
 
     def encode(array: Array) -> Any:
-        return array.tolist() if readable else encode_array(array)
+        return array.tolist() if readable else encode_array(array.astype(np.float64))
 
     def layers(network: Network) -> list[dict[str, Any]]:
         return [
@@ -85,21 +101,15 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
 
 
 def from_dict(content: Any, *, name: str = "problem") -> Problem:
-    """A problem from its JSON object."""
+    """A problem from its JSON object.
+
+    Args:
+        content: the JSON object.
+        name: the problem's name, where the object has none.
+    """
     if not isinstance(content, dict):
         raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
     return _problem(content, name)
-
-
-def encode_array(array: Array) -> dict[str, Any]:
-    """Little-endian float64 in base64: exact and about half the size of decimal digits."""
-    return {
-        "dtype": "<f8",
-        "shape": list(array.shape),
-        "base64": base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode(
-            "ascii"
-        ),
-    }
 
 
 def _check_size(path: Path) -> None:

@@ -1,7 +1,8 @@
-"""What an engine answers: a verdict that is a sentence, never a bare bool."""
+"""The answers of engines: a verdict that is a sentence, never a bare bool."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -18,11 +19,7 @@ class Verdict(Enum):
 
     @property
     def sentence(self) -> str:
-        return {
-            Verdict.PROVED: "The condition holds for every state of the domain, over real arithmetic.",
-            Verdict.REFUTED: "A state of the domain violates the condition; it was replayed and confirmed.",
-            Verdict.UNKNOWN: "Neither a proof nor a confirmed counterexample was found.",
-        }[self]
+        return _SENTENCES[self]
 
     @property
     def exit_code(self) -> int:
@@ -31,6 +28,9 @@ class Verdict(Enum):
     @staticmethod
     def all_of(verdicts: list[Verdict]) -> Verdict:
         """The verdict on a conjunction: one refutation refutes it, one gap leaves it unknown.
+
+        Args:
+            verdicts: of the parts.
 
         >>> Verdict.all_of([Verdict.PROVED, Verdict.UNKNOWN])
         <Verdict.UNKNOWN: 'unknown'>
@@ -41,9 +41,22 @@ class Verdict(Enum):
         return Verdict.PROVED
 
 
+_SENTENCES = {
+    Verdict.PROVED: "The condition holds for every state of the domain, over real arithmetic.",
+    Verdict.REFUTED: "A state of the domain violates the condition; it was replayed and confirmed.",
+    Verdict.UNKNOWN: "Neither a proof nor a confirmed counterexample was found.",
+}
+
+
 @dataclass(frozen=True)
 class Budget:
-    """Where an engine has to stop and answer `unknown`."""
+    """Where an engine has to stop and answer `unknown`.
+
+    Args:
+        seconds: of wall time, for all conditions together.
+        nodes: boxes that may be explored for one condition.
+        threads: workers; 0 means every core.
+    """
 
     seconds: float = 60.0
     nodes: int = 50_000_000
@@ -52,18 +65,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class ConditionReport:
-    """One condition's answer."""
+    """The answer to one condition."""
 
-    condition: str  # one of problem.CONDITIONS
+    condition: str
     verdict: Verdict
     engine: str
     reason: str = ""  # why unknown; how proved
     counterexample: Array | None = None  # a state y, confirmed in exact arithmetic
     seconds: float = 0.0
     nodes: int = 0
-    proof: dict[str, Any] | None = (
-        None  # what the independent checker needs; see docs/proof-format.md
-    )
+    proof: dict[str, Any] | None = None  # for the independent checker; docs/proof-format.md
 
 
 @dataclass(frozen=True)
@@ -97,8 +108,20 @@ class Verifier(Protocol):
 
     name: str
 
-    def supports(self, problem: Problem) -> str | None: ...
+    def supports(self, problem: Problem) -> str | None:
+        """Why the engine cannot take the problem, or None.
+
+        Args:
+            problem: the problem.
+        """
 
     def solve(
-        self, problem: Problem, budget: Budget | None = None, conditions: tuple[str, ...] = ...
-    ) -> VerifyReport: ...
+        self, problem: Problem, budget: Budget | None = None, conditions: Sequence[str] = ...
+    ) -> VerifyReport:
+        """Decide the conditions.
+
+        Args:
+            problem: the problem.
+            budget: for all conditions together.
+            conditions: their names; the report has them in this order.
+        """

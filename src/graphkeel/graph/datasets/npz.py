@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkeel.core.errors import DataError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.archives import read_arrays
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.raw import RawGraph
@@ -115,7 +115,9 @@ def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
         else arrays["x"].size
     )
     needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
-    require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
+    require_memory(
+        needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory."
+    )
 
 
 def _n_classes(path: Path, given: np.ndarray | None, y: np.ndarray) -> int:

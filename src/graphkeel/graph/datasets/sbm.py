@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.raw import RawGraph
 
 
@@ -37,7 +37,7 @@ def make_sbm(
         )
     if not 0 <= homophily <= 1:
         raise ConfigError("homophily must lie in [0, 1]", got=homophily)
-    require(
+    require_memory(
         80 * n_edges + 8 * n_nodes * (n_features + 4),
         f"an sbm of {n_nodes} nodes",
         "Ask for a smaller one.",

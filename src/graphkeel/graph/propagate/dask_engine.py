@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 from graphkeel.graph.propagate.local import add_teleport
 from graphkeel.graph.propagate.partitions import Partitions, partition
 
@@ -87,7 +87,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
         address: of a running scheduler; None: a cluster of our own.
         workers: processes of that cluster.
     """
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     if address is not None:
         try:
             client = distributed.Client(address, timeout=30, set_as_default=False)
@@ -107,7 +107,7 @@ def local_cluster(workers: int) -> Any:
     Args:
         workers: how many processes.
     """
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     return distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -136,7 +136,9 @@ class _File:
     path: str
 
     def part(self, rows: slice, columns: slice) -> Any:
-        return require("dask", extra="dask").delayed(_read, pure=True)(self.path, rows, columns)
+        return import_optional("dask", extra="dask").delayed(_read, pure=True)(
+            self.path, rows, columns
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class _Lazy:
     array: Any
 
     def part(self, rows: slice, columns: slice) -> Any:
-        return require("dask", extra="dask").delayed(_as_float, pure=True)(
+        return import_optional("dask", extra="dask").delayed(_as_float, pure=True)(
             self.array[rows, columns]
         )
 
@@ -188,7 +190,7 @@ def _graph(
     matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int, teleport: float
 ) -> list[Any]:
     """The row parts after the last hop, not computed yet."""
-    delayed = require("dask", extra="dask").delayed
+    delayed = import_optional("dask", extra="dask").delayed
     first = [source.part(rows, columns) for rows in matrix.rows]
     add = delayed(_add_block, pure=True)
     finish = delayed(_teleported, pure=True)
@@ -253,7 +255,7 @@ def _accumulate(
 
 def _gather(client: Any, parts: list[Any], rows: list[slice], out: Array, columns: slice) -> None:
     """One finished part after the other: never more than one of them is here."""
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     futures = client.compute(parts)
     place = dict(zip(futures, rows, strict=True))
     for future in distributed.as_completed(futures):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphkeel.core.files import replacing
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 
 INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
 TRAIN, TEST = "#e8743b", "#5b8db8"
@@ -60,9 +60,9 @@ def canvas(
         height: of a panel, in inches.
         options: for `pyplot.subplots`.
     """
-    matplotlib = require("matplotlib", extra="report")
+    matplotlib = import_optional("matplotlib", extra="report")
     matplotlib.use("Agg")
-    pyplot = require("matplotlib.pyplot", extra="report")
+    pyplot = import_optional("matplotlib.pyplot", extra="report")
     with matplotlib.rc_context(_RC):
         figure, axes = pyplot.subplots(
             rows, columns, figsize=(width * columns, height * rows), layout="constrained", **options

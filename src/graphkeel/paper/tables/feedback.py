@@ -17,7 +17,7 @@ from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy
 from graphkeel.paper.tables.job import RunSpec, sha256_of
 from graphkeel.paper.tables.run import Prepared, prepare
-from graphkeel.reconstruct.reconstructor import Reconstructor, load
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 
 MAX_LABELS = 10_000_000
 
@@ -103,7 +103,7 @@ class _Journal:
 def _finished(out: Path, subject: str) -> list[Step]:
     """The steps in a folder; none if it is empty, damaged or about something else."""
     try:
-        notes = load(out).notes_
+        notes = load_reconstructor(out).notes_
         if notes["subject"] != subject:
             return []
         return [Step(**step) for step in notes["steps"]]
@@ -165,14 +165,14 @@ def read_labels(path: Path) -> Batch:
         got = rows[0] if rows else "an empty file"
         raise DataError(f"{path} must begin with the line node,label", got=got)
     try:
-        pairs = [(int(node), int(label)) for node, label in rows[1:]]
-    except ValueError as error:
+        pairs = torch.tensor([(int(node), int(label)) for node, label in rows[1:]])
+    except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits
         raise DataError(
             f"every line of {path} after the first must be two integers", got=str(error)
         ) from error
-    if not pairs:
+    if not len(pairs):
         raise DataError(f"{path} holds no label", fix="Add a line such as 17,3.")
-    nodes, labels = torch.tensor(pairs).T
+    nodes, labels = pairs.T
     return Batch(nodes, labels)
 
 

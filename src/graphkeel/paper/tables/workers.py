@@ -18,7 +18,7 @@ from typing import Any
 import joblib
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 
 BACKENDS = ("loky", "dask", "ray")
 PARENT_CHECK_SECONDS = 0.2
@@ -64,9 +64,9 @@ def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
         workers: who computes.
     """
     if workers.backend == "dask":
-        return (require("dask.distributed", extra="dask").KilledWorker,)
+        return (import_optional("dask.distributed", extra="dask").KilledWorker,)
     if workers.backend == "ray":
-        errors = require("ray.exceptions", extra="ray")
+        errors = import_optional("ray.exceptions", extra="ray")
         return (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError)
     return (BrokenProcessPool,)  # loky's TerminatedWorkerError is one
 
@@ -81,7 +81,7 @@ def _on_loky(workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _on_dask(workers: Workers) -> Iterator[None]:
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     options: dict[str, Any] = {"address": workers.address}
     if workers.address is None:
         options = {
@@ -95,7 +95,7 @@ def _on_dask(workers: Workers) -> Iterator[None]:
     # its own.
     failures = {"distributed.scheduler.allowed-failures": 1}
     with (
-        require("dask", extra="dask").config.set(failures),
+        import_optional("dask", extra="dask").config.set(failures),
         distributed.Client(**options),
         joblib.parallel_config(backend=_reporting_dask()),
     ):
@@ -105,7 +105,7 @@ def _on_dask(workers: Workers) -> Iterator[None]:
 def _reporting_dask() -> Any:
     """Joblib's Dask backend with one addition: joblib waits for ever for a task whose workers died,
     because its backend calls back for results only, not for errors (joblib 1.6)."""
-    base = require("joblib._dask", extra="dask").DaskDistributedBackend
+    base = import_optional("joblib._dask", extra="dask").DaskDistributedBackend
 
     class Reporting(base):  # type: ignore[misc, valid-type]
         def submit(self, func: Any, callback: Any = None) -> Any:
@@ -131,11 +131,11 @@ def _on_ray(workers: Workers) -> Iterator[None]:
             "include_dashboard": False,
             "_node_ip_address": "127.0.0.1",
         }
-    ray = require("ray", extra="ray")
+    ray = import_optional("ray", extra="ray")
     started_here = not ray.is_initialized()
     ray.init(**options, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
     try:
-        require("ray.util.joblib", extra="ray").register_ray()
+        import_optional("ray.util.joblib", extra="ray").register_ray()
         with joblib.parallel_config(backend="ray"):
             yield
     finally:

@@ -17,13 +17,12 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
-from graphkeel.verify.exact import rationals
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.query import Row
+from graphkeel.verify.rational import ZERO, rationals
 
 Form = list[Fraction]  # coefficients of the state, then the constant
 Step = str | list[str]
-ZERO = Fraction(0)
 NEGLIGIBLE = 1e-9
 MOST_CELLS = 256
 
@@ -34,7 +33,7 @@ class GivenUp(Exception):
 
 @dataclass(eq=False)
 class CellLeaf:
-    """What looking at the cells of one box gave: steps of a proof, or a state where the row is
+    """The result of looking at the cells of one box: steps of a proof, or a state where the row is
     largest."""
 
     steps: list[Step] | None = None
@@ -61,7 +60,10 @@ class Part:
 
 @dataclass(eq=False)
 class Cells:
-    """The exact row; one object serves all boxes of a search."""
+    """The exact row; one object serves all boxes of a search.
+
+    Reads: stages, factors, offset, strict. Writes: steps, point, and the present box.
+    """
 
     stages: tuple[Stage, ...]
     factors: tuple[Fraction, ...]
@@ -71,13 +73,30 @@ class Cells:
     point: Array | None = None  # where the last form that was looked at is largest
     lower: list[Fraction] = field(default_factory=list)
     upper: list[Fraction] = field(default_factory=list)
+    until: float = math.inf
     deadline: float = math.inf
 
-    def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
-        """Walk through the cells of a box, no longer than to the deadline (of the monotonic
-        clock)."""
-        self.lower, self.upper, self.deadline = rationals(lower), rationals(upper), deadline
-        self.steps, self.point = [], None
+    def decide(
+        self,
+        lower: Array,
+        upper: Array,
+        until: float = math.inf,
+        deadline: float = math.inf,
+    ) -> CellLeaf:
+        """Walk through the cells of a box, as long as the time allows.
+
+        Args:
+            lower: the lower ends of the box, shape (n,).
+            upper: its upper ends, shape (n,).
+            until: of this thread's processor time.
+            deadline: of the monotonic clock.
+        """
+        self.lower = rationals(lower)
+        self.upper = rationals(upper)
+        self.until = until
+        self.deadline = deadline
+        self.steps = []
+        self.point = None
         n = len(self.lower)
         state = [[Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)]
         try:
@@ -91,9 +110,10 @@ class Cells:
             self._bound(part)
             return
         stage = self.stages[index]
-        forms = [
-            _affine(stage.layer, j, part.values[stage.chain]) for j in range(stage.layer.n_out)
-        ]
+        forms = []
+        for unit in range(stage.layer.n_out):
+            self._watch_the_time()
+            forms.append(_affine(stage.layer, unit, part.values[stage.chain]))
         if stage.relu:
             self._units(index, part, forms, 0)
         else:
@@ -124,7 +144,7 @@ class Cells:
     def _both(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
         form = forms[unit]
         self.steps.append("split")
-        if len(self.steps) > MOST_CELLS or time.monotonic() >= self.deadline:
+        if len(self.steps) > MOST_CELLS:
             self.point = None
             raise GivenUp
         for sign in (-1, 1):
@@ -132,10 +152,16 @@ class Cells:
             side = Part(part.values, (*part.path, known))
             self._units(index, side, _replaced(forms, unit, sign), unit + 1)
 
+    def _watch_the_time(self) -> None:
+        if time.thread_time() >= self.until or time.monotonic() >= self.deadline:
+            self.point = None
+            raise GivenUp
+
     def _sign(self, part: Part, form: Form) -> int:
         """±1 where the unit cannot have the other sign on this part (shown by multipliers), else
         0."""
         for sign, name in ((-1, "-"), (1, "+")):
+            self._watch_the_time()
             claim = form if sign < 0 else _negated(form)
             multipliers = self._shown(part, claim, strict=False)
             if multipliers is not None:
@@ -221,10 +247,17 @@ class Cells:
 
 
 def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells | None:
-    """The exact row (plus `shift`), or None where weights are known up to errors: then nothing is
-    tight anyway."""
+    """The exact row (plus `shift`), or None where nothing is tight anyway: weights with errors, and
+    regions, whose multipliers are floats.
+
+    Args:
+        problem: the problem.
+        condition: the row's condition.
+        row: one of its rows.
+        shift: added to g.
+    """
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
-    if not all(layer.exact for layer in (*f, *v)):
+    if condition == "region" or not all(layer.exact for layer in (*f, *v)):
         return None
     n, start = problem.n, Fraction(shift)
     offset = [ZERO] * n + [start]
@@ -232,8 +265,8 @@ def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells 
         stages = (*_stages(0, f), *_stages(0, v), *_stages(1, v))
         return Cells(stages, (Fraction(1), -Fraction(problem.rho)), offset, row.strict)
     if condition == "positivity":
-        if row.region is not None:
-            axis, sign = row.region
+        if row.side is not None:
+            axis, sign = row.side
             offset[axis] = sign * Fraction(problem.positivity)
             offset[n] -= offset[axis] * Fraction(float(problem.equilibrium[axis]))
         return Cells(_stages(0, v), (Fraction(-1),), offset, row.strict)

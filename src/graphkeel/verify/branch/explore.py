@@ -12,8 +12,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.verify import relaxation
 from graphkeel.verify.branch import pack, relax, slopes
-from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Lens, Net
+from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Coupling, Net
 from graphkeel.verify.branch.relax import OPTIONS, Work, descend, hidden_bounds, value
 from graphkeel.verify.branch.slopes import (
     LEVELS,
@@ -24,8 +25,8 @@ from graphkeel.verify.branch.slopes import (
     round_slopes,
 )
 from graphkeel.verify.problem import Array
+from graphkeel.verify.proof import HOLE, RELAXED, SLOPED
 
-HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves, as in docs/proof-format.md
 FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run ended
 OPEN, NODES, CUTS, ROWS = 0, 1, 2, 3  # what `counts` counts
 NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
@@ -55,7 +56,13 @@ class Output(NamedTuple):
 
 @njit(**OPTIONS)
 def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
-    """Whether the box lies strictly inside the hole, decided on the safe side."""
+    """Whether the box lies strictly inside the hole, decided on the safe side.
+
+    Args:
+        hole: the excluded ball.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
     limit = hole.radius * (1.0 - 2.0**-45)
     total = 0.0
     for d in range(lo.shape[0]):
@@ -68,7 +75,12 @@ def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
 
 @njit(**OPTIONS)
 def allowed(hole: Hole, y: Array) -> bool:
-    """Whether a point is outside the hole (float test; candidates are confirmed exactly later)."""
+    """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
+
+    Args:
+        hole: the excluded ball.
+        y: a state, shape (n,).
+    """
     far = total = 0.0
     for d in range(y.shape[0]):
         far = max(far, abs(y[d] - hole.centre[d]))
@@ -81,7 +93,13 @@ def allowed(hole: Hole, y: Array) -> bool:
 @njit(**OPTIONS)
 def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
-    their distance."""
+    their distance.
+
+    Args:
+        hole: the excluded ball.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
         above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
@@ -99,7 +117,13 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 @njit(**OPTIONS)
 def gap_of(work: Work, unit: int, first: bool) -> float:
-    """How much relaxing a unit can cost the bound of g."""
+    """How much relaxing a unit can cost the bound of g.
+
+    Args:
+        work: this worker's scratch arrays.
+        unit: the number of the unit.
+        first: whether it is in a chain's first layer.
+    """
     c = work.coefficient[unit]
     if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
         return 0.0
@@ -112,7 +136,15 @@ def gap_of(work: Work, unit: int, first: bool) -> float:
 @njit(**OPTIONS)
 def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
     """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
-    make it wide."""
+    make it wide.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+        narrowest: the widths below which no axis is cut, shape (n,).
+    """
     n = lo.shape[0]
     share = work.mean
     for d in range(n):
@@ -146,17 +178,25 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
 
 
 @njit(**OPTIONS)
-def settle(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
-    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack)."""
-    hidden_bounds(net, lens, work, lo, hi)
-    constant, slack = descend(net, lens, work)
+def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
+    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+    """
+    hidden_bounds(net, coupling, work, lo, hi)
+    constant, slack = descend(net, coupling, work)
     count, more = default_slopes(net, work)
     slack = (slack + more + net.rounding * abs(constant)) * (1.0 + net.rounding)
-    if lens.layer >= 0:
+    if coupling.layer >= 0:
         round_slopes(work, count)
     bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
     if bound + slack <= -slack:
-        return (SLOPED if lens.layer >= 0 else RELAXED), slack
+        return (SLOPED if coupling.layer >= 0 else RELAXED), slack
     if count > 0:
         goal = -3.0 * slack - 0.003 * abs(bound)  # leaves room for the rounding of the slopes
         choose_slopes(net, work, count, constant, goal, lo, hi)
@@ -168,18 +208,31 @@ def settle(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> tuple[int,
 
 @njit(**OPTIONS)
 def has_few_units(net: Net, work: Work) -> bool:
-    """Whether only few units can change their sign in the box."""
+    """Whether only few units can change their sign in the box.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+    """
     count = 0
     for k in range(net.start[2]):
         for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
-            if work.lensed[unit] or work.low[unit] < 0.0 < work.high[unit]:
+            if work.coupled[unit] or work.low[unit] < 0.0 < work.high[unit]:
                 count += 1
     return count <= FEW_UNITS
 
 
 @njit(**OPTIONS)
-def write_slopes(net: Net, lens: Lens, work: Work, out: Output, number: int) -> None:
-    """Store the slopes of a leaf, and which units went through the lens."""
+def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
+    """Store the slopes of a leaf, and which units went through the coupling.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        out: the output of the run.
+        number: the coupling's number.
+    """
     row, column = out.counts[ROWS], 0
     for chain in range(2):
         k = net.start[chain]
@@ -188,10 +241,10 @@ def write_slopes(net: Net, lens: Lens, work: Work, out: Output, number: int) -> 
                 free = work.coefficient[unit] < 0.0 and work.low[unit] < 0.0 < work.high[unit]
                 out.slopes[row, column] = np.uint8(work.slope[unit] * LEVELS + 0.5) if free else 0
                 column += 1
-    if lens.layer >= 0:
-        for k in range(lens.bias.shape[0]):
+    if coupling.layer >= 0:
+        for k in range(coupling.bias.shape[0]):
             out.slopes[row, column + k] = (
-                number if work.lensed[net.table[lens.layer, UNIT] + k] else 0
+                number if work.coupled[net.table[coupling.layer, UNIT] + k] else 0
             )
     out.counts[ROWS] += 1
 
@@ -201,7 +254,16 @@ def seen_violation(
     net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
 ) -> bool:
     """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
-    violation."""
+    violation.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        hole: the excluded ball.
+        out: the output of the run.
+        slack: of the bound, for rounding.
+        strict: whether g has to be negative.
+    """
     if hole.present and not allowed(hole, work.peak):
         return False
     g = value(net, work, work.peak)
@@ -215,7 +277,7 @@ def seen_violation(
 def _source_digest() -> str:
     """A fingerprint of every file the kernel is made of."""
     digest = hashlib.sha256()
-    for module in (pack, relax, slopes, sys.modules[__name__]):
+    for module in (relaxation, pack, relax, slopes, sys.modules[__name__]):
         digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
 
@@ -226,7 +288,7 @@ def _compile(digest: str) -> Any:
 
     def explore(
         net: Net,
-        lens: Lens,
+        coupling: Coupling,
         number: int,
         work: Work,
         hole: Hole,
@@ -234,15 +296,18 @@ def _compile(digest: str) -> Any:
         narrowest: Array,
         boxes: Array,
         waited: NDArray[np.int64],
-        patience: NDArray[np.int64],
+        most_waited: NDArray[np.int64],
         out: Output,
     ) -> int:
         """Work through the stack `boxes[:counts[OPEN]]` until it is empty or the output is full;
         why it stopped.
 
         `waited` counts for each box of the stack the cuts since few units were left; after
-        `patience` of them the run stops, so that the box's cells may be looked at. Negative: that
-        did not help, for now."""
+        `most_waited` of them the run stops, so that the box's cells may be looked at. Negative:
+        that did not help, for now.
+
+        Reads: net, coupling, hole. Writes: boxes, waited, out, work.
+        """
         if len(digest) == 0:
             return FULL
         counts = out.counts
@@ -251,14 +316,15 @@ def _compile(digest: str) -> Any:
             if counts[NODES] >= out.axis.shape[0] or counts[OPEN] >= boxes.shape[0]:
                 return FULL
             top = counts[OPEN] - 1
-            lo[:], hi[:] = boxes[top, 0], boxes[top, 1]
+            lo[:] = boxes[top, 0]
+            hi[:] = boxes[top, 1]
             if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
                 kind, slack = HOLE, 0.0
             else:
-                kind, slack = settle(net, lens, work, lo, hi)
+                kind, slack = settle(net, coupling, work, lo, hi)
             if kind < 0:
                 if kind == SLOPED:
-                    write_slopes(net, lens, work, out, number)
+                    write_slopes(net, coupling, work, out, number)
                 out.axis[counts[NODES]] = kind
                 counts[NODES] += 1
                 counts[OPEN] -= 1
@@ -266,7 +332,7 @@ def _compile(digest: str) -> Any:
             if seen_violation(net, work, hole, out, slack, strict):
                 return CANDIDATE
             few = has_few_units(net, work)
-            if few and waited[top] >= patience[0]:
+            if few and waited[top] >= most_waited[0]:
                 return FEW
             axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
             if axis < 0:
@@ -278,7 +344,8 @@ def _compile(digest: str) -> Any:
             counts[NODES] += 1
             counts[CUTS] += 1
             boxes[top + 1] = boxes[top]
-            waited[top] = waited[top + 1] = waited[top] + 1 if few or waited[top] < 0 else 0
+            waited[top] = waited[top] + 1 if few or waited[top] < 0 else 0
+            waited[top + 1] = waited[top]
             boxes[top, 0, axis] = cut
             boxes[top + 1, 1, axis] = cut
             counts[OPEN] += 1

@@ -12,12 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from graphkeel.verify.engines.contraction import outside_radius
-from graphkeel.verify.exact import ZERO, rationals
-from graphkeel.verify.problem import Affine, Network, Problem
-from graphkeel.verify.query import Row, rows_of
+from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.problem import Network, Problem
+from graphkeel.verify.query import Row
+from graphkeel.verify.rational import ZERO, RationalLayer, Vector, dot, rationals, sup_radius
 
-Vector = list[Fraction]
 WORTH = 1e-6  # a margin beyond this share of V's size on the faces is not worth asking for
 
 
@@ -40,9 +39,14 @@ class Plan:
 
 def plan(problem: Problem, condition: str) -> Plan | None:
     """The faces and the margin that would settle a condition, or None where this does not apply or
-    does not pay."""
+    does not pay.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
-    if condition == "invariance" or not inside.all():
+    if condition not in ("decrease", "positivity") or not inside.all():
         return None
     # the rows of positivity have to be shown on all the faces: only worth it where there is no
     # other way
@@ -51,16 +55,15 @@ def plan(problem: Problem, condition: str) -> Plan | None:
     margin = _margin(problem, condition)
     if margin is None:
         return None
-    return Plan(
-        margin, tuple(face for row in rows_of(problem, condition) for face in _faces(problem, row))
-    )
+    faces = [face for row in rows_of(problem, condition) for face in _faces(problem, row)]
+    return Plan(margin, tuple(faces))
 
 
 def _margin(problem: Problem, condition: str) -> float | None:
     size = _size_of_v(problem)
     if _quick_deviation(problem) > WORTH * size:
         return None
-    delta, radius = deviation(problem, condition), outside_radius(problem)
+    delta, radius = deviation(problem, condition), sup_radius(problem)
     if delta == 0:
         return 1e-12 * size if size > 0.0 else None
     if radius == 0:
@@ -107,37 +110,37 @@ def _faces(problem: Problem, row: Row) -> list[Face]:
 
 
 def deviation(problem: Problem, condition: str) -> Fraction:
-    """δ: a bound on |g − g_h| over all of R^n and all weights within the errors."""
+    """δ: a bound on |g − g_h| over all of R^n and all weights within the errors.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     centre = rationals(problem.equilibrium)
     here = _through(problem.lyapunov, [ZERO] * problem.n, centre, [ZERO])
     if condition == "positivity":
         return here[0]
     displaced = _through(problem.closed_loop, [ZERO] * problem.n, centre, centre)
-    return (
-        _through(problem.lyapunov, displaced, centre, [ZERO])[0] + Fraction(problem.rho) * here[0]
-    )
+    after = _through(problem.lyapunov, displaced, centre, [ZERO])
+    return after[0] + Fraction(problem.rho) * here[0]
 
 
 def _through(network: Network, start: Vector, centre: Vector, target: Vector) -> Vector:
     """Propagate a deviation through a network whose homogeneous part maps `centre` to `target`."""
     deviations = start
     last = len(network.layers) - 1
-    for index, layer in enumerate(network.layers):
-        known = centre if index == 0 else [ZERO] * layer.n_in
-        wanted = target if index == last else [ZERO] * layer.n_out
-        deviations = [_unit(layer, j, deviations, known, wanted[j]) for j in range(layer.n_out)]
+    for index, layer in enumerate(map(RationalLayer.of, network.layers)):
+        known = centre if index == 0 else [ZERO] * len(layer.weight[0])
+        wanted = target if index == last else [ZERO] * len(layer.bias)
+        deviations = [_unit(layer, j, deviations, known, wanted[j]) for j in range(len(layer.bias))]
     return deviations
 
 
-def _unit(layer: Affine, j: int, deviations: Vector, known: Vector, wanted: Fraction) -> Fraction:
-    weights = rationals(layer.weight[j])
-    errors = [ZERO] * layer.n_in if layer.weight_error is None else rationals(layer.weight_error[j])
-    rest = (
-        Fraction(float(layer.bias[j]))
-        - wanted
-        + sum((w * y for w, y in zip(weights, known, strict=True)), ZERO)
-    )
-    total = abs(rest) + (ZERO if layer.bias_error is None else Fraction(float(layer.bias_error[j])))
-    for w, e, d, y in zip(weights, errors, deviations, known, strict=True):
-        total += (abs(w) + e) * d + e * abs(y)
-    return total
+def _unit(
+    layer: RationalLayer, j: int, deviations: Vector, known: Vector, wanted: Fraction
+) -> Fraction:
+    weights, errors = layer.weight[j], layer.weight_error[j]
+    rest = layer.bias[j] - wanted + dot(weights, known)
+    sizes = [abs(w) + e for w, e in zip(weights, errors, strict=True)]
+    shaken = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
+    return abs(rest) + layer.bias_error[j] + shaken

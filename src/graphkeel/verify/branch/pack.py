@@ -1,4 +1,4 @@
-"""Rows and lenses flattened into a few arrays, the only thing the compiled kernels see.
+"""Rows and couplings flattened into a few arrays, the only thing the compiled kernels see.
 
 The rounding analysis lives here: a substitution step with coefficients C onto a layer z = Wx + b
 costs at most γ·|C|·(|W||x| + |b|) in float64, whatever the order of summation. These magnitudes are
@@ -12,16 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.affine import TINY, errors_of, gamma
 from graphkeel.verify.problem import Affine, Array
-from graphkeel.verify.query import TINY, Row, errors_of, gamma
+from graphkeel.verify.query import Row
 
 # columns of the layer table: sizes, then offsets into `data`, then the layer's place among units
 # and linear forms
 N_IN, N_OUT, WEIGHT, TRANSPOSED, BIAS, BASE, ERROR, UNIT, FORM = range(9)
 COLUMNS = 9
-LARGEST = (
-    1e120  # no product of weights and states may come near overflow: NaN would slip through max()
-)
+# no product of weights and states may come near overflow: NaN would slip through max()
+LARGEST = 1e120
 
 
 class Net(NamedTuple):
@@ -37,10 +37,10 @@ class Net(NamedTuple):
     rounding: float
 
 
-class Lens(NamedTuple):
+class Coupling(NamedTuple):
     """θ of docs/proof-format.md, multiplied out: what replacing unit k of V∘F by e_k changes."""
 
-    layer: int  # index of V∘F's hidden layer in the table; -1: no lens
+    layer: int  # index of V∘F's hidden layer in the table; -1: no coupling
     allowed: NDArray[np.bool_]  # (K,)
     theta: Array  # (K, K)
     skip: Array  # (n, K): e_k's coefficients on y
@@ -59,52 +59,64 @@ class Size(NamedTuple):
 
 
 def pack(row: Row, shift: float = 0.0) -> Net:
-    """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown."""
-    n = row.lower.shape[0]
-    units = size_of(row).units
+    """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown.
+
+    Args:
+        row: the row.
+        shift: the shift.
+    """
+    n, units = row.n, row.units
     rounding = gamma(n + units)
     reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
     final = np.zeros((3, max(units, 1)))
     store = _Store(n)
     constant, uncertain = _direct_part(row, reach, rounding)
-    for chain in row.chains:
+    for hidden, top in zip(row.hidden, row.form.finals, strict=True):
         largest = reach
-        for layer in chain.hidden:
+        for layer in hidden:
             largest = store.add(layer, largest, rounding)
-        if chain.hidden:
-            last = slice(store.unit - chain.hidden[-1].n_out, store.unit)
-            we, be = errors_of(chain.final)
-            weight, bias = chain.final.weight[0], float(chain.final.bias[0])
-            final[0, last], final[1, last] = weight, we[0] * (1.0 + rounding)
-            final[2, last] = 2.0 * rounding * np.abs(weight) * largest + TINY
+        if hidden:
+            last = slice(store.unit - hidden[-1].n_out, store.unit)
+            weight_error, bias_error = errors_of(top)
+            bias = float(top.bias[0])
+            final[0, last] = top.weight[0]
+            final[1, last] = weight_error[0] * (1.0 + rounding)
+            final[2, last] = 2.0 * rounding * np.abs(top.weight[0]) * largest + TINY
             constant += bias
-            uncertain += float(be[0]) + 4.0 * rounding * abs(bias)
+            uncertain += float(bias_error[0]) + 4.0 * rounding * abs(bias)
         store.start.append(len(store.table))
     uncertain += 2.0 * rounding * (abs(constant) + abs(shift)) + TINY
     direct = np.concatenate(
-        [row.direct.weight[0], [constant + shift, uncertain * (1.0 + rounding)]]
+        [row.form.direct.weight[0], [constant + shift, uncertain * (1.0 + rounding)]]
     )
     return Net(*store.arrays(), final, direct, rounding)
 
 
 class _Store:
-    """Collects layers into the table and the flat data array."""
+    """Collects layers into the table and the flat data array.
+
+    Writes: its own fields; `arrays` hands them out.
+    """
 
     def __init__(self, n: int) -> None:
-        self.n, self.unit, self.form, self.offset = n, 0, 0, 0
+        self.n = n
+        self.unit = 0  # units so far
+        self.form = 0  # entries of linear forms so far
+        self.offset = 0  # entries of data so far
         self.table: list[list[int]] = []
         self.start = [0]
         self.pieces: list[Array] = [np.zeros(0)]
 
     def add(self, layer: Affine, largest: Array, rounding: float) -> Array:
         """Append a layer; returns a bound on its pre-activations' magnitude over the root box."""
-        we, be = errors_of(layer)
-        magnitude = ((np.abs(layer.weight) + we) @ largest + np.abs(layer.bias) + be) * (
-            1.0 + rounding
-        )
-        base = be + 2.0 * rounding * magnitude + TINY
+        weight_error, bias_error = errors_of(layer)
+        size = np.abs(layer.weight) + weight_error
+        magnitude = (size @ largest + np.abs(layer.bias) + bias_error) * (1.0 + rounding)
+        base = bias_error + 2.0 * rounding * magnitude + TINY
         places = [self._put(part) for part in (layer.weight, layer.weight.T, layer.bias, base)]
-        error = -1 if layer.weight_error is None else self._put(we.T * (1.0 + rounding))
+        error = -1
+        if layer.weight_error is not None:
+            error = self._put(weight_error.T * (1.0 + rounding))
         self.table.append([layer.n_in, layer.n_out, *places, error, self.unit, self.form])
         self.unit += layer.n_out
         self.form += layer.n_out * self.n
@@ -117,87 +129,99 @@ class _Store:
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
         table = np.array(self.table, dtype=np.int64).reshape(-1, COLUMNS)
-        return (
-            table,
-            np.array(self.start, dtype=np.int64),
-            np.concatenate([*self.pieces, np.zeros(1)]),
-        )
+        start = np.array(self.start, dtype=np.int64)
+        return table, start, np.concatenate([*self.pieces, np.zeros(1)])
 
 
 def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]:
-    we, be = errors_of(row.direct)
-    constant = float(row.direct.bias[0])
-    size = float(np.abs(row.direct.weight[0]) @ reach) + abs(constant)
-    return constant, (float(we[0] @ reach) + float(be[0]) + 4.0 * rounding * size) * (
-        1.0 + rounding
-    )
+    """The constant of g's affine part, and what is unsure in that part over the box."""
+    direct = row.form.direct
+    weight_error, bias_error = errors_of(direct)
+    constant = float(direct.bias[0])
+    size = float(np.abs(direct.weight[0]) @ reach) + abs(constant)
+    unsure = float(weight_error[0] @ reach) + float(bias_error[0])
+    return constant, (unsure + 4.0 * rounding * size) * (1.0 + rounding)
 
 
 def size_of(row: Row) -> Size:
-    n = row.lower.shape[0]
-    layers = [layer for chain in row.chains for layer in chain.hidden]
-    widest = max([n, *(layer.n_out for layer in layers)])
-    return Size(n, sum(layer.n_out for layer in layers), widest)
+    """The room that a row needs.
+
+    Args:
+        row: the row.
+    """
+    layers = [layer for chain in row.hidden for layer in chain]
+    widest = max([row.n, *(layer.n_out for layer in layers)])
+    return Size(row.n, row.units, widest)
 
 
 def too_large(row: Row) -> bool:
-    """Whether magnitudes come so near to overflow that float bounds cannot be trusted."""
+    """Whether magnitudes come so near to overflow that float bounds cannot be trusted.
+
+    Args:
+        row: the row.
+    """
     size = max(1.0, float(np.abs(row.lower).max()), float(np.abs(row.upper).max()))
-    for chain in row.chains:
-        product = size
-        for layer in (*chain.hidden, chain.final):
-            we, be = errors_of(layer)
-            with np.errstate(over="ignore"):
-                product *= 1.0 + float(
-                    (np.abs(layer.weight) + we).sum() + (np.abs(layer.bias) + be).sum()
-                )
-        if not product < LARGEST:
-            return True
+    direct = row.form.direct
     with np.errstate(over="ignore"):
-        return (
-            not float(np.abs(row.direct.weight).sum() * size + np.abs(row.direct.bias).sum())
-            < LARGEST
-        )
+        for hidden, final in zip(row.hidden, row.form.finals, strict=True):
+            product = size
+            for layer in (*hidden, final):
+                weight_error, bias_error = errors_of(layer)
+                total = (np.abs(layer.weight) + weight_error).sum()
+                product *= 1.0 + float(total + (np.abs(layer.bias) + bias_error).sum())
+            if not product < LARGEST:
+                return True
+        return not float(np.abs(direct.weight).sum() * size + np.abs(direct.bias).sum()) < LARGEST
 
 
-def no_lens(n: int) -> Lens:
-    return Lens(
-        -1,
-        np.zeros(0, np.bool_),
-        np.zeros((0, 0)),
-        np.zeros((n, 0)),
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros((0, 0)),
-        np.zeros(0),
-    )
+def no_coupling(n: int) -> Coupling:
+    """The coupling that changes nothing, for states of n coordinates.
+
+    Args:
+        n: the number of coordinates.
+    """
+    none = np.zeros(0)
+    square = np.zeros((0, 0))
+    allowed = np.zeros(0, np.bool_)
+    return Coupling(-1, allowed, square, np.zeros((n, 0)), none, none, square, none)
 
 
-def accepts_lens(row: Row) -> bool:
-    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one."""
-    after, before = row.chains
-    return row.name == "decrease" and len(before.hidden) == 1 and len(after.hidden) >= 2
+def accepts_coupling(row: Row) -> bool:
+    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one.
+
+    Args:
+        row: the row.
+    """
+    after, before = row.hidden
+    return row.name == "decrease" and len(before) == 1 and len(after) >= 2
 
 
-def pack_lens(row: Row, theta: Array) -> Lens:
-    """Multiply a lens out, its rounding and V's own errors in `error` and `slack`."""
-    after, before = row.chains
-    v, r = after.final.weight[0], before.hidden[0]
-    v_error = errors_of(after.final)[0][0]
+def pack_coupling(row: Row, theta: Array) -> Coupling:
+    """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`.
+
+    Args:
+        row: a row of decrease.
+        theta: Θ ≥ 0, shape (K, K), K the width of V.
+    """
+    after, before = row.hidden
+    final = row.form.finals[0]
+    v = final.weight[0]
+    v_error = errors_of(final)[0][0]
+    first = before[0]
+    weight_error, bias_error = errors_of(first)
     reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
-    we, be = errors_of(r)
-    rounding = gamma(row.lower.shape[0] + size_of(row).units)
-    magnitude = (np.abs(r.weight) + we) @ reach + np.abs(r.bias) + be
-    error = theta @ (we @ reach + be) + 4.0 * rounding * (theta @ magnitude) + TINY
+    rounding = gamma(row.n + row.units)
+    magnitude = (np.abs(first.weight) + weight_error) @ reach + np.abs(first.bias) + bias_error
+    error = theta @ (weight_error @ reach + bias_error) + 4.0 * rounding * (theta @ magnitude)
     uncertain = v_error + 4.0 * rounding * np.abs(v)
     slack = (theta @ magnitude) * uncertain + TINY
-    return Lens(
-        len(after.hidden) - 1,
-        (v >= v_error) & theta.any(axis=1),
-        np.ascontiguousarray(theta),
-        np.ascontiguousarray(-(theta @ r.weight).T),
-        -(theta @ r.bias),
-        error * (1.0 + rounding),
-        v[:, None] * theta,
-        slack * (1.0 + rounding),
+    return Coupling(
+        layer=len(after) - 1,
+        allowed=(v >= v_error) & theta.any(axis=1),
+        theta=np.ascontiguousarray(theta),
+        skip=np.ascontiguousarray(-(theta @ first.weight).T),
+        bias=-(theta @ first.bias),
+        error=(error + TINY) * (1.0 + rounding),
+        onto=v[:, None] * theta,
+        slack=slack * (1.0 + rounding),
     )

@@ -22,10 +22,11 @@ from graphkeel.verify.branch.pack import (
     TRANSPOSED,
     UNIT,
     WEIGHT,
-    Lens,
+    Coupling,
     Net,
 )
 from graphkeel.verify.problem import Array
+from graphkeel.verify.relaxation import relu_lines
 
 # "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These
 # functions are not cached on their own: numba would not notice a change in another file (see
@@ -35,7 +36,8 @@ OPTIONS: dict[str, Any] = {
     "fastmath": {"contract"},
     "error_model": "numpy",
 }
-PAD = 2.0**-50  # four units in the last place
+
+lines = njit(**OPTIONS)(relu_lines)
 
 
 class Work(NamedTuple):
@@ -49,7 +51,7 @@ class Work(NamedTuple):
     error: Array
     coefficient: Array  # g's coefficient on the unit's output
     slope: Array  # the slope used in the last substitution
-    lensed: NDArray[np.bool_]  # whether the unit was replaced through the lens
+    coupled: NDArray[np.bool_]  # whether the unit was replaced through the coupling
     free: NDArray[np.int64]  # units whose lower slope may be chosen
     forms: Array  # (units·n): the linear form of deep units, for the choice of cuts
     up: Array  # four matrices for backward substitution
@@ -72,7 +74,7 @@ def workspace(n: int, units: int, widest: int) -> Work:
     shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
     shapes |= {"forms": size * n, "pull": (size + 1) * n}
-    kinds = {"lensed": np.bool_, "free": np.int64}
+    kinds = {"coupled": np.bool_, "free": np.int64}
     return Work(
         **{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()}
     )
@@ -80,23 +82,33 @@ def workspace(n: int, units: int, widest: int) -> Work:
 
 @njit(**OPTIONS)
 def set_lines(work: Work, unit: int) -> None:
-    """Chord and default lower slope of one unit from its bounds."""
-    low, high = work.low[unit], work.high[unit]
-    if low >= 0.0:
-        work.chord[unit], work.lift[unit], work.alpha[unit] = 1.0, 0.0, 1.0
-    elif high <= 0.0:
-        work.chord[unit], work.lift[unit], work.alpha[unit] = 0.0, 0.0, 0.0
-    else:
-        slope = high / (high - low)
-        work.chord[unit] = slope
-        # both ends of the chord must lie above the ReLU although the slope is rounded
-        work.lift[unit] = (-slope * low + PAD * high) * (1.0 + PAD)
-        work.alpha[unit] = min(1.0, max(0.0, 0.5 + 4.0 * (high + low) / (high - low)))
+    """Chord and default lower slope of one unit from its bounds.
+
+    Args:
+        work: this worker's scratch arrays.
+        unit: the number of the unit.
+
+    Reads: low, high. Writes: chord, lift, alpha.
+    """
+    chord, lift, alpha = lines(work.low[unit], work.high[unit])
+    work.chord[unit] = chord
+    work.lift[unit] = lift
+    work.alpha[unit] = alpha
 
 
 @njit(**OPTIONS)
 def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
-    """Bounds of a first hidden layer, where interval arithmetic is exact."""
+    """Bounds of a first hidden layer, where interval arithmetic is exact.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: net, the box. Writes: low, high, error.
+    """
     table, data = net.table, net.data
     n_out, unit = table[k, N_OUT], table[k, UNIT]
     at, bias, errors = table[k, TRANSPOSED], table[k, BIAS], table[k, ERROR]
@@ -122,8 +134,15 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 
 @njit(**OPTIONS)
 def deep_errors(net: Net, work: Work, k: int) -> None:
-    """Error of a later layer: constant part plus weight error times the largest input on this
-    box."""
+    """Error of a later layer: constant part plus weight error times the largest input on this box.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+
+    Reads: net, high of the layer below. Writes: error.
+    """
     table, data = net.table, net.data
     n_out, unit, below = table[k, N_OUT], table[k, UNIT], table[k - 1, UNIT]
     for j in range(n_out):
@@ -140,8 +159,20 @@ def deep_errors(net: Net, work: Work, k: int) -> None:
 def through_relu(
     net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
 ) -> None:
-    """Send the coefficients of layer m's unit i (one per row) through its lines, constants into the
-    bounds."""
+    """Send the coefficients of layer m's unit i (one per row) through its lines.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        m: the layer that is passed.
+        i: its unit.
+        unit: the first unit of the layer that is bounded.
+        n_out: the number of rows.
+        up: coefficients of the upper bounds, one row a unit.
+        down: coefficients of the lower bounds.
+
+    Reads: the unit's lines and error. Writes: up, down (its row), and the constants into low, high.
+    """
     low, high = work.low, work.high
     source = net.table[m, UNIT] + i
     row = i * n_out
@@ -164,8 +195,22 @@ def through_relu(
 
 
 @njit(**OPTIONS)
-def deep_bounds(net: Net, lens: Lens, work: Work, k: int, first: int, lo: Array, hi: Array) -> None:
-    """Bounds of a later hidden layer: all its rows are substituted backwards at once."""
+def deep_bounds(
+    net: Net, coupling: Coupling, work: Work, k: int, first: int, lo: Array, hi: Array
+) -> None:
+    """Bounds of a later hidden layer: all its rows are substituted backwards at once.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        first: the chain's first layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down.
+    """
     table, data = net.table, net.data
     n_out, unit, at, bias = table[k, N_OUT], table[k, UNIT], table[k, TRANSPOSED], table[k, BIAS]
     up, down, up_next, down_next = work.up, work.down, work.up_next, work.down_next
@@ -192,13 +237,13 @@ def deep_bounds(net: Net, lens: Lens, work: Work, k: int, first: int, lo: Array,
                     down_next[d * n_out + j] += down[row + j] * w
         up, up_next = up_next, up
         down, down_next = down_next, down
-    concretise(net, lens, work, k, lo, hi, up, down, up_next, down_next)
+    concretise(net, coupling, work, k, lo, hi, up, down, up_next, down_next)
 
 
 @njit(**OPTIONS)
 def concretise(
     net: Net,
-    lens: Lens,
+    coupling: Coupling,
     work: Work,
     k: int,
     lo: Array,
@@ -208,19 +253,30 @@ def concretise(
     a: Array,
     b: Array,
 ) -> None:
-    """Finish the bounds of layer k at the box; under a lens, each unit takes the better of its two
-    versions."""
+    """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        k: the number of the layer.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+        up: coefficients of the upper bounds, one row a unit.
+        down: coefficients of the lower bounds.
+        a: scratch for the coupled upper bounds.
+        b: scratch for the coupled lower bounds.
+    """
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
-    through = k == lens.layer
-    plain, seen = (
-        n_out,
-        n_out,
-    )  # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
+    through = k == coupling.layer
+    # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
+    plain = n_out
+    seen = n_out
     for j in range(n_out):
-        work.lensed[unit + j] = False
+        work.coupled[unit + j] = False
         if through:
-            a[j] = work.high[unit + j] + lens.bias[j] + lens.error[j]
-            b[j] = work.low[unit + j] + lens.bias[j] - lens.error[j]
+            a[j] = work.high[unit + j] + coupling.bias[j] + coupling.error[j]
+            b[j] = work.low[unit + j] + coupling.bias[j] - coupling.error[j]
             a[plain + j], b[seen + j] = work.high[unit + j], a[j]
     for d in range(lo.shape[0]):
         low, high, middle = lo[d], hi[d], 0.5 * (lo[d] + hi[d])
@@ -233,57 +289,80 @@ def concretise(
         if through:
             for j in range(n_out):
                 a[plain + j] += up[d * n_out + j] * middle
-                c = up[d * n_out + j] + lens.skip[d, j]
+                c = up[d * n_out + j] + coupling.skip[d, j]
                 b[seen + j] += c * middle
                 a[j] += max(c * low, c * high)
-                c = down[d * n_out + j] + lens.skip[d, j]
+                c = down[d * n_out + j] + coupling.skip[d, j]
                 b[j] += min(c * low, c * high)
     if through:
         before = net.table[net.start[1], UNIT]
         for j in range(n_out):
             low, high = work.low[unit + j], work.high[unit + j]
-            if not (lens.allowed[j] and low < 0.0 < high):
+            if not (coupling.allowed[j] and low < 0.0 < high):
                 continue
             cost = line_at(b[j], a[j], b[seen + j])
             for i in range(n_out):
-                cost += lens.theta[j, i] * max(
+                cost += coupling.theta[j, i] * max(
                     0.5 * (work.low[before + i] + work.high[before + i]), 0.0
                 )
             if cost < line_at(low, high, a[plain + j]):
-                work.lensed[unit + j] = True
+                work.coupled[unit + j] = True
                 work.low[unit + j], work.high[unit + j] = b[j], a[j]
-                work.error[unit + j] += lens.error[j]
+                work.error[unit + j] += coupling.error[j]
                 for d in range(lo.shape[0]):
-                    work.forms[form + d * n_out + j] += lens.skip[d, j]
+                    work.forms[form + d * n_out + j] += coupling.skip[d, j]
 
 
 @njit(**OPTIONS)
 def line_at(low: float, high: float, z: float) -> float:
-    """The upper line of a unit with these bounds, at z."""
+    """The upper line of a unit with these bounds, at z.
+
+    Args:
+        low: the lower bound of its input.
+        high: the upper bound of its input.
+        z: the input.
+    """
     if low >= 0.0:
         return z
     return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
 
 
 @njit(**OPTIONS)
-def hidden_bounds(net: Net, lens: Lens, work: Work, lo: Array, hi: Array) -> None:
-    """Bounds and lines of every hidden unit of both chains."""
-    for chain in (1, 0):  # V first: the choice of lensed units looks at its bounds
+def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
+    """Bounds and lines of every hidden unit of both chains.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled.
+    """
+    for chain in (1, 0):  # V first: the choice of coupled units looks at its bounds
         first = net.start[chain]
         for k in range(first, net.start[chain + 1]):
             if k == first:
                 first_bounds(net, work, k, lo, hi)
             else:
                 deep_errors(net, work, k)
-                deep_bounds(net, lens, work, k, first, lo, hi)
+                deep_bounds(net, coupling, work, k, first, lo, hi)
             for j in range(net.table[k, N_OUT]):
                 set_lines(work, net.table[k, UNIT] + j)
 
 
 @njit(**OPTIONS)
-def final_rows(net: Net, lens: Lens, work: Work) -> float:
-    """Coefficients of g on both chains' last layers, lenses included; returns what is uncertain in
-    them."""
+def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
+    """Coefficients of g on both chains' last layers, couplings included; what is unsure in them.
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+
+    Reads: net, high, coupled. Writes: coefficient (last layers), direct.
+    """
     slack = 0.0
     for chain in range(2):
         last = net.start[chain + 1] - 1
@@ -294,33 +373,39 @@ def final_rows(net: Net, lens: Lens, work: Work) -> float:
             slack += net.final[1, unit] * max(work.high[unit], 0.0) + net.final[2, unit]
     for d in range(work.direct.shape[0]):
         work.direct[d] = net.direct[d]
-    if lens.layer >= 0:
-        after, before = net.table[lens.layer, UNIT], net.table[net.start[1], UNIT]
-        width = lens.bias.shape[0]
+    if coupling.layer >= 0:
+        after, before = net.table[coupling.layer, UNIT], net.table[net.start[1], UNIT]
+        width = coupling.bias.shape[0]
         for k in range(width):
-            if work.lensed[after + k]:
-                slack += lens.slack[k]
+            if work.coupled[after + k]:
+                slack += coupling.slack[k]
                 for i in range(width):
-                    work.coefficient[before + i] += lens.onto[k, i]
+                    work.coefficient[before + i] += coupling.onto[k, i]
     return slack
 
 
 @njit(**OPTIONS)
-def descend(net: Net, lens: Lens, work: Work) -> tuple[float, float]:
+def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     """g's coefficients on every unit, from the final rows down to the first layers: (constant,
-    slack)."""
+    slack).
+
+    Args:
+        net: the packed row.
+        coupling: the coupling in use.
+        work: this worker's scratch arrays.
+
+    Reads: net, lines, error, coupled. Writes: coefficient, direct.
+    """
     table, data = net.table, net.data
     constant = net.direct[net.direct.shape[0] - 2]
-    slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, lens, work)
+    slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, coupling, work)
     for chain in range(2):
         first = net.start[chain]
         for k in range(net.start[chain + 1] - 1, first, -1):
-            unit, below, n_in, weight = (
-                table[k, UNIT],
-                table[k - 1, UNIT],
-                table[k, N_IN],
-                table[k, WEIGHT],
-            )
+            unit = table[k, UNIT]
+            below = table[k - 1, UNIT]
+            n_in = table[k, N_IN]
+            weight = table[k, WEIGHT]
             for i in range(n_in):
                 work.coefficient[below + i] = 0.0
             for j in range(table[k, N_OUT]):
@@ -337,16 +422,22 @@ def descend(net: Net, lens: Lens, work: Work) -> tuple[float, float]:
                 slack += abs(c) * work.error[unit + j]
                 for i in range(n_in):
                     work.coefficient[below + i] += c * data[weight + j * n_in + i]
-                if work.lensed[unit + j]:
-                    constant += c * lens.bias[j]
+                if work.coupled[unit + j]:
+                    constant += c * coupling.bias[j]
                     for d in range(work.direct.shape[0]):
-                        work.direct[d] += c * lens.skip[d, j]
+                        work.direct[d] += c * coupling.skip[d, j]
     return constant, slack
 
 
 @njit(**OPTIONS)
 def value(net: Net, work: Work, y: Array) -> float:
-    """g at a point, in plain float64: for the search only."""
+    """g at a point, in plain float64: for the search only.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        y: a state, shape (n,).
+    """
     table, data = net.table, net.data
     n = y.shape[0]
     total = float(net.direct[n])

@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.branch.cell_budget import RETRY, CellBudget
 from graphkeel.verify.branch.cells import Cells, Step
+from graphkeel.verify.branch.coupling import Couplings
 from graphkeel.verify.branch.explore import (
     CANDIDATE,
-    CELLS,
     CUTS,
     FEW,
     FINISHED,
@@ -32,13 +33,13 @@ from graphkeel.verify.branch.explore import (
     Output,
     explore,
 )
-from graphkeel.verify.branch.lenses import Lenses
 from graphkeel.verify.branch.pack import Net, pack, size_of
-from graphkeel.verify.branch.patience import RETRY, Patience
 from graphkeel.verify.branch.relax import workspace
 from graphkeel.verify.branch.tree import Piece, join
+from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
-from graphkeel.verify.query import Row, inner_radius
+from graphkeel.verify.proof import CELLS, slope_columns
+from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget
 
 FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
@@ -46,8 +47,8 @@ STACK = 4096  # open boxes of one worker
 MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
 MOST_STUCK = 200
 STUCK_REASON = (
-    "numerical margin: some boxes are too small to cut further, and float64 bounds leave them open; "
-    "the condition is tight there"
+    "numerical margin: some boxes are too small to cut further, and float64 bounds leave them "
+    "open; the condition is tight there"
 )
 MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
@@ -64,7 +65,7 @@ class Confirm(Protocol):
 
 @dataclass(eq=False)
 class Task:
-    """A box to explore, the lens to see it through, and where its piece of the proof belongs."""
+    """A box to explore, the number of its coupling, and where its piece of the proof belongs."""
 
     lower: Array
     upper: Array
@@ -76,59 +77,65 @@ class Task:
 
 @dataclass(eq=False)
 class Outcome:
-    """What a search ended with: a finished tree, a confirmed counterexample, or the reason for
+    """The result of a search: a finished tree, a confirmed counterexample, or the reason for
     neither."""
 
     piece: Piece | None = None
-    lenses: list[Array] = field(default_factory=list)
+    couplings: list[Array] = field(default_factory=list)
     counterexample: Array | None = None
     reason: str = ""
     nodes: int = 0
 
 
 class Search:
-    """The shared state of the workers on one row."""
+    """The shared state of the workers on one row.
+
+    Reads: the row and what is made of it. Writes: the work list, the pieces of the tree, counts and
+    the answer, all under `lock`.
+
+    Args:
+        row: the row to decide.
+        budget: nodes and threads.
+        deadline: of the monotonic clock.
+        confirm: how suspicious states become counterexamples.
+        loop: the problem that the row is about, for its hole and its couplings, if there is one.
+        shift: added to g, so that g + shift ≤ 0 is what gets shown.
+        theta: a coupling for the whole box, shape (K, K).
+        cells: the exact row, for boxes that cuts do not settle.
+    """
 
     def __init__(
         self,
-        problem: Problem,
         row: Row,
         budget: Budget,
         deadline: float,
         confirm: Confirm,
+        *,
+        loop: Problem | None = None,
         shift: float = 0.0,
         theta: Array | None = None,
         cells: Cells | None = None,
     ) -> None:
-        self.problem, self.row, self.budget, self.deadline, self.confirm = (
-            problem,
-            row,
-            budget,
-            deadline,
-            confirm,
-        )
+        self.row = row
+        self.budget = budget
+        self.deadline = deadline
+        self.confirm = confirm
         self.net: Net = pack(row, shift)
         self.size = size_of(row)
-        self.hole = Hole(
-            row.hole,
-            problem.equilibrium.copy(),
-            problem.hole_radius,
-            inner_radius(problem),
-            problem.hole_norm == "2",
-        )
+        self.hole = _hole_of(row, loop)
         self.narrowest = (row.upper - row.lower) * NARROWEST
-        self.lenses = Lenses(problem, row, theta)
-        self.columns = sum(chain.first_width for chain in row.chains)
-        if row.name == "decrease" and len(row.chains[1].hidden) == 1:
-            self.columns += row.chains[1].first_width
+        self.couplings = Couplings(loop, row, theta)
+        self.columns = slope_columns(row)
+        self.cell_budget = CellBudget(cells, deadline)
         self.lock = threading.Condition()
         self.tasks: list[Task] = []
         self.busy = 0
-        self.nodes = self.stuck = 0
-        self.best = -np.inf
-        self.failed, self.tested = 0, 0.0
-        self.patience = Patience(cells, deadline)
-        self.keep = True
+        self.nodes = 0
+        self.stuck = 0  # boxes too small to cut
+        self.best = -np.inf  # the largest value of g seen
+        self.failed = 0  # states that were not confirmed
+        self.tested = 0.0
+        self.keep = True  # whether the tree is still small enough to be stored
         self.reason = ""
         self.counterexample: Array | None = None
         self.failure: Exception | None = None
@@ -137,12 +144,11 @@ class Search:
     def run(self) -> Outcome:
         empty = np.zeros((0, self.columns), np.uint8)
         root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
-        first = Task(self.row.lower.copy(), self.row.upper.copy(), self.lenses.first(), root, 0)
+        first = Task(self.row.lower.copy(), self.row.upper.copy(), self.couplings.first(), root, 0)
         self._explore(first, FIRST_LIMIT)
         if (self.tasks or self.stuck) and self.counterexample is None:
-            self.counterexample = (
-                self.confirm.search()
-            )  # not easy: a violation would spare the long way
+            # not easy: a violation would spare the long way
+            self.counterexample = self.confirm.search()
         if self.tasks and not self._stopped():
             self._run_workers()
         return self._outcome(root)
@@ -189,9 +195,10 @@ class Search:
     def _explore(self, task: Task, limit: int) -> None:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
-        number = self.lenses.number_for(task.lower, task.upper, task.number)
+        number = self.couplings.number_for(task.lower, task.upper, task.number, self.nodes)
         boxes = np.zeros((STACK, 2, n))
-        boxes[0, 0], boxes[0, 1] = task.lower, task.upper
+        boxes[0, 0] = task.lower
+        boxes[0, 1] = task.upper
         waited = np.full(STACK, task.waited, np.int64)
         leaves: list[list[Step]] = []
         out = Output(
@@ -207,7 +214,7 @@ class Search:
         while not self._stopped():
             why = explore(
                 self.net,
-                self.lenses[number],
+                self.couplings[number],
                 number,
                 work,
                 self.hole,
@@ -215,7 +222,7 @@ class Search:
                 self.narrowest,
                 boxes,
                 waited,
-                self.patience.cuts,
+                self.cell_budget.cuts,
                 out,
             )
             if why != FINISHED:
@@ -237,23 +244,23 @@ class Search:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
         state, or neither."""
         top = out.counts[OPEN] - 1
-        steps = self._cell_steps(boxes[top]) if stuck or self.patience.is_over() else None
+        steps = self._cell_steps(boxes[top], stuck)
         if steps is not None:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
             out.counts[OPEN] -= 1
             leaves.append(steps)
-            self.patience.helped()
+            self.cell_budget.helped()
         elif stuck:
             out.counts[OPEN] -= 1
             self._count_stuck()
         else:
             waited[top] = RETRY
-            self.patience.in_vain()
+            self.cell_budget.in_vain()
 
-    def _cell_steps(self, box: Array) -> list[Step] | None:
+    def _cell_steps(self, box: Array, stuck: bool) -> list[Step] | None:
         """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        leaf = self.patience.look(box)
+        leaf = self.cell_budget.look(box, stuck)
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
         return leaf.steps
@@ -293,17 +300,16 @@ class Search:
         with self.lock:
             self.nodes += int(counts[NODES])
             self.keep = self.keep and self.nodes <= MOST_KEPT
-            end = (
-                (int(counts[NODES]), int(counts[CUTS]), int(counts[ROWS]))
-                if self.keep
-                else (0, 0, 0)
+            nodes, cuts, rows = (
+                (int(counts[at]) if self.keep else 0) for at in (NODES, CUTS, ROWS)
             )
-            parts = (
-                out.axis[: end[0]].copy(),
-                out.cut[: end[1]].copy(),
-                out.slopes[: end[2]].copy(),
+            piece = Piece(
+                out.axis[:nodes].copy(),
+                out.cut[:cuts].copy(),
+                out.slopes[:rows].copy(),
+                [None] * children,
+                leaves if self.keep else [],
             )
-            piece = Piece(*parts, [None] * children, leaves if self.keep else [])
             task.home.rest[task.place] = piece
             self.pending += children - 1
             # the top of the stack comes next in preorder; pushed last, it is also explored first
@@ -327,4 +333,12 @@ class Search:
         if self.pending:
             raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
         piece = join(root) if self.keep else None
-        return Outcome(piece=piece, lenses=self.lenses.thetas, nodes=self.nodes)
+        return Outcome(piece=piece, couplings=self.couplings.thetas, nodes=self.nodes)
+
+
+def _hole_of(row: Row, loop: Problem | None) -> Hole:
+    """The hole as the kernel sees it."""
+    if loop is None:
+        return Hole(False, np.zeros(row.n), 0.0, 0.0, False)
+    centre = loop.equilibrium.copy()
+    return Hole(row.hole, centre, loop.hole_radius, inner_radius(loop), loop.hole_norm == "2")

@@ -22,8 +22,14 @@ LEVELS = 255.0  # stored slopes are multiples of 1/255
 
 @njit(**OPTIONS)
 def default_slopes(net: Net, work: Work) -> tuple[int, float]:
-    """Fill `slope` and list the free units: (how many, slack of the first layers whatever their
-    slopes)."""
+    """The default slopes of the first layers: (number of free units, slack whatever their slopes).
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+
+    Reads: coefficient, lines, error. Writes: slope, free.
+    """
     count = 0
     slack = 0.0
     for chain in range(2):
@@ -46,7 +52,15 @@ def default_slopes(net: Net, work: Work) -> tuple[int, float]:
 
 @njit(**OPTIONS)
 def linear_form(net: Net, work: Work, skip_free: bool) -> float:
-    """Coefficients of y into `row` and the first layers' constant; free units may be left out."""
+    """The first layers' constant, and g's coefficients on y; free units may be left out.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        skip_free: whether free units are left out.
+
+    Reads: coefficient, slope, lift, direct. Writes: row.
+    """
     data = net.data
     n = work.row.shape[0]
     constant = 0.0
@@ -73,7 +87,15 @@ def linear_form(net: Net, work: Work, skip_free: bool) -> float:
 
 @njit(**OPTIONS)
 def maximum(work: Work, lo: Array, hi: Array) -> float:
-    """The linear form's maximum over the box, the maximiser into `peak`."""
+    """The linear form's maximum over the box.
+
+    Args:
+        work: this worker's scratch arrays.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: row, the box. Writes: peak, the maximiser.
+    """
     total = 0.0
     for d in range(lo.shape[0]):
         up, down = work.row[d] * hi[d], work.row[d] * lo[d]
@@ -84,8 +106,15 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
 
 @njit(**OPTIONS)
 def free_pulls(net: Net, work: Work, count: int) -> None:
-    """What one unit of slope adds to the form, for each free unit; the fixed part of the form comes
-    last."""
+    """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        count: the number of free units.
+
+    Reads: free, coefficient, row. Writes: offset, pull.
+    """
     n = work.row.shape[0]
     for f in range(count):
         unit = work.free[f]
@@ -103,7 +132,17 @@ def free_pulls(net: Net, work: Work, count: int) -> None:
 
 @njit(**OPTIONS)
 def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
-    """The bound with the present slopes."""
+    """The bound with the present slopes.
+
+    Args:
+        work: this worker's scratch arrays.
+        count: the number of free units.
+        fixed: the constant.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: slope, offset, pull. Writes: row, peak.
+    """
     n = lo.shape[0]
     total = fixed
     for d in range(n):
@@ -118,8 +157,14 @@ def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float
 
 @njit(**OPTIONS)
 def gradient_at_peak(work: Work, count: int) -> float:
-    """Subgradient in the slopes, without the parts that point out of [0, 1]; returns its squared
-    length."""
+    """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
+
+    Args:
+        work: this worker's scratch arrays.
+        count: the number of free units.
+
+    Reads: slope, offset, pull, peak. Writes: gradient.
+    """
     n = work.row.shape[0]
     norm = 0.0
     for f in range(count):
@@ -136,7 +181,14 @@ def gradient_at_peak(work: Work, count: int) -> float:
 
 @njit(**OPTIONS)
 def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
-    """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
+    """The best any slopes can do at the mean maximiser: a lower bound on the bound.
+
+    Args:
+        work: this worker's scratch arrays.
+        count: the number of free units.
+        fixed: the constant.
+        total_weight: the weights' sum in `mean`.
+    """
     n = work.row.shape[0]
     low = fixed
     for d in range(n):
@@ -154,7 +206,19 @@ def choose_slopes(
     net: Net, work: Work, count: int, constant: float, goal: float, lo: Array, hi: Array
 ) -> None:
     """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round
-    them to 1/255."""
+    them to 1/255.
+
+    Args:
+        net: the packed row.
+        work: this worker's scratch arrays.
+        count: the number of free units.
+        constant: the constant so far.
+        goal: the bound that settles the box.
+        lo: the lower ends of the box, shape (n,).
+        hi: its upper ends, shape (n,).
+
+    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields.
+    """
     fixed = linear_form(net, work, True) + constant
     free_pulls(net, work, count)
     weights = 0.0
@@ -181,7 +245,12 @@ def choose_slopes(
 
 @njit(**OPTIONS)
 def round_slopes(work: Work, count: int) -> None:
-    """Make the free slopes storable, so that what is proved is what is written down."""
+    """Make the free slopes storable, so that what is proved is what is written down.
+
+    Args:
+        work: this worker's scratch arrays.
+        count: the number of free units.
+    """
     for f in range(count):
         unit = work.free[f]
         work.slope[unit] = np.floor(work.slope[unit] * LEVELS + 0.5) / LEVELS

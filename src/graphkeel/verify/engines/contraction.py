@@ -8,15 +8,23 @@ gives κ (docs/proof-format.md, section 4)."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from graphkeel.verify.exact import ZERO, rationals
-from graphkeel.verify.problem import CONDITIONS, Affine, Problem, check_conditions
-from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
-
-Vector = list[Fraction]
+from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.problem import Problem
+from graphkeel.verify.proof import Json, head
+from graphkeel.verify.rational import (
+    ZERO,
+    RationalLayer,
+    Vector,
+    bias_errors,
+    dot,
+    rationals,
+    sup_radius,
+)
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 
 @dataclass(frozen=True)
@@ -37,14 +45,22 @@ class Gauge:
         return sum((p * x if x >= 0 else -m * x for x, p, m in weighted), ZERO)
 
     def largest(self, spread: Vector) -> Fraction:
-        """An upper bound of V over all z with |z_i| ≤ spread_i."""
+        """An upper bound of V over all z with |z_i| ≤ spread_i.
+
+        Args:
+            spread: shape (n,), ≥ 0.
+        """
         return sum(
             (max(p, m) * x for x, p, m in zip(spread, self.plus, self.minus, strict=True)), ZERO
         )
 
 
 def gauge_of(problem: Problem) -> Gauge | str:
-    """V read as a gauge, or the reason why it is none."""
+    """V read as a gauge, or the reason why it is none.
+
+    Args:
+        problem: the problem.
+    """
     layers = problem.lyapunov.layers
     if len(layers) != 2:
         return "V needs exactly one hidden layer"
@@ -56,8 +72,8 @@ def gauge_of(problem: Problem) -> Gauge | str:
         return "V has a negative output weight"
     centre = rationals(problem.equilibrium)
     plus, minus = [ZERO] * problem.n, [ZERO] * problem.n
-    error = abs(Fraction(float(last.bias[0]))) + _bias_errors(last)[0]
-    for k, slack in enumerate(_bias_errors(first)):
+    error = abs(Fraction(float(last.bias[0]))) + bias_errors(last)[0]
+    for k, slack in enumerate(bias_errors(first)):
         used = [i for i in range(problem.n) if first.weight[k, i] != 0.0]
         if len(used) != 1:
             return "a hidden unit of V looks at several coordinates (or none)"
@@ -72,63 +88,36 @@ def gauge_of(problem: Problem) -> Gauge | str:
     return Gauge(plus, minus, error)
 
 
-def _bias_errors(layer: Affine) -> Vector:
-    return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
+Loop = tuple[RationalLayer, ...]  # F layer by layer, a ReLU between each two
+Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, so far down
 
 
-def _matrix(values: object, rows: int, columns: int) -> list[Vector]:
-    if values is None:
-        return [[ZERO] * columns for _ in range(rows)]
-    return [rationals(row) for row in values]  # type: ignore[attr-defined]
+def loop_of(problem: Problem) -> Loop:
+    """F in rationals.
 
-
-@dataclass(frozen=True)
-class Layer:
-    """One affine layer of F in rationals, with its error bounds."""
-
-    weight: list[Vector]
-    bias: Vector
-    weight_error: list[Vector]
-    bias_error: Vector
-
-    @classmethod
-    def of(cls, layer: Affine) -> Layer:
-        error = _matrix(layer.weight_error, layer.n_out, layer.n_in)
-        return cls(
-            _matrix(layer.weight, layer.n_out, layer.n_in),
-            rationals(layer.bias),
-            error,
-            _bias_errors(layer),
-        )
-
-
-@dataclass(frozen=True)
-class Loop:
-    """F layer by layer, a ReLU between each two."""
-
-    layers: tuple[Layer, ...]
-
-    @classmethod
-    def of(cls, problem: Problem) -> Loop:
-        return cls(tuple(map(Layer.of, problem.closed_loop.layers)))
-
-
-Moves = tuple[
-    list[Vector], list[Vector]
-]  # per unit and axis: at most so far up, at most so far down
+    Args:
+        problem: the problem.
+    """
+    return tuple(map(RationalLayer.of, problem.closed_loop.layers))
 
 
 def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
-    bounds."""
-    n, last = len(gauge.plus), loop.layers[-1]
+    bounds.
+
+    Args:
+        gauge: V, read as a gauge.
+        loop: F in rationals.
+    """
+    n = len(gauge.plus)
+    *hidden, last = loop
     forward, backward = [], []
     for j in range(len(last.weight[0])):
         column = [last.weight[i][j] for i in range(n)]
         spread = gauge.largest([last.weight_error[i][j] for i in range(n)])
         forward.append(gauge.of(column) + spread)
         backward.append(gauge.of([-x for x in column]) + spread)
-    ups, downs = _moves(loop.layers[:-1], n)
+    ups, downs = _moves(hidden, n)
 
     def moved(i: int, ups: list[Vector], downs: list[Vector]) -> Fraction:
         units = zip(forward, backward, ups, downs, strict=True)
@@ -139,7 +128,7 @@ def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     return max(*along, *against)
 
 
-def _moves(hidden: tuple[Layer, ...], n: int) -> Moves:
+def _moves(hidden: Sequence[RationalLayer], n: int) -> Moves:
     """How far each unit of the last hidden layer may move when one coordinate of the state grows by
     one."""
     ups = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
@@ -151,7 +140,7 @@ def _moves(hidden: tuple[Layer, ...], n: int) -> Moves:
     return ups, downs
 
 
-def _first_moves(layer: Layer) -> Moves:
+def _first_moves(layer: RationalLayer) -> Moves:
     pairs = [
         list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)
     ]
@@ -159,7 +148,7 @@ def _first_moves(layer: Layer) -> Moves:
     return ups, [[max(slack - x, ZERO) for x, slack in row] for row in pairs]
 
 
-def _next_moves(layer: Layer, ups: list[Vector], downs: list[Vector]) -> Moves:
+def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) -> Moves:
     above, below = list(zip(*ups, strict=True)), list(zip(*downs, strict=True))  # per axis
     reach = [
         [max(u, d) for u, d in zip(up, down, strict=True)]
@@ -168,26 +157,32 @@ def _next_moves(layer: Layer, ups: list[Vector], downs: list[Vector]) -> Moves:
     higher, lower = [], []
     for weights, errors in zip(layer.weight, layer.weight_error, strict=True):
         rising, falling = [max(w, ZERO) for w in weights], [max(-w, ZERO) for w in weights]
-        slack = [_dot(errors, list(size)) for size in reach]
+        slack = [dot(errors, list(size)) for size in reach]
         axes = list(zip(above, below, slack, strict=True))
-        higher.append([_dot(rising, list(u)) + _dot(falling, list(d)) + s for u, d, s in axes])
-        lower.append([_dot(rising, list(d)) + _dot(falling, list(u)) + s for u, d, s in axes])
+        higher.append([dot(rising, list(u)) + dot(falling, list(d)) + s for u, d, s in axes])
+        lower.append([dot(rising, list(d)) + dot(falling, list(u)) + s for u, d, s in axes])
     return higher, lower
 
 
 def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
-    """A bound on V_h(F(Y) − Y) over the error bounds."""
+    """A bound on V_h(F(Y) − Y) over the error bounds.
+
+    Args:
+        problem: the problem.
+        gauge: V, read as a gauge.
+        loop: F in rationals.
+    """
     centre = rationals(problem.equilibrium)
     values, shaken = centre, [ZERO] * len(centre)
-    for index, layer in enumerate(loop.layers):
+    for index, layer in enumerate(loop):
         size = [abs(v) for v in values]
         rows = list(zip(layer.weight, layer.weight_error, layer.bias_error, strict=True))
         shaken = [
-            _dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + _dot(e, size) + c
+            dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + dot(e, size) + c
             for w, e, c in rows
         ]
-        values = [_dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
-        if index + 1 < len(loop.layers):
+        values = [dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
+        if index + 1 < len(loop):
             values = [max(v, ZERO) for v in values]
     total = ZERO
     for i, (value, error) in enumerate(zip(values, shaken, strict=True)):
@@ -196,50 +191,31 @@ def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
     return total
 
 
-def _dot(a: Vector, b: Vector) -> Fraction:
-    return sum((x * y for x, y in zip(a, b, strict=True) if x and y), ZERO)
-
-
-def outside_radius(problem: Problem) -> Fraction:
-    """A rational not above r∞: every state outside the hole is at least this far away in L∞."""
-    radius = Fraction(problem.hole_radius)
-    if problem.hole_norm == "inf" or radius == 0:
-        return radius
-    # radius / √n from below: the integer square root of n·4^60 rounded up
-    root = Fraction(_root_above(problem.n << 120), 1 << 60)
-    return radius / root
-
-
-def _root_above(value: int) -> int:
-    from math import isqrt
-
-    root = isqrt(value)
-    return root if root * root == value else root + 1
-
-
-class ContractionVerifier:
+class ContractionVerifier(ConditionwiseEngine):
     """Closed-form proofs of decrease and positivity; answers `unknown` where the shape or the
     factor does not fit."""
 
     name = "contraction"
 
     def supports(self, problem: Problem) -> str | None:
+        """Why V is no gauge, or None.
+
+        Args:
+            problem: the problem.
+        """
         gauge = gauge_of(problem)
         return gauge if isinstance(gauge, str) else None
 
-    def solve(
-        self,
-        problem: Problem,
-        budget: Budget | None = None,
-        conditions: tuple[str, ...] = tuple(CONDITIONS),
-    ) -> VerifyReport:
-        check_conditions(conditions)
-        start = time.monotonic()
-        reports = tuple(self.decide(problem, condition) for condition in conditions)
-        return VerifyReport(reports, time.monotonic() - start)
+    def decide(
+        self, problem: Problem, condition: str, budget: Budget | None = None
+    ) -> ConditionReport:
+        """Compare the factor that the weights give with the one that is asked for.
 
-    def decide(self, problem: Problem, condition: str) -> ConditionReport:
-        start = time.monotonic()
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         gauge = gauge_of(problem)
         if isinstance(gauge, str):
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, gauge)
@@ -250,15 +226,14 @@ class ContractionVerifier:
         else:
             reason, proof = f"{condition} has no closed form", None
         verdict = Verdict.UNKNOWN if proof is None else Verdict.PROVED
-        seconds = time.monotonic() - start
-        return ConditionReport(condition, verdict, self.name, reason, seconds=seconds, proof=proof)
+        return ConditionReport(condition, verdict, self.name, reason, proof=proof)
 
 
-Answer = tuple[str, dict[str, object] | None]
+Answer = tuple[str, Json | None]
 
 
 def _positivity(problem: Problem, gauge: Gauge) -> Answer:
-    radius, c = outside_radius(problem), Fraction(problem.positivity)
+    radius, c = sup_radius(problem), Fraction(problem.positivity)
     room = (gauge.floor - c) * radius
     if c == 0:
         holds = gauge.floor * radius > gauge.error or gauge.error == 0
@@ -266,28 +241,25 @@ def _positivity(problem: Problem, gauge: Gauge) -> Answer:
         holds = gauge.floor >= c and room >= gauge.error
     if not holds:
         return "the weights alone do not give V ≥ c‖y − Y‖∞", None
-    proof = {
-        "version": 1,
-        "kind": "contraction",
-        "condition": "positivity",
-        "floor": str(gauge.floor),
-    }
+    proof = head("contraction", "positivity") | {"floor": str(gauge.floor)}
     return f"V ≥ {float(gauge.floor):.3g}·‖y − Y‖∞ from its weights", proof
 
 
 def _decrease(problem: Problem, gauge: Gauge) -> Answer:
-    loop = Loop.of(problem)
-    kappa, rest = contraction_factor(gauge, loop), residual(problem, gauge, loop)
-    rho, radius = Fraction(problem.rho), outside_radius(problem)
+    loop = loop_of(problem)
+    kappa = contraction_factor(gauge, loop)
+    rest = residual(problem, gauge, loop)
+    rho, radius = Fraction(problem.rho), sup_radius(problem)
     needed = rest + (1 + kappa) * gauge.error
     room = (rho - kappa) * (gauge.floor * radius - gauge.error)
     exact = needed == 0 and gauge.error == 0
     holds = room > needed or exact or (room >= needed and problem.rho < 1.0)
     if not (kappa < rho and holds):
-        return (
-            f"the contraction factor {float(kappa):.4g} does not give decrease with ρ = {problem.rho:g}",
-            None,
-        )
-    proof: dict[str, object] = {"version": 1, "kind": "contraction", "condition": "decrease"}
-    proof |= {"kappa": str(kappa), "floor": str(gauge.floor), "residual": str(rest)}
+        factor = f"the contraction factor {float(kappa):.4g}"
+        return f"{factor} does not give decrease with ρ = {problem.rho:g}", None
+    proof = head("contraction", "decrease") | {
+        "kappa": str(kappa),
+        "floor": str(gauge.floor),
+        "residual": str(rest),
+    }
     return f"V∘F ≤ {float(kappa):.4g}·V everywhere, from the weights", proof

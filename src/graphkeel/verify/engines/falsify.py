@@ -7,20 +7,22 @@ rationals before it is believed."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linprog
 
-from graphkeel.verify.exact import violates
-from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem, check_conditions
-from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.problem import Array, Network, Problem, region_of
+from graphkeel.verify.rational import violates
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 STARTS, STEPS = 1024, 40
 LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
 CLIMBS = 6  # points taken into the linear programs
 CELLS = 8  # cells one climb may walk through
+DOUBT = 1e-6  # a relative margin beyond which floats cannot be wrong about the sign
+HOLED = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,62 +36,135 @@ class Local:
     offsets: Array
 
 
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The rows of a condition around a point: weights·y + constants where normals·y + offsets ≥
+    0."""
+
+    weights: Array
+    constants: Array
+    normals: Array
+    offsets: Array
+
+
 def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
-    """Push the affine map y -> weight·y + bias through a network along its activations at
-    `point`."""
-    normals, offsets = [np.zeros((0, point.shape[0]))], [np.zeros(0)]
+    """Push the affine map y -> weight·y + bias through a network along its activations at a point.
+
+    Args:
+        network: the network.
+        weight: shape (n_in, n).
+        bias: shape (n_in,).
+        point: a state, shape (n,).
+    """
+    normals = [np.zeros((0, point.shape[0]))]
+    offsets = [np.zeros(0)]
     for index, layer in enumerate(network.layers):
-        weight, bias = layer.weight @ weight, layer.weight @ bias + layer.bias
+        weight = layer.weight @ weight
+        bias = layer.weight @ bias + layer.bias
         if index + 1 < len(network.layers):
             active = weight @ point + bias >= 0.0
             sign = np.where(active, 1.0, -1.0)
             normals.append(sign[:, None] * weight)
             offsets.append(sign * bias)
-            weight, bias = weight * active[:, None], bias * active
+            weight = weight * active[:, None]
+            bias = bias * active
     return Local(weight, bias, np.concatenate(normals), np.concatenate(offsets))
 
 
-def pieces(problem: Problem, condition: str, point: Array) -> tuple[Array, Array, Array, Array]:
-    """Rows of the condition around a point as affine functions (weights, constants) with their
-    cell."""
-    n = problem.n
-    identity, zero = np.eye(n), np.zeros(n)
+def pieces(problem: Problem, condition: str, point: Array) -> Pieces:
+    """The rows of a condition around a point, with the activation cell that they hold in.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
+    identity, zero = np.eye(problem.n), np.zeros(problem.n)
+    if condition == "positivity":
+        here = local(problem.lyapunov, identity, zero, point)
+        reach = problem.positivity * np.concatenate([identity, -identity])
+        constants = -reach @ problem.equilibrium - here.bias
+        return Pieces(reach - here.weight, constants, here.normals, here.offsets)
     after = local(problem.closed_loop, identity, zero, point)
     if condition == "invariance":
         weights = np.concatenate([after.weight, -after.weight])
         constants = np.concatenate([after.bias - problem.upper, problem.lower - after.bias])
-        return weights, constants, after.normals, after.offsets
+        return Pieces(weights, constants, after.normals, after.offsets)
+    if condition == "region":
+        return _region_pieces(problem, after)
     here = local(problem.lyapunov, identity, zero, point)
-    if condition == "positivity":
-        reach = problem.positivity * np.concatenate([identity, -identity])
-        constants = -reach @ problem.equilibrium - here.bias
-        return reach - here.weight, constants, here.normals, here.offsets
     then = local(problem.lyapunov, after.weight, after.bias, point)
-    weight = then.weight - problem.rho * here.weight
     parts = (after, then, here)
-    normals, offsets = (
-        np.concatenate([p.normals for p in parts]),
-        np.concatenate([p.offsets for p in parts]),
+    return Pieces(
+        then.weight - problem.rho * here.weight,
+        then.bias - problem.rho * here.bias,
+        np.concatenate([part.normals for part in parts]),
+        np.concatenate([part.offsets for part in parts]),
     )
-    return weight, then.bias - problem.rho * here.bias, normals, offsets
+
+
+def _region_pieces(problem: Problem, after: Local) -> Pieces:
+    """A rival's gain over the class, where the class leads now."""
+    region = region_of(problem)
+    rivals = region.rivals(problem.n)
+    identity = np.eye(problem.n)
+    leads = identity[[region.axis]] - identity[rivals]
+    return Pieces(
+        after.weight[rivals] - after.weight[region.axis],
+        after.bias[rivals] - after.bias[region.axis] + region.margin,
+        np.concatenate([after.normals, leads]),
+        np.concatenate([after.offsets, np.full(len(rivals), -region.margin)]),
+    )
 
 
 def margin(problem: Problem, condition: str, points: Array) -> Array:
     """How far a condition is violated at points (..., n), in float64: positive means it looks
-    violated."""
-    if condition == "invariance":
-        after = problem.closed_loop(points)
-        return np.asarray(np.maximum(after - problem.upper, problem.lower - after).max(axis=-1))
-    here = problem.lyapunov(points)[..., 0]
+    violated.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (..., n).
+    """
     if condition == "positivity":
+        here = problem.lyapunov(points)[..., 0]
         distance = np.abs(points - problem.equilibrium).max(axis=-1)
         return np.asarray(problem.positivity * distance - here)
-    return np.asarray(problem.lyapunov(problem.closed_loop(points))[..., 0] - problem.rho * here)
+    after = problem.closed_loop(points)
+    if condition == "invariance":
+        return np.asarray(np.maximum(after - problem.upper, problem.lower - after).max(axis=-1))
+    if condition == "region":
+        region = region_of(problem)
+        return np.asarray(region.margin - region.lead(after))
+    here = problem.lyapunov(points)[..., 0]
+    return np.asarray(problem.lyapunov(after)[..., 0] - problem.rho * here)
+
+
+def confirmed(problem: Problem, condition: str, point: Array) -> bool:
+    """Whether a state violates the condition for certain; exact arithmetic is asked only where
+    floats leave a doubt.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(margin(problem, condition, point))
+        size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
+    hopeless = np.isfinite(size) and value < -DOUBT * (1.0 + size)
+    return not hopeless and violates(problem, condition, point)
 
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
-    higher."""
+    higher.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
     best, value = None, float(margin(problem, condition, point))
     for _ in range(CELLS):
         higher = _climb_once(problem, condition, point)
@@ -103,21 +178,26 @@ def climb(problem: Problem, condition: str, point: Array) -> Array | None:
 
 
 def _climb_once(problem: Problem, condition: str, point: Array) -> Array | None:
-    weights, constants, normals, offsets = pieces(problem, condition, point)
-    row = int(np.argmax(weights @ point + constants))
+    here = pieces(problem, condition, point)
+    if not len(here.weights):
+        return None
+    row = int(np.argmax(here.weights @ point + here.constants))
     lower, upper = problem.lower.copy(), problem.upper.copy()
-    if condition != "invariance":
+    if condition in HOLED:
         _keep_outside(problem, point, lower, upper)
     if (lower > upper).any():
         return None
     answer = linprog(
-        -weights[row],
-        A_ub=-normals,
-        b_ub=offsets,
+        -here.weights[row],
+        A_ub=-here.normals,
+        b_ub=here.offsets,
         bounds=np.stack([lower, upper], axis=1),
         method="highs",
     )
-    return None if answer.x is None else np.clip(answer.x, lower, upper)
+    if answer.x is None:
+        return None
+    found = np.clip(answer.x, lower, upper)
+    return admit(problem, condition, found) if condition == "region" else found
 
 
 def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) -> None:
@@ -140,7 +220,14 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
 
 def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
     """States to begin from: the whole box, its corners and faces, and shells around the hole, a
-    quarter each."""
+    quarter each.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        seed: of the random numbers.
+        count: how many states to draw.
+    """
     rng = np.random.default_rng(seed)
     n, lower, upper, quarter = problem.n, problem.lower, problem.upper, count // 4
     inside = rng.uniform(lower, upper, (quarter, n))
@@ -160,9 +247,18 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS)
 
 
 def admit(problem: Problem, condition: str, points: Array) -> Array:
-    """Project points into the box and out of the hole (as far as the box allows)."""
+    """Project points (..., n) into the box and into what the condition is about, as far as the box
+    allows: out of the hole, or to where the class leads.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (..., n).
+    """
     points = np.clip(points, problem.lower, problem.upper)
-    if condition == "invariance":
+    if condition == "region":
+        return _led(problem, points)
+    if condition not in HOLED:
         return points
     offset = points - problem.equilibrium
     if problem.hole_norm == "inf":
@@ -175,30 +271,60 @@ def admit(problem: Problem, condition: str, points: Array) -> Array:
     return np.asarray(np.clip(pushed, problem.lower, problem.upper))
 
 
+def _led(problem: Problem, points: Array) -> Array:
+    """Lower the rivals' logits to where the class leads."""
+    region = region_of(problem)
+    rivals = region.rivals(problem.n)
+    led = points.copy()
+    top = points[..., [region.axis]] - region.margin
+    led[..., rivals] = np.minimum(points[..., rivals], top)
+    return np.asarray(np.maximum(led, problem.lower))
+
+
+def admitted(problem: Problem, condition: str, points: Array) -> Array:
+    """Those of the points (m, n) that the condition is about, by a float test.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
+    if condition == "region":
+        region = region_of(problem)
+        return np.asarray(points[region.lead(points) >= region.margin])
+    if condition in HOLED:
+        return np.asarray(points[~problem.in_hole(points)])
+    return points
+
+
 def pull_back(network: Network, points: Array, above: Array) -> Array:
-    """The gradient of above·network at points (m, n_in), `above` (m, n_out)."""
-    masks, value = [], points
-    for layer in network.layers[:-1]:
-        value = value @ layer.weight.T + layer.bias
-        masks.append(value > 0.0)
-        value = np.maximum(value, 0.0)
+    """The gradient of above·network at points (m, n_in), `above` (m, n_out).
+
+    Args:
+        network: the network.
+        points: states, shape (m, n).
+        above: a row vector for each point, shape (m, n_out).
+    """
+    sums = network.pre_activations(points)
     gradient = above @ network.layers[-1].weight
-    for layer, mask in zip(reversed(network.layers[:-1]), reversed(masks), strict=True):
-        gradient = (gradient * mask) @ layer.weight
+    for layer, z in zip(network.layers[-2::-1], sums[-2::-1], strict=True):
+        gradient = (gradient * (z > 0.0)) @ layer.weight
     return np.asarray(gradient)
 
 
 def gradient(problem: Problem, condition: str, points: Array) -> Array:
-    """The gradient of `margin` at points (m, n)."""
-    count, n = points.shape
-    if condition == "invariance":
-        after = problem.closed_loop(points)
-        excess = np.concatenate([after - problem.upper, problem.lower - after], axis=1)
-        worst = excess.argmax(axis=1)
-        above = np.zeros((count, n))
-        above[np.arange(count), worst % n] = np.where(worst < n, 1.0, -1.0)
-        return pull_back(problem.closed_loop, points, above)
+    """The gradient of `margin` at points (m, n).
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
+    count = points.shape[0]
     one = np.ones((count, 1))
+    if condition in ("invariance", "region"):
+        after = problem.closed_loop(points)
+        return pull_back(problem.closed_loop, points, _steepest(problem, condition, after))
     here = pull_back(problem.lyapunov, points, one)
     if condition == "positivity":
         offset = points - problem.equilibrium
@@ -212,21 +338,51 @@ def gradient(problem: Problem, condition: str, points: Array) -> Array:
     return np.asarray(then - problem.rho * here)
 
 
+def _steepest(problem: Problem, condition: str, after: Array) -> Array:
+    """The gradient of a condition on F(y) in F(y), at points (m, n)."""
+    count, n = after.shape
+    rows = np.arange(count)
+    above = np.zeros((count, n))
+    if condition == "invariance":
+        excess = np.concatenate([after - problem.upper, problem.lower - after], axis=1)
+        worst = excess.argmax(axis=1)
+        above[rows, worst % n] = np.where(worst < n, 1.0, -1.0)
+        return above
+    region = region_of(problem)
+    rivals = np.array(region.rivals(n), dtype=np.int64)
+    if len(rivals):
+        above[rows, rivals[after[:, rivals].argmax(axis=1)]] = 1.0
+        above[:, region.axis] -= 1.0
+    return above
+
+
 def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) -> Array:
-    """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
+    """Signed gradient steps with a length in proportion to the distance from the equilibrium.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+        steps: how many.
+    """
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
         length = 0.2 * distance * (1.0 - step / steps)
-        points = admit(
-            problem, condition, points + length * np.sign(gradient(problem, condition, points))
-        )
+        direction = np.sign(gradient(problem, condition, points))
+        points = admit(problem, condition, points + length * direction)
     return points
 
 
 def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
     """The points with the largest violation, absolute and relative to the distance, best first, no
-    repeats."""
-    allowed = points if condition == "invariance" else points[~problem.in_hole(points)]
+    repeats.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        points: states, shape (m, n).
+    """
+    allowed = admitted(problem, condition, points)
     value = margin(problem, condition, allowed)
     distance = np.abs(allowed - problem.equilibrium).max(axis=1)
     relative = value / np.maximum(distance, 1e-300)
@@ -240,10 +396,14 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
 
 def first_look(problem: Problem, condition: str) -> Array | None:
     """A confirmed counterexample near a handful of states, for about a millisecond; None proves
-    nothing."""
+    nothing.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
-    if condition != "invariance":
-        points = points[~problem.in_hole(points)]
+    points = admitted(problem, condition, points)
     if not len(points):
         return None
     value = margin(problem, condition, points)
@@ -252,52 +412,44 @@ def first_look(problem: Problem, condition: str) -> Array | None:
 
 
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
-    """A confirmed counterexample, or None (which proves nothing)."""
+    """A confirmed counterexample, or None (which proves nothing).
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        seed: of the random numbers.
+    """
     first = starts(problem, condition, seed)
     candidates = promising(
         problem, condition, np.concatenate([first, ascend(problem, condition, first)])
     )
     for point in candidates[:4]:
-        if violates(problem, condition, point):
+        if confirmed(problem, condition, point):
             return point
     for point in candidates:
         higher = climb(problem, condition, point)
-        if higher is not None and violates(problem, condition, higher):
+        if higher is not None and confirmed(problem, condition, higher):
             return higher
     return None
 
 
-class FalsifyVerifier:
+class FalsifyVerifier(ConditionwiseEngine):
     """Searches for counterexamples only: `refuted` or `unknown`, never `proved`."""
 
     name = "falsify"
 
-    def supports(self, problem: Problem) -> str | None:
-        return None
+    def decide(
+        self, problem: Problem, condition: str, budget: Budget | None = None
+    ) -> ConditionReport:
+        """Search once; the budget does not matter, as the search is short.
 
-    def solve(
-        self,
-        problem: Problem,
-        budget: Budget | None = None,
-        conditions: tuple[str, ...] = tuple(CONDITIONS),
-    ) -> VerifyReport:
-        check_conditions(conditions)
-        start = time.monotonic()
-        reports = tuple(self.decide(problem, condition) for condition in conditions)
-        return VerifyReport(reports, time.monotonic() - start)
-
-    def decide(self, problem: Problem, condition: str) -> ConditionReport:
-        start = time.monotonic()
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         point = find_violation(problem, condition)
-        seconds = time.monotonic() - start
         if point is None:
-            return ConditionReport(
-                condition,
-                Verdict.UNKNOWN,
-                self.name,
-                "the search found no violation",
-                seconds=seconds,
-            )
-        return ConditionReport(
-            condition, Verdict.REFUTED, self.name, counterexample=point, seconds=seconds
-        )
+            reason = "the search found no violation"
+            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+        return ConditionReport(condition, Verdict.REFUTED, self.name, counterexample=point)

@@ -8,25 +8,19 @@ measured to be 3 to 14 times faster than asking for feasibility."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from graphkeel.core.optional import available, require
-from graphkeel.verify.confirm import nearest_confirmed
-from graphkeel.verify.engines.bigm import (
-    Chain,
-    Plain,
-    bounded,
-    condition_error,
-    lyapunov_after,
-    output_range,
-)
-from graphkeel.verify.engines.in_turn import decide_in_turn
-from graphkeel.verify.problem import CONDITIONS, Array, Problem
-from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.core.optional import import_optional, is_installed
+from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error, lyapunov_after
+from graphkeel.verify.problem import Array, Problem, region_of
+from graphkeel.verify.query import Layers
+from graphkeel.verify.rational import nearest_confirmed
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 TOLERANCE = 1e-5  # ten times HiGHS's default feasibility tolerance, on violations of order one
 
@@ -55,44 +49,34 @@ class Program:
 Linear = tuple[dict[int, float], float]  # terms, constant
 
 
-class MilpVerifier:
+class MilpVerifier(ConditionwiseEngine):
     """One mixed-integer program per condition."""
 
     name = "milp"
 
     def supports(self, problem: Problem) -> str | None:
-        if not available("highspy"):
+        """None where HiGHS is installed.
+
+        Args:
+            problem: the problem.
+        """
+        if not is_installed("highspy"):
             return "highspy is not installed (pip install 'graphkeel[milp]')"
         return None
 
-    def solve(
-        self,
-        problem: Problem,
-        budget: Budget | None = None,
-        conditions: tuple[str, ...] = tuple(CONDITIONS),
-    ) -> VerifyReport:
-        threads = (budget or Budget()).threads
+    def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
+        """Maximise the violation.
 
-        def decide(condition: str, seconds: float) -> ConditionReport:
-            return self._condition(problem, condition, seconds, threads)
-
-        return decide_in_turn(conditions, budget, decide)
-
-    def _condition(
-        self, problem: Problem, condition: str, seconds: float, threads: int
-    ) -> ConditionReport:
-        start = time.perf_counter()
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
         program, state, objective = violation_program(problem, condition)
-        outcome = _maximise(program, objective, seconds, threads)
+        outcome = _maximise(program, objective, budget)
         verdict, reason, point = self._judge(problem, condition, outcome, state)
         return ConditionReport(
-            condition,
-            verdict,
-            self.name,
-            reason,
-            point,
-            time.perf_counter() - start,
-            nodes=outcome.nodes,
+            condition, verdict, self.name, reason, counterexample=point, nodes=outcome.nodes
         )
 
     @staticmethod
@@ -101,46 +85,39 @@ class MilpVerifier:
     ) -> tuple[Verdict, str, Array | None]:
         if outcome.empty:
             # Float solvers have called feasible models empty; nothing is concluded from it.
-            return (
-                Verdict.UNKNOWN,
-                "numerical: the solver calls the domain outside the hole empty",
-                None,
-            )
+            reason = "numerical: the solver calls the domain outside the hole empty"
+            return Verdict.UNKNOWN, reason, None
         if outcome.values is not None:
             point = nearest_confirmed(problem, condition, outcome.values[state])
             if point is not None:
                 return Verdict.REFUTED, "violation confirmed in exact rationals", point
         room = TOLERANCE * outcome.scale + condition_error(problem, condition)
+        largest = f"numerical: largest violation {outcome.bound:.3g}"
         if outcome.bound < -room:
-            return (
-                Verdict.PROVED,
-                f"numerical: largest violation {outcome.bound:.3g} (HiGHS, its tolerances)",
-                None,
-            )
+            return Verdict.PROVED, f"{largest} (HiGHS, its tolerances)", None
         if outcome.timed_out:
             return Verdict.UNKNOWN, "time", None
-        return (
-            Verdict.UNKNOWN,
-            f"numerical: largest violation {outcome.bound:.3g} is within tolerance of zero",
-            None,
-        )
+        return Verdict.UNKNOWN, f"{largest} is within tolerance of zero", None
 
 
 def violation_program(problem: Problem, condition: str) -> tuple[Program, list[int], Linear]:
     """The program whose maximum is the condition's largest violation; its state columns and its
-    objective."""
+    objective.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+    """
     program = Program()
     state = [program.column(lo, hi) for lo, hi in zip(problem.lower, problem.upper, strict=True)]
-    if condition == "invariance":
-        return program, state, _leaves_box(program, state, problem)
+    if condition in ("invariance", "region"):
+        return program, state, _leaves(program, state, problem, condition)
     sides = _outside_hole(program, state, problem)
-    here = _network(program, state, [(a.weight, a.bias) for a in problem.lyapunov.layers], problem)[
-        0
-    ]
+    (here,), _ = _network(program, state, problem.lyapunov.layers, problem)
     if condition == "positivity":
         distance = _distance(program, state, sides, problem)
         return program, state, _sum((problem.positivity, distance), (-1.0, here))
-    after = _network(program, state, lyapunov_after(problem), problem)[0]
+    (after,), _ = _network(program, state, lyapunov_after(problem), problem)
     return program, state, _sum((1.0, after), (-problem.rho, here))
 
 
@@ -154,24 +131,23 @@ def _sum(*parts: tuple[float, Linear]) -> Linear:
     return terms, constant
 
 
-def _network(program: Program, state: list[int], layers: Plain, problem: Problem) -> list[Linear]:
-    """Columns for the hidden units (big-M ReLU) and the outputs as linear expressions."""
-    chain = bounded(layers, problem.lower, problem.upper)
+def _network(
+    program: Program, state: list[int], layers: Layers, problem: Problem
+) -> tuple[list[Linear], BoundedNetwork]:
+    """Columns for the hidden units (big-M ReLU); the outputs as linear expressions, and all
+    bounds."""
+    network = BoundedNetwork.of(layers, problem.lower, problem.upper)
     columns = state
-    for k, (weight, bias) in enumerate(layers[:-1]):
+    for layer, low, high in zip(layers[:-1], network.low, network.high, strict=False):
         columns = [
-            _unit(
-                program,
-                columns,
-                weight[j],
-                float(bias[j]),
-                float(chain.low[k][j]),
-                float(chain.high[k][j]),
-            )
-            for j in range(weight.shape[0])
+            _unit(program, columns, row, float(bias), float(least), float(most))
+            for row, bias, least, most in zip(layer.weight, layer.bias, low, high, strict=True)
         ]
-    weight, bias = layers[-1]
-    return [(_terms(columns, row), float(b)) for row, b in zip(weight, bias, strict=True)]
+    last = layers[-1]
+    outputs = [
+        (_terms(columns, row), float(b)) for row, b in zip(last.weight, last.bias, strict=True)
+    ]
+    return outputs, network
 
 
 def _terms(columns: list[int], row: Array) -> dict[int, float]:
@@ -202,7 +178,7 @@ def _outside_hole(
 ) -> list[tuple[int, int, float]]:
     """(choice column, axis, sign): at least one coordinate is at least r∞ away from the
     equilibrium."""
-    radius = problem.hole_radius / (np.sqrt(problem.n) if problem.hole_norm == "2" else 1.0)
+    radius = inner_radius(problem)
     sides = []
     for axis, column in enumerate(state):
         centre = float(problem.equilibrium[axis])
@@ -234,36 +210,51 @@ def _distance(
     return {distance: 1.0}, 0.0
 
 
-def _leaves_box(program: Program, state: list[int], problem: Problem) -> Linear:
-    """max over i of F_i − upper_i and lower_i − F_i, one of them chosen."""
-    layers = [(a.weight, a.bias) for a in problem.closed_loop.layers]
-    outputs = _network(program, state, layers, problem)
-    low, high = _output_range(layers, problem)
-    span = float(max(np.max(high - problem.lower), np.max(problem.upper - low), 1.0)) * 4 + 1
+def _leaves(program: Program, state: list[int], problem: Problem, condition: str) -> Linear:
+    """The largest of the condition's excesses of F(y), one of them chosen."""
+    outputs, network = _network(program, state, problem.closed_loop.layers, problem)
+    low, high = network.low[-1], network.high[-1]
+    if condition == "region":
+        excesses = _region_excesses(program, state, problem, outputs)
+        reach = float(np.max(np.maximum(np.abs(low), np.abs(high))))
+        span = 8 * (reach + region_of(problem).margin) + 1
+    else:
+        excesses = _box_excesses(problem, outputs)
+        span = float(max(np.max(high - problem.lower), np.max(problem.upper - low), 1.0)) * 4 + 1
     excess = program.column(-span, span)
     choices: dict[int, float] = {}
-    for axis, (terms, constant) in enumerate(outputs):
-        for sign, end in ((1.0, problem.upper), (-1.0, problem.lower)):
-            choice = program.column(0.0, 1.0, integer=True)
-            choices[choice] = 1.0
-            # excess <= sign·(F_i − end) + M·(1 − choice)
-            room = 2 * span
-            row = {excess: 1.0, choice: room, **{c: -sign * v for c, v in terms.items()}}
-            program.row(row, -float("inf"), sign * (constant - float(end[axis])) + room)
+    for terms, constant in excesses:
+        choice = program.column(0.0, 1.0, integer=True)
+        choices[choice] = 1.0
+        room = 2 * span  # excess <= this one + room·(1 − choice)
+        row = {excess: 1.0, choice: room, **{c: -v for c, v in terms.items()}}
+        program.row(row, -float("inf"), constant + room)
     program.row(choices, 1.0, 1.0)
     return {excess: 1.0}, 0.0
 
 
-def _output_range(layers: Plain, problem: Problem) -> tuple[Array, Array]:
-    chain: Chain = bounded(layers, problem.lower, problem.upper)
-    if chain.low:
-        return output_range(chain)
-    weight, bias = layers[-1]
-    plus, minus = np.maximum(weight, 0), np.minimum(weight, 0)
-    return (
-        plus @ problem.lower + minus @ problem.upper + bias,
-        plus @ problem.upper + minus @ problem.lower + bias,
-    )
+def _box_excesses(problem: Problem, outputs: list[Linear]) -> list[Linear]:
+    """F_i − upper_i and lower_i − F_i."""
+    excesses = []
+    for axis, output in enumerate(outputs):
+        above: Linear = ({}, -float(problem.upper[axis]))
+        below: Linear = ({}, float(problem.lower[axis]))
+        excesses += [_sum((1.0, output), (1.0, above)), _sum((-1.0, output), (1.0, below))]
+    return excesses
+
+
+def _region_excesses(
+    program: Program, state: list[int], problem: Problem, outputs: list[Linear]
+) -> list[Linear]:
+    """F_k − F_c + γ for every rival, over the states where the class leads by γ."""
+    region = region_of(problem)
+    margin: Linear = ({}, region.margin)
+    excesses = []
+    for k in region.rivals(problem.n):
+        lead = {state[region.axis]: 1.0, state[k]: -1.0}
+        program.row(lead, region.margin, float("inf"))
+        excesses.append(_sum((1.0, outputs[k]), (-1.0, outputs[region.axis]), (1.0, margin)))
+    return excesses
 
 
 @dataclass(frozen=True)
@@ -276,12 +267,12 @@ class _Outcome:
     empty: bool = False
 
 
-def _maximise(program: Program, objective: Linear, seconds: float, threads: int) -> _Outcome:
-    highspy = require("highspy", extra="milp")
+def _maximise(program: Program, objective: Linear, budget: Budget) -> _Outcome:
+    highspy = import_optional("highspy", extra="milp")
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("time_limit", float(seconds))
-    solver.setOptionValue("threads", int(threads))
+    solver.setOptionValue("time_limit", float(budget.seconds))
+    solver.setOptionValue("threads", int(budget.threads))
     solver.passModel(_model(highspy, program, objective))
     _stop_when_decided(highspy, solver)
     solver.run()

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 
+from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
 
 POLARITY = """\
-; Polarity: the assertions describe a VIOLATION. unsat: no state of this file's region violates the condition.
-; sat: the assignment is a counterexample. The condition is proved when every file of it is unsat."""
+; Polarity: the assertions describe a VIOLATION. unsat: no state of this file's region violates the
+; condition. sat: the assignment is a counterexample. The condition is proved when every file of it
+; is unsat."""
 
 _LOOP = "; network: problem.onnx, X = y, Y_0 = V(y), Y_1 = V(F(y)) - rho V(y), Y_2 ... = F(y)"
-_SIDES = "; network: positivity.onnx, X = y, Y_2i = V(y) - c (y_i - Y_i), Y_(2i+1) = V(y) + c (y_i - Y_i)"
-_TOUCH = "; VNN-LIB compares without strictness, so a state that just touches the bound counts as a violation here."
+_SIDES = (
+    "; network: positivity.onnx, X = y, Y_2i = V(y) - c (y_i - Y_i), "
+    "Y_(2i+1) = V(y) + c (y_i - Y_i)"
+)
+_TOUCH = (
+    "; VNN-LIB compares without strictness, so a state that just touches the bound counts as a "
+    "violation here."
+)
 
 
 def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
     """(name, text): positivity and decrease once per face of the hole, invariance once for the
-    whole box."""
+    whole box.
+
+    Args:
+        problem: the problem.
+    """
     files = []
     for axis, sign, low, high in hole_faces(problem):
         name = f"y{axis}_{'above' if sign > 0 else 'below'}"
@@ -47,8 +57,12 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
 
 def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
     """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box
-    in the ball)."""
-    reach = float(reach_down(problem))
+    in the ball).
+
+    Args:
+        problem: the problem.
+    """
+    reach = inner_radius(problem)
     for axis in range(problem.n):
         for sign in (1, -1):
             low, high = problem.lower.copy(), problem.upper.copy()
@@ -61,15 +75,6 @@ def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
                 high[axis] = min(high[axis], edge)
             if low[axis] <= high[axis]:
                 yield axis, sign, low, high
-
-
-def reach_down(problem: Problem) -> Fraction:
-    """r∞: every state outside the hole has ‖y − Y‖∞ of at least this."""
-    radius = Fraction(problem.hole_radius)
-    if problem.hole_norm == "inf":
-        return radius
-    scaled = radius * radius / problem.n * 2**200
-    return Fraction(isqrt(scaled.numerator // scaled.denominator), 2**100)
 
 
 def _leaves(problem: Problem) -> str:
@@ -103,15 +108,25 @@ def _text(
 
 
 def decimal(value: float) -> str:
-    """The exact decimal expansion: nothing is lost before the reader itself rounds."""
+    """The exact decimal expansion: nothing is lost before the reader itself rounds.
+
+    Args:
+        value: the number.
+    """
     text = format(Decimal(float(value)), "f")
     return text if "." in text else f"{text}.0"
 
 
 def error_comment(problem: Problem) -> list[str]:
+    """A line that says so where the weights are rounded.
+
+    Args:
+        problem: the problem.
+    """
     networks = (problem.closed_loop, problem.lyapunov)
     if all(layer.exact for network in networks for layer in network.layers):
         return []
     return [
-        "; the weights are rounded: this file asks about the stored floats, the problem about all within its errors"
+        "; the weights are rounded: this file asks about the stored floats, "
+        "the problem about all within its errors"
     ]

@@ -1,0 +1,124 @@
+"""Problem + condition -> rows, in the order of docs/proof-format.md.
+
+Decrease has V∘F as chain A and −ρV as chain B; positivity needs B alone, invariance and region A
+alone. Wherever building a row rounds, the rounding goes into a layer's error bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from graphkeel.core.errors import ProblemError
+from graphkeel.verify.affine import TINY, compose, errors_of, output_row, scaled, zero
+from graphkeel.verify.problem import Affine, Array, Problem
+from graphkeel.verify.query import Form, Layers, Row, form_over
+from graphkeel.verify.rational import sup_radius
+from graphkeel.verify.region import region_rows
+
+
+def rows_of(problem: Problem, condition: str) -> list[Row]:
+    """The rows of a condition.
+
+    Args:
+        problem: the problem.
+        condition: "positivity", "decrease", "invariance" or "region".
+    """
+    builders: dict[str, Callable[[Problem], list[Row]]] = {
+        "decrease": _decrease,
+        "positivity": _positivity,
+        "invariance": _invariance,
+        "region": region_rows,
+    }
+    if condition not in builders:
+        raise ProblemError(f"a condition must be one of {tuple(builders)}", got=repr(condition))
+    return builders[condition](problem)
+
+
+def inner_radius(problem: Problem) -> float:
+    """A float not above r∞, the radius of the hole in the sup norm.
+
+    Args:
+        problem: the problem.
+    """
+    exact = sup_radius(problem)
+    radius = float(exact)
+    return radius if Fraction(radius) <= exact else float(np.nextafter(radius, 0.0))
+
+
+def _decrease(problem: Problem) -> list[Row]:
+    f, v = problem.closed_loop.layers, problem.lyapunov.layers
+    joined = (*f[:-1], compose(v[0], f[-1]), *v[1:])
+    hidden = (joined[:-1], v[:-1])
+    form = form_over(zero(problem.n), hidden, joined[-1], scaled(v[-1], -problem.rho))
+    ends = (problem.lower, problem.upper)
+    return [Row("decrease", form, hidden, *ends, hole=True, strict=problem.rho == 1.0)]
+
+
+def _positivity(problem: Problem) -> list[Row]:
+    v = problem.lyapunov.layers
+    hidden: tuple[Layers, Layers] = ((), v[:-1])
+    minus_v = scaled(v[-1], -1.0)
+    if problem.positivity == 0.0:
+        form = form_over(zero(problem.n), hidden, zero(0), minus_v)
+        ends = (problem.lower, problem.upper)
+        return [Row("positivity", form, hidden, *ends, hole=True, strict=True)]
+    return [
+        _distance_row(problem, axis, sign, hidden, minus_v)
+        for axis in range(problem.n)
+        for sign in (1, -1)
+    ]
+
+
+def _distance_row(
+    problem: Problem, axis: int, sign: int, hidden: tuple[Layers, Layers], minus_v: Affine
+) -> Row:
+    """c·sign·(y_i − Y_i) − V(y) where the distance is at least the hole's radius along this
+    axis."""
+    c = problem.positivity
+    weight = np.zeros((1, problem.n))
+    weight[0, axis] = sign * c
+    bias = np.array([-sign * c * float(problem.equilibrium[axis])])
+    direct = Affine(weight, bias, None, np.abs(bias) * 2.0**-52 + TINY)
+    form = form_over(direct, hidden, zero(0), minus_v)
+    lower, upper = _half_box(problem, axis, sign)
+    empty = bool(lower[axis] > upper[axis])
+    name = f"{'+' if sign > 0 else '-'}{axis}"
+    return Row(name, form, hidden, lower, upper, side=(axis, sign), empty=empty)
+
+
+def _half_box(problem: Problem, axis: int, sign: int) -> tuple[Array, Array]:
+    """The part of the box with sign·(y_i − Y_i) ≥ r∞, its edge rounded towards the equilibrium."""
+    centre, radius = float(problem.equilibrium[axis]), inner_radius(problem)
+    edge = float(np.nextafter(centre + sign * radius, centre)) if radius > 0.0 else centre
+    if sign * (edge - centre) < 0.0:
+        edge = centre
+    lower, upper = problem.lower.copy(), problem.upper.copy()
+    if sign > 0:
+        lower[axis] = max(lower[axis], edge)
+    else:
+        upper[axis] = min(upper[axis], edge)
+    return lower, upper
+
+
+def _invariance(problem: Problem) -> list[Row]:
+    layers = problem.closed_loop.layers
+    hidden: tuple[Layers, Layers] = (layers[:-1], ())
+    rows = []
+    for i in range(problem.n):
+        for name, sign, bound in (
+            ("upper", 1.0, problem.upper[i]),
+            ("lower", -1.0, problem.lower[i]),
+        ):
+            excess = _excess(output_row(layers[-1], i), sign, float(bound))
+            form: Form = form_over(zero(problem.n), hidden, excess, zero(0))
+            rows.append(Row(f"{name} {i}", form, hidden, problem.lower, problem.upper))
+    return rows
+
+
+def _excess(output: Affine, sign: float, bound: float) -> Affine:
+    """sign · (output − bound)."""
+    weight_error, bias_error = errors_of(output)
+    bias = sign * (output.bias - bound)
+    return Affine(sign * output.weight, bias, weight_error, bias_error + np.abs(bias) * 2.0**-52)

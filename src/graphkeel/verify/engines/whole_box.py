@@ -1,0 +1,73 @@
+"""Conditions proved on the whole box at once: a branch proof whose trees have one leaf each.
+
+Training aims at bounds that keep F(D) inside D and a class's states its own, so that neither proof
+needs a single cut. This engine says within milliseconds whether that succeeded, and needs no
+compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphkeel.verify.affine import errors_of
+from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.problem import Affine, Array, Problem
+from graphkeel.verify.proof import head, multipliers_entry, one_leaf_tree
+from graphkeel.verify.query import Row
+from graphkeel.verify.relaxation import Relaxation
+from graphkeel.verify.result import Budget, ConditionReport, Verdict
+
+SUITED = ("invariance", "region")  # the conditions that hold on the hole, too
+
+
+class WholeBoxVerifier(ConditionwiseEngine):
+    """One bound a row; `proved` or `unknown`. The proof is one of the branch engine's kind."""
+
+    name = "branch"
+
+    def decide(
+        self, problem: Problem, condition: str, budget: Budget | None = None
+    ) -> ConditionReport:
+        """Bound every row of a condition over the whole box.
+
+        Args:
+            problem: the problem.
+            condition: the name of one of its conditions.
+            budget: this condition's own share.
+        """
+        if condition not in SUITED:
+            reason = f"{condition} is never tried on the whole box, hole included"
+            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+        rows = rows_of(problem, condition)
+        bounds, slack = _upper_bounds(rows)
+        if not (bounds <= -slack).all():  # with room for the rounding of the bound itself
+            reason = f"the bound of a row on the whole box is {bounds.max():.3g}"
+            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+        trees = [one_leaf_tree(row) for row in rows]
+        proof = head("branch", condition) | multipliers_entry(rows) | {"trees": trees}
+        reason = f"bounded on the whole box, {len(rows)} rows"
+        return ConditionReport(
+            condition, Verdict.PROVED, self.name, reason, nodes=len(rows), proof=proof
+        )
+
+
+def _upper_bounds(rows: list[Row]) -> tuple[Array, Array]:
+    """Bounds of rows that share one chain, as one matrix product a layer: (bounds, slack)."""
+    first = rows[0]
+    relaxation = Relaxation.of(first.hidden[0], first.lower, first.upper)
+    state = np.maximum(np.abs(first.lower), np.abs(first.upper))
+    direct, direct_error = _stacked([row.form.direct for row in rows], state)
+    constant = np.array([row.form.direct.bias[0] for row in rows])
+    if not first.hidden[0]:
+        return relaxation.upper_bounds(direct, constant, direct_error)
+    final, final_error = _stacked([row.form.finals[0] for row in rows], relaxation.reach)
+    constant = constant + np.array([row.form.finals[0].bias[0] for row in rows])
+    error = (direct_error + final_error) * (1 + 2.0**-38)
+    return relaxation.upper_bounds(final, constant, error, direct)
+
+
+def _stacked(maps: list[Affine], reach: Array) -> tuple[Array, Array]:
+    """The maps' weights as one matrix, and a bound on what each is off by for inputs ≤ `reach`."""
+    errors = [errors_of(part) for part in maps]
+    unsure = [float((weight @ reach)[0] + bias[0]) for weight, bias in errors]
+    return np.concatenate([part.weight for part in maps]), np.array(unsure)

@@ -1,0 +1,118 @@
+"""The JSON of a proof: arrays as base64, trees, the head (docs/proof-format.md)."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.verify.problem import Array
+from graphkeel.verify.query import Row
+
+VERSION = 3
+HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves of a tree
+
+Json = dict[str, Any]
+
+
+def encode(array: NDArray[Any]) -> Json:
+    """An array as base64 of its little-endian bytes in C order: exact, whatever the machine.
+
+    Args:
+        array: the array.
+    """
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    text = base64.b64encode(little.tobytes()).decode("ascii")
+    return {"dtype": little.dtype.str, "shape": list(little.shape), "base64": text}
+
+
+def decode(entry: Json) -> NDArray[Any]:
+    """The array that `encode` wrote; for our own proofs, strangers' go through the checker.
+
+    Args:
+        entry: the JSON of an array.
+    """
+    raw = base64.b64decode(entry["base64"])
+    return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
+
+
+def head(kind: str, condition: str) -> Json:
+    """The keys that every proof begins with.
+
+    Args:
+        kind: of the proof.
+        condition: the name of one of its conditions.
+    """
+    return {"version": VERSION, "kind": kind, "condition": condition}
+
+
+def multipliers_entry(rows: list[Row]) -> Json:
+    """The multipliers that were folded into rows, one line a row, or nothing.
+
+    Args:
+        rows: the rows.
+    """
+    folded = [row.multipliers for row in rows if row.multipliers is not None]
+    return {"multipliers": encode(np.stack(folded))} if folded else {}
+
+
+def empty_tree(row: Row) -> Json:
+    """The tree of a row whose box is empty.
+
+    Args:
+        row: the row.
+    """
+    return {"row": row.name, "empty": True}
+
+
+def tree_entry(
+    row: Row,
+    axis: NDArray[np.int8],
+    cut: Array,
+    slopes: NDArray[np.uint8],
+    couplings: list[Array],
+    cells: list[Any],
+) -> Json:
+    """One tree of a proof.
+
+    Args:
+        row: the row that it proves.
+        axis: one entry per node in preorder, shape (nodes,).
+        cut: one entry per inner node, shape (cuts,).
+        slopes: one line per leaf with stored slopes.
+        couplings: the couplings that leaves refer to by number, from 1 on.
+        cells: the steps of every leaf that is proved by its cells.
+    """
+    entry = {
+        "row": row.name,
+        "lower": [float(x) for x in row.lower],
+        "upper": [float(x) for x in row.upper],
+        "axis": encode(axis),
+        "cut": encode(cut),
+        "slopes": encode(slopes),
+        "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
+    }
+    return entry | {"cells": cells} if cells else entry
+
+
+def one_leaf_tree(row: Row) -> Json:
+    """The tree of a row that default slopes prove on its whole box.
+
+    Args:
+        row: the row.
+    """
+    axis = np.array([RELAXED], dtype=np.int8)
+    slopes = np.zeros((0, slope_columns(row)), np.uint8)
+    return tree_entry(row, axis, np.zeros(0), slopes, [], [])
+
+
+def slope_columns(row: Row) -> int:
+    """How many numbers a leaf with stored slopes has: first layers' units, then coupled units.
+
+    Args:
+        row: the row.
+    """
+    couples = row.name == "decrease" and len(row.hidden[1]) == 1
+    return sum(row.first_widths) + (row.first_widths[1] if couples else 0)

@@ -1,0 +1,230 @@
+"""Exact evaluation of one state in rational numbers: the last word on every counterexample.
+
+Float weights are rationals, so F, V and the conditions have exact values. Where a layer carries
+error bounds the value is an interval, and a violation counts only if it is there for every network
+within the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+
+from graphkeel.verify.problem import Affine, Array, Network, Problem, region_of
+
+Interval = tuple[Fraction, Fraction]
+Vector = list[Fraction]
+Matrix = list[Vector]
+ZERO = Fraction(0)
+
+
+def rationals(values: Iterable[float]) -> Vector:
+    """Floats as the rational numbers they are.
+
+    Args:
+        values: the numbers.
+    """
+    return [Fraction(float(value)) for value in values]
+
+
+def dot(a: Vector, b: Vector) -> Fraction:
+    """The exact inner product of two vectors of one length.
+
+    Args:
+        a: a vector.
+        b: a vector of the same length.
+    """
+    return sum((x * y for x, y in zip(a, b, strict=True) if x and y), ZERO)
+
+
+@dataclass(frozen=True)
+class RationalLayer:
+    """An affine layer in rationals, with its error bounds (zeros where it is exact)."""
+
+    weight: Matrix  # (out, in)
+    bias: Vector  # (out,)
+    weight_error: Matrix
+    bias_error: Vector
+
+    @classmethod
+    def of(cls, layer: Affine) -> RationalLayer:
+        """The layer's floats as rationals.
+
+        Args:
+            layer: the layer.
+        """
+        weight = [rationals(row) for row in layer.weight]
+        if layer.weight_error is None:
+            weight_error = [[ZERO] * layer.n_in for _ in range(layer.n_out)]
+        else:
+            weight_error = [rationals(row) for row in layer.weight_error]
+        return cls(weight, rationals(layer.bias), weight_error, bias_errors(layer))
+
+    def __call__(self, values: list[Interval]) -> list[Interval]:
+        """The exact range of the layer's outputs over its error bounds."""
+        return [self._output(j, values) for j in range(len(self.bias))]
+
+    def _output(self, j: int, values: list[Interval]) -> Interval:
+        low = self.bias[j] - self.bias_error[j]
+        high = self.bias[j] + self.bias_error[j]
+        for weight, slack, ends in zip(self.weight[j], self.weight_error[j], values, strict=True):
+            if slack:
+                products = [w * x for w in (weight - slack, weight + slack) for x in ends]
+                low += min(products)
+                high += max(products)
+            elif weight:
+                one, other = weight * ends[0], weight * ends[1]
+                low += one if weight > 0 else other
+                high += other if weight > 0 else one
+        return low, high
+
+
+def bias_errors(layer: Affine) -> Vector:
+    """The bounds on a layer's bias, shape (out,).
+
+    Args:
+        layer: the layer.
+    """
+    return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
+
+
+def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
+    """The exact range of a network's outputs over its error bounds, interval by interval.
+
+    Args:
+        network: the network.
+        point: one interval per input; a single state is [(y, y), …].
+    """
+    values = point
+    for index, layer in enumerate(network.layers):
+        values = RationalLayer.of(layer)(values)
+        if index + 1 < len(network.layers):
+            values = [(max(low, ZERO), max(high, ZERO)) for low, high in values]
+    return values
+
+
+def sup_radius(problem: Problem) -> Fraction:
+    """r∞, rounded down: every state outside the hole is at least this far away in the sup norm.
+
+    Args:
+        problem: the problem.
+    """
+    radius = Fraction(problem.hole_radius)
+    if problem.hole_norm == "inf" or radius == 0:
+        return radius
+    square = problem.n << 120
+    root = isqrt(square)
+    if root * root < square:
+        root += 1
+    return radius * (1 << 60) / root
+
+
+def in_hole(problem: Problem, state: Vector) -> bool:
+    """Whether the state is excluded: strictly inside the open hole, or the equilibrium itself.
+
+    Args:
+        problem: the problem.
+        state: a state in rationals.
+    """
+    offset = [abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True)]
+    radius = Fraction(problem.hole_radius)
+    if not any(offset):
+        return True
+    if problem.hole_norm == "inf":
+        return max(offset) < radius
+    return dot(offset, offset) < radius * radius
+
+
+def in_box(problem: Problem, state: Vector) -> bool:
+    """Whether the state lies in the closed box.
+
+    Args:
+        problem: the problem.
+        state: a state in rationals.
+    """
+    bounds = zip(state, rationals(problem.lower), rationals(problem.upper), strict=True)
+    return all(low <= y <= high for y, low, high in bounds)
+
+
+def violates(problem: Problem, condition: str, point: Array) -> bool:
+    """Whether the state violates the condition for certain, over real arithmetic and all weights
+    within the errors.
+
+    Args:
+        problem: the problem.
+        condition: "positivity", "decrease", "invariance" or "region".
+        point: a state, shape (n,).
+    """
+    state = rationals(point)
+    if not in_box(problem, state):
+        return False
+    if condition == "invariance":
+        return _leaves_box(problem, state)
+    if condition == "region":
+        return _leaves_region(problem, state)
+    if in_hole(problem, state):
+        return False
+    here = evaluate(problem.lyapunov, _exactly(state))[0]
+    if condition == "positivity":
+        return _too_small(problem, state, here)
+    return _fails_to_decrease(problem, state, here)
+
+
+def _exactly(state: Vector) -> list[Interval]:
+    return [(y, y) for y in state]
+
+
+def _leaves_box(problem: Problem, state: Vector) -> bool:
+    after = evaluate(problem.closed_loop, _exactly(state))
+    bounds = zip(after, rationals(problem.lower), rationals(problem.upper), strict=True)
+    return any(high < lower or low > upper for (low, high), lower, upper in bounds)
+
+
+def _leaves_region(problem: Problem, state: Vector) -> bool:
+    region = region_of(problem)
+    margin = Fraction(region.margin)
+    rivals = region.rivals(problem.n)
+    if any(state[region.axis] - state[k] < margin for k in rivals):
+        return False
+    after = evaluate(problem.closed_loop, _exactly(state))
+    highest = after[region.axis][1]
+    leads = [highest - after[k][0] for k in rivals]
+    return any(lead <= 0 if margin == 0 else lead < margin for lead in leads)
+
+
+def _too_small(problem: Problem, state: Vector, here: Interval) -> bool:
+    if problem.positivity == 0.0:
+        return here[1] <= 0
+    distance = max(abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True))
+    return here[1] < Fraction(problem.positivity) * distance
+
+
+def _fails_to_decrease(problem: Problem, state: Vector, here: Interval) -> bool:
+    after = evaluate(problem.closed_loop, _exactly(state))
+    low = evaluate(problem.lyapunov, after)[0][0]
+    if problem.rho == 1.0:
+        return low >= here[1]
+    return low > Fraction(problem.rho) * here[1]
+
+
+def nearest_confirmed(problem: Problem, condition: str, point: Array) -> Array | None:
+    """A state near the point that violates the condition in exact rationals, or None.
+
+    For engines whose own answer is only nearly right: the point is clipped to the box and, if need
+    be, moved out of the hole by the last bits.
+
+    Args:
+        problem: the problem.
+        condition: one of its conditions.
+        point: a state, shape (n,).
+    """
+    clipped = np.clip(np.asarray(point, dtype=np.float64), problem.lower, problem.upper)
+    offset = clipped - problem.equilibrium
+    for factor in (0.0, 1e-15, 1e-12, 1e-9, 1e-7):
+        moved = np.clip(clipped + factor * offset, problem.lower, problem.upper)
+        if violates(problem, condition, moved):
+            return moved
+    return None
