@@ -17,7 +17,7 @@ from graphkeel.paper.baselines.registry import get_baseline
 from graphkeel.paper.tables.fingerprint import code_fingerprint, version_of
 from graphkeel.paper.tables.run import Outcome, node_columns
 from graphkeel.reconstruct.method import MethodResult
-from graphkeel.reconstruct.reconstructor import Reconstructor, load
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
 ON_UNION = ("retrain", "pool")
@@ -109,7 +109,7 @@ def _ours(keep: str, case: Case) -> MethodResult:
     if keep == "summary":
         with tempfile.TemporaryDirectory() as folder:
             rec.save(folder)
-            rec = load(folder, model)
+            rec = load_reconstructor(folder, model)
     target = case.target.to_data()
     classes = case.target.y[case.nodes]
     there = rec.adapt(target, nodes=case.nodes, labels=classes)
