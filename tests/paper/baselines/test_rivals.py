@@ -17,7 +17,8 @@ from graphkeel.paper.baselines.frozen.correct_and_smooth import (
 )
 from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
 from graphkeel.paper.baselines.frozen.lame import (
-    gaussian_assignments,
+    gaussian_kernel,
+    in_batches,
     neighbour_affinity,
     pulled_together,
 )
@@ -129,15 +130,16 @@ def test_neighbour_affinity_counts_five_others():
     assert matrix.sum(dim=1).tolist() == [5.0] * 12
 
 
-def test_gaussian_affinity_is_the_authors(monkeypatch):
-    """In one batch: the fixed point of the dense iteration, σ the mean distance to the k-th."""
+def test_gaussian_affinity_is_the_authors():
+    """σ is the mean distance to the k-th nearest, the node itself among them."""
     torch.manual_seed(0)
     unit = torch.nn.functional.normalize(torch.randn(30, 4), dim=1)
     log_beliefs = torch.randn(30, 3).log_softmax(dim=1)
     distances = torch.cdist(unit, unit)
     sigma = distances.sort(dim=1).values[:, 2].mean()
     weights = torch.exp(-(distances**2) / (2 * sigma**2))
-    found = gaussian_assignments(log_beliefs, unit, 3, seed=0)
+    torch.testing.assert_close(gaussian_kernel(3)(unit), weights)
+    found = in_batches(log_beliefs, unit, gaussian_kernel(3), seed=0)  # all in one batch
     torch.testing.assert_close(found, pulled_together(log_beliefs, weights.matmul))
 
 
