@@ -108,11 +108,11 @@ def _ours(keep: str, case: Case) -> MethodResult:
         rec.fit(case.source.without_test_labels().to_data())
     if keep == "summary":
         with tempfile.TemporaryDirectory() as folder:
-            rec.save(folder)
+            rec.save(folder, keep="summary")
             rec = load_reconstructor(folder, model)
-    target = case.target.to_data()
     classes = case.target.y[case.nodes]
-    there = rec.adapt(target, nodes=case.nodes, labels=classes)
+    known = {"nodes": case.nodes, "labels": classes} if len(case.nodes) else {}
+    there = rec.adapt(case.target.to_data(), keep=keep, **known)
     decision = there.guard_.to_dict()
     if there.guard_.left_alone:
         return MethodResult(None, None, decision)
