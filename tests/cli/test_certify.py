@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from graphkeel.certificate.schema import CONDITIONS
 
 from graphkeel.certificate import check_certificate
+from graphkeel.checker.certificate import CONDITIONS
 from graphkeel.cli.main import main
 
 
 def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    code = main(["certify", "--json", *arguments])
+    code = main(["certify", "--json", "--budget", "600", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 

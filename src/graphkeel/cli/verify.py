@@ -2,11 +2,12 @@
 
   keel verify problem.json
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check              every installed engine; a contradiction is an
-  error
+  keel verify problem.json --cross-check
+        every installed engine; a contradiction is an error
 
 The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample,
-3: unknown."""
+3: unknown.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates for the anchors in use, or, where these cannot be certified, for others beside them."""
+"""Certificates for the anchors in use, or for others where these cannot be certified."""
 
 from __future__ import annotations
 

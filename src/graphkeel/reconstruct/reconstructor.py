@@ -142,10 +142,10 @@ class Reconstructor:
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
-        if nodes is None or labels is None:
+        if nodes is None and labels is None:
             self.reset()
         else:
-            self._take_in(*self._start, nodes, labels)
+            self._take_in(*self._start, nodes, labels)  # one without the other is refused
         if self.controller == "neural":
             self.certify()
         return self
@@ -234,7 +234,7 @@ class Reconstructor:
         return self._take_in(self.labels_, self._validation, nodes, labels)
 
     def _take_in(
-        self, known: Labels, validation: Labels, nodes: Tensor, labels: Tensor
+        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
     ) -> Reconstructor:
         n_nodes = self._context.x.shape[0]
         n_classes = len(self.classes_)

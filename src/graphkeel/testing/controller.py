@@ -40,11 +40,10 @@ def check_controller(
 
     Args:
         controller: the controller, its class, or a function `(plant, target) -> controller` for one
-        that is trained
-            for its plant and target; the function may refuse a plant with a `KeelError`.
+            that is trained for its plant and target; the function may refuse a plant with a
+            `KeelError`.
         reaches: the kinds of plants, "affine" and "relu", on which it claims to arrive. On the
-        others it still has to
-            tell the truth.
+            others it still has to tell the truth.
         tolerance: how near it has to come, as a part of 1 + ‖Y‖.
     """
     return run_all(yield_controller_checks(controller, reaches=reaches, tolerance=tolerance))

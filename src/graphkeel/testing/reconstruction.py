@@ -28,12 +28,11 @@ def check_reconstruction(
 
     Args:
         method: the method, or its class. Methods that retrain are not asked what only a frozen
-        model can promise. equivariant: renaming the nodes renames the answer; by default asked of
-        all but those that retrain. Not for
-            methods that draw nodes or edges at random.
+            model can promise.
+        equivariant: renaming the nodes renames the answer; by default asked of all but those that
+            retrain. Not for methods that draw nodes or edges at random.
         rewrites_edges: its scores are those of the new features on edges of its own, so they cannot
-        be recomputed
-            from the features alone.
+            be recomputed from the features alone.
     """
     return run_all(
         yield_reconstruction_checks(method, equivariant=equivariant, rewrites_edges=rewrites_edges)

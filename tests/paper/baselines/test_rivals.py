@@ -9,11 +9,11 @@ from torch import nn
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines import get_baseline
-from graphkeel.paper.baselines.correct_and_smooth import correct
-from graphkeel.paper.baselines.embeddings import Embedding, classified_embedding
-from graphkeel.paper.baselines.lame import neighbour_affinity, pulled_together
-from graphkeel.paper.baselines.t3a import template_scores
-from graphkeel.paper.baselines.tuning import best_on_validation
+from graphkeel.paper.baselines.frozen.correct_and_smooth import correct
+from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
+from graphkeel.paper.baselines.frozen.lame import neighbour_affinity, pulled_together
+from graphkeel.paper.baselines.frozen.t3a import template_scores
+from graphkeel.paper.baselines.rival import best_on_validation, scored
 from graphkeel.reconstruct import Labels, Propagator
 
 
@@ -121,10 +121,10 @@ def test_neighbour_affinity_is_symmetric_and_without_self():
 def test_settings_are_chosen_on_validation_and_ties_go_to_the_published_one(make_task):
     task = make_task()
     right = torch.nn.functional.one_hot(task.y, 2).float()
-    tried = [({"s": 1}, right.flip(1)), ({"s": 2}, right), ({"s": 3}, right)]
-    assert best_on_validation(tried, task, torch.tensor([1, 4])).decision["chosen"] == ["{'s': 2}"]
-    assert best_on_validation(tried, task, torch.tensor([], dtype=torch.int64)).decision[
-        "chosen"
-    ] == ["{'s': 1}"]
+    tried = [scored({"s": 1}, right.flip(1)), scored({"s": 2}, right), scored({"s": 3}, right)]
+    chosen = best_on_validation(tried, task, torch.tensor([1, 4])).decision["chosen"]
+    assert chosen == ["{'s': 2}"]
+    nobody = torch.tensor([], dtype=torch.int64)
+    assert best_on_validation(tried, task, nobody).decision["chosen"] == ["{'s': 1}"]
     with pytest.raises(ValueError, match="at least one setting"):
         best_on_validation([], task, torch.tensor([1]))

@@ -195,7 +195,7 @@ class Search:
     def _explore(self, task: Task, limit: int) -> None:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
-        number = self.couplings.number_for(task.lower, task.upper, task.number)
+        number = self.couplings.number_for(task.lower, task.upper, task.number, self.nodes)
         boxes = np.zeros((STACK, 2, n))
         boxes[0, 0] = task.lower
         boxes[0, 1] = task.upper
@@ -244,7 +244,7 @@ class Search:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
         state, or neither."""
         top = out.counts[OPEN] - 1
-        steps = self._cell_steps(boxes[top]) if stuck or self.cell_budget.allows() else None
+        steps = self._cell_steps(boxes[top], stuck)
         if steps is not None:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
@@ -258,9 +258,9 @@ class Search:
             waited[top] = RETRY
             self.cell_budget.in_vain()
 
-    def _cell_steps(self, box: Array) -> list[Step] | None:
+    def _cell_steps(self, box: Array, stuck: bool) -> list[Step] | None:
         """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        leaf = self.cell_budget.look(box)
+        leaf = self.cell_budget.look(box, stuck)
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
         return leaf.steps

@@ -21,6 +21,7 @@ STARTS, STEPS = 1024, 40
 LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
 CLIMBS = 6  # points taken into the linear programs
 CELLS = 8  # cells one climb may walk through
+DOUBT = 1e-6  # a relative margin beyond which floats cannot be wrong about the sign
 HOLED = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
@@ -137,6 +138,22 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
         return np.asarray(region.margin - region.lead(after))
     here = problem.lyapunov(points)[..., 0]
     return np.asarray(problem.lyapunov(after)[..., 0] - problem.rho * here)
+
+
+def confirmed(problem: Problem, condition: str, point: Array) -> bool:
+    """Whether a state violates the condition for certain; exact arithmetic is asked only where
+    floats leave a doubt.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(margin(problem, condition, point))
+        size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
+    hopeless = np.isfinite(size) and value < -DOUBT * (1.0 + size)
+    return not hopeless and violates(problem, condition, point)
 
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
@@ -407,11 +424,11 @@ def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | N
         problem, condition, np.concatenate([first, ascend(problem, condition, first)])
     )
     for point in candidates[:4]:
-        if violates(problem, condition, point):
+        if confirmed(problem, condition, point):
             return point
     for point in candidates:
         higher = climb(problem, condition, point)
-        if higher is not None and violates(problem, condition, higher):
+        if higher is not None and confirmed(problem, condition, higher):
             return higher
     return None
 
