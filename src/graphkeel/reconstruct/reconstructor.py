@@ -420,7 +420,7 @@ class Reconstructor:
             return result
         self._chooser.reset()
         decision = self._chooser.choose(self.labels_, self._validation)
-        if decision.n_labels and decision.accuracy >= self.guard_.accuracy:
+        if _no_worse(decision, self.guard_):
             self._choose(self.labels_, self._validation)
             return result.with_remark("the certificate is about the anchors now in use")
         self._context.use_anchors(kept)
@@ -512,6 +512,12 @@ def load_reconstructor(
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
         ) from error
+
+
+def _no_worse(new: GuardDecision, old: GuardDecision) -> bool:
+    """Whether labels judged both, and the new choice is right on as many of them."""
+    judged = new.accuracy is not None and old.accuracy is not None
+    return judged and new.accuracy >= old.accuracy  # type: ignore[operator]
 
 
 def _warn_of(result: CertifyResult) -> None:
