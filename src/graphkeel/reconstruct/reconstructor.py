@@ -39,6 +39,7 @@ from graphkeel.reconstruct.summary import SourceSummary, summarise
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
+    from graphkeel.reconstruct.guard.decision import GuardDecision
 
 _log = logging.getLogger(__name__)
 
