@@ -13,9 +13,9 @@ import pytest
 from forgeries import bases, forgeries, rescaled
 from hand_loops import Hand, certificate, sealed_bytes, tree
 from run_cases import outcome
-from tally import TALLY
 
 from graphkeel import checker
+from tally import TALLY
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "forgeries"
 
@@ -110,9 +110,10 @@ def same_lie(name: str, factor: float) -> dict[str, Any]:
     from graphkeel.checker.certificate import ASKED
     from graphkeel.checker.conclusion import NOT_COVERED
 
-    new = {
-        key: entry[key] for key in ("class", "form", "controller", "lyapunov", "anchor")
-    } | {"problem": question(loop), "conditions": {name: answer(loop, name) for name in ASKED}}
+    new = {key: entry[key] for key in ("class", "form", "controller", "lyapunov", "anchor")} | {
+        "problem": question(loop),
+        "conditions": {name: answer(loop, name) for name in ASKED},
+    }
     new["controller"] = shrunk(new["controller"], factor)
     new["problem"]["delta"] = 0.0
     said = certificate(bases()["branch"][0])
@@ -130,16 +131,16 @@ def same_lie(name: str, factor: float) -> dict[str, Any]:
 
 def shrunk(controller: list[Any], factor: float) -> list[Any]:
     """Hidden layers times a factor, the next ones divided by it."""
-    powers = [factor, 1 / factor]
+    powers = [factor, 1 / factor, *[1.0] * (len(controller) - 2)]
     changed = []
-    for layer, power in zip(controller, powers, strict=True):
+    for number, (layer, power) in enumerate(zip(controller, powers, strict=True)):
         parts = []
         for k, part in enumerate(layer):
             last = k + 1 == len(layer)
             parts.append(
                 {
                     "weight": scaled_array(part["weight"], power if last else 1.0),
-                    "bias": scaled_array(part["bias"], factor if last and power == factor else 1.0),
+                    "bias": scaled_array(part["bias"], factor if number == 0 else 1.0),
                 }
             )
         changed.append(parts)
