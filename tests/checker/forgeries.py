@@ -414,7 +414,7 @@ def hole_leaf(value: Json, tree: Json, rng: random.Random) -> bool:
 
 
 def multiplier_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
-    """The multipliers of `thirds` and `flat` touch zero: any other number is too few or too many."""
+    """The multipliers of `thirds` and `flat` touch zero: no other number does it."""
     lines = tree.get("multipliers")
     if not lines:
         return False
