@@ -395,16 +395,14 @@ case(
 
 
 def cut_and_coupled() -> Hand:
-    """F doubles the distance. Right of Y, and left of it, the unit with z ≥ 0 is cut, and then
-    coupled: read as the sign of the coupled input, which it is not, the cut would prove it."""
-    huge = 64.0
-    theta = [[[0.0, huge], [0.0, 0.0]], [[0.0, 0.0], [huge, 0.0]]]
-    slopes = [[0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 1, 0]]
-    axis = [0, 2, -3, -2, 1, -3, -2]
-    leaf = tree(
-        "decrease", *ENDS, axis, (1.0,), slopes, theta, multipliers=[[1, 1], [1, 2], [1, 1], [1, 2]]
-    )
-    # V∘F: units (1 − y)·2 and its negative, so F mirrors, too.
+    """F doubles the distance: V(F(y)) = 2·V(y). On either side of Y the unit of V∘F that is not
+    active there is cut, and then coupled with θ = 64. If its multiplier counted the coupled input,
+    a − 64·b, whose sign the cut did not fix, that would prove a decrease."""
+    theta = [[[64.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 64.0]]]
+    slopes = [[0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 2]]
+    axis = [0, 1, -3, -2, 2, -3, -2]
+    weights = [[1, 1], [1, 0], [1, 1], [1, 0]]
+    leaf = tree("decrease", *ENDS, axis, (1.0,), slopes, theta, multipliers=weights)
     loop = line(hole_radius=0.0, proofs={"decrease": branch("decrease", leaf)})
     return replace(loop, forward=[([[2.0]], [-1.0])], rho=0.75)
 
@@ -1406,7 +1404,7 @@ case(
     ACCEPTED,
     lambda: kinked(0.0, 2.0**-6, rho=0.875, delta=0.0625, positivity=1.0),
 )
-RAISED: list[Any] = [ABSOLUTE[0], ([[1.0, 1.0]], [0.03125])]
+RAISED: list[Any] = [ABSOLUTE[0], ([[1.0, 1.0]], [2.0**-10])]
 case("a kink at Y and a lifted V", ACCEPTED, lambda: kinked(0.0, rho=0.875, lyapunov=RAISED))
 SPLIT_V: list[Any] = [
     ([[1.0], [1.0], [-1.0]], [-1.0, -1.0, 1.0]),
