@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from graphkeel.graph.graph import normalised_adjacency
 from rich.console import Console
 from rich.table import Table
 
 from graphkeel.graph import load_graph, make_sbm, scalable_sampler
 from graphkeel.graph.datasets.seeds import published_seeds
-from graphkeel.graph.graph import normalised_adjacency
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.sampler import ExactBiasedSampler, agreement
 from graphkeel.graph.splits import exact_sampler

@@ -64,7 +64,7 @@ class Meter:
 
 
 def _metered(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    from graphkeel.paper.tables.memory import peak_mb, reset_peak
+    from graphkeel.core.memory import peak_mb, reset_peak
 
     reset_peak()
     wall, processor = time.perf_counter(), time.process_time()
@@ -107,8 +107,7 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
 def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     from graphkeel.models import save_model, train_model
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.reconstruct.diffuse import diffuse
-    from graphkeel.reconstruct.scene import Scene
+    from graphkeel.reconstruct.candidates.diffuse import diffuse
 
     model = meter.step(
         "training", lambda: _with_a_new_matrix(task, lambda: train_model("sgc", task))
@@ -116,11 +115,15 @@ def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     save_model(folder / MODEL, model, "sgc", task.n_features, task.n_classes)
     frozen = FrozenModel(model)
     scores = meter.step("prediction", lambda: frozen(task.x, task.edge_index))
-    # a scene of its own: it makes and keeps the matrix of the diffusion
-    meter.step(
-        "diffusion", lambda: diffuse(scores, Scene(frozen, task.x, task.edge_index).propagator, 0.9)
-    )
+    # a context of its own: it makes and keeps the matrix of the diffusion
+    meter.step("diffusion", lambda: diffuse(scores, _context(frozen, task).propagator, 0.9))
     meter.step("prototypes and guard", lambda: _choose(frozen, task))
+
+
+def _context(frozen: Any, task: Any) -> Any:
+    from graphkeel.reconstruct.context import Context
+
+    return Context(frozen, task.x, task.edge_index)
 
 
 def _generate(n_nodes: int, width: int, folder: Path) -> None:
@@ -141,15 +144,15 @@ def _with_a_new_matrix(task: Any, work: Callable[[], Any]) -> Any:
 
 def _choose(frozen: Any, task: Any) -> None:
     from graphkeel.reconstruct import chooser
+    from graphkeel.reconstruct.context import Context
     from graphkeel.reconstruct.labels import known_labels
-    from graphkeel.reconstruct.scene import Scene
 
     visible = task.without_test_labels()
     labels, held = (
         known_labels(visible, m.nonzero().flatten()) for m in (task.train_mask, task.val_mask)
     )
     choice = chooser.Chooser(
-        Scene(frozen, task.x, task.edge_index), "auto", 0.05, task.train_mask, 0
+        Context(frozen, task.x, task.edge_index), "auto", 0.05, task.train_mask, 0
     )
     choice.choose(labels, held)
     choice.features()
@@ -182,10 +185,10 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
         f"feedback, {FEEDBACK} labels", lambda: rec.feedback(second, data.y[second]), again=False
     )
     found["chosen"] = list(rec.guard_.chosen)
-    settings = {"strength": rec._scene.typical_strength, "seed": 0}
+    settings = {"strength": rec._context.typical_strength, "seed": 0}
     # training and proof of the controllers, without the choice that follows; reads all logits once,
     # for the domain
-    proved = meter.step("certify", lambda: proved_anchors(rec._scene, "auto", settings))
+    proved = meter.step("certify", lambda: proved_anchors(rec._context, "auto", settings))
     found["certificate"] = proved is not None
     if proved is not None:
         meter.step("verification alone", Shipped(proved[0]).ask_again)

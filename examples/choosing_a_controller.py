@@ -9,8 +9,7 @@ import torch
 import graphkeel as gk
 from graphkeel.control import CLASSICAL, MFAC
 from graphkeel.graph import load
-from graphkeel.models import train_model
-from graphkeel.models.head import extract_head
+from graphkeel.models import extract_head, train_model
 
 task = load("digits", seed=0)
 data = task.to_data()

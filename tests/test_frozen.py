@@ -3,14 +3,19 @@ happens."""
 
 from __future__ import annotations
 
+import copy
+import threading
+
 import pytest
 import torch
 from torch import nn
-from torch_geometric.nn import GCNConv, SGConv
+from torch_geometric.nn import GCNConv, SGConv, SSGConv
 
 from graphkeel.core.errors import ModelError
 from graphkeel.models import GCN
+from graphkeel.models import frozen as frozen_module
 from graphkeel.models.frozen import FrozenModel, clear_caches
+from threads import PATIENCE, Meeting, WatchedLock, at_once
 
 
 @pytest.fixture
@@ -80,9 +85,163 @@ def test_caches_are_cleared_so_that_new_features_and_edges_count(make_task, laye
     first = frozen(task.x, task.edge_index)
     assert not torch.allclose(frozen(task.x + 1, task.edge_index), first)
     assert not torch.allclose(frozen(task.x, task.edge_index[:, :4]), first)
-    conv.eval()(task.x, task.edge_index)  # the user's own call fills the cache
-    assert torch.allclose(frozen(task.x + 1, task.edge_index), frozen(task.x + 1, task.edge_index))
-    assert clear_caches(conv) == 0
+    assert clear_caches(conv) == 0, "a cache that was empty is empty again"
+
+
+@pytest.mark.parametrize("layer", [SGConv, SSGConv, GCNConv])
+def test_a_warm_cache_neither_answers_nor_gets_lost(make_task, layer):
+    task = make_task()
+    torch.manual_seed(0)
+    conv = (
+        layer(2, 2, alpha=0.1, cached=True) if layer is SSGConv else layer(2, 2, cached=True)
+    ).eval()
+    cold = FrozenModel(copy.deepcopy(conv))(task.x + 1, task.edge_index[:, :4])
+    theirs = conv(task.x, task.edge_index)  # the user's own call fills the cache
+    kept = {name: value for name, value in vars(conv).items() if name.startswith("_cached")}
+    assert torch.equal(FrozenModel(conv)(task.x + 1, task.edge_index[:, :4]), cold)
+    assert all(getattr(conv, name) is value for name, value in kept.items())
+    assert conv.cached is True
+    assert torch.equal(conv(task.x, task.edge_index), theirs)
+    assert clear_caches(conv) == 1
+
+
+class Remembering(nn.Module):
+    """Its answers depend on how often it was asked."""
+
+    def __init__(self, kind, how):
+        super().__init__()
+        self.kind, self.how = kind, how
+        if kind == "weight":
+            self.seen = nn.Parameter(torch.zeros(2))
+        elif kind == "list":
+            self.seen = [torch.zeros(2)]
+        elif kind == "sparse":
+            self.seen = torch.eye(2).to_sparse()
+        elif kind == "attribute":
+            self.seen = torch.zeros(2)
+        else:
+            self.register_buffer("seen", torch.zeros(2), persistent=kind == "buffer")
+
+    def forward(self, x, edge_index):
+        seen = self.seen[0] if self.kind == "list" else self.seen
+        if self.how == "in place":
+            seen += 1
+        elif self.how == "behind autograd's back":
+            seen.data.copy_(seen.data + 1) if self.kind != "sparse" else seen._values().add_(1)
+        elif self.kind == "list":
+            self.seen[0] = seen + 1
+        elif self.kind == "sparse":
+            self.seen = seen * 2
+        else:
+            self.seen = type(seen)(seen + 1)
+        total = self.seen[0] if self.kind == "list" else self.seen
+        return x + (total.to_dense().sum(0) if self.kind == "sparse" else total)
+
+
+MEMORIES = [
+    (kind, how)
+    for kind in ("weight", "buffer", "hidden buffer", "attribute", "list", "sparse")
+    for how in ("in place", "behind autograd's back", "anew")
+    if (kind, how) != ("sparse", "in place")
+]
+
+
+@pytest.mark.parametrize(("kind", "how"), MEMORIES)
+def test_a_forward_that_changes_what_the_model_holds_is_refused(make_task, kind, how):
+    model = Remembering(kind, how).train()
+    with pytest.raises(ModelError, match=r"have changed during its own forward \(got 'seen"):
+        FrozenModel(model)(make_task().x, make_task().edge_index)
+    assert model.training
+
+
+@pytest.mark.parametrize("kind", ["weight", "buffer", "hidden buffer", "attribute", "list"])
+def test_what_a_forward_sets_anew_is_put_back_even_when_it_is_refused(make_task, kind):
+    model = Remembering(kind, "anew")
+    with pytest.raises(ModelError):
+        FrozenModel(model)(make_task().x, make_task().edge_index)
+    held = model.seen[0] if kind == "list" else model.seen
+    assert torch.equal(held, torch.zeros(2))
+
+
+def test_a_hidden_buffer_that_is_changed_from_outside_is_noticed(make_task):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(1), persistent=False)
+
+        def forward(self, x, edge_index):
+            return x * self.scale
+
+    model = Scaled()
+    frozen = FrozenModel(model)
+    frozen(make_task().x, make_task().edge_index)
+    model.scale += 1
+    with pytest.raises(ModelError, match=r"buffers have changed since it was wrapped"):
+        frozen(make_task().x, make_task().edge_index)
+    with pytest.raises(ModelError, match=r"buffers have changed since it was wrapped"):
+        frozen.check_unchanged()
+
+
+def test_records_of_the_last_call_are_removed(make_task):
+    """Attention weights and the like, left behind where there was nothing."""
+
+    class Recording(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.history, self.named = None, [], {}
+
+        def forward(self, x, edge_index):
+            self.attention = self.fresh = x * 2
+            self.history.append(x)
+            self.named["last"] = x
+            return x
+
+    model = Recording()
+    frozen = FrozenModel(model)
+    for _ in range(2):
+        assert torch.equal(frozen(make_task().x, make_task().edge_index), make_task().x)
+    assert model.attention is None
+    assert not hasattr(model, "fresh")
+    assert model.history == []
+    assert model.named == {}
+
+
+@pytest.mark.parametrize("lazy", [nn.LazyLinear(2), GCNConv(-1, 2), nn.LazyBatchNorm1d()])
+def test_a_lazy_layer_without_weights_is_named(lazy):
+    with pytest.raises(ModelError, match=r"lazy layer without weights \(got '.*0\..*'\). Run"):
+        FrozenModel(nn.Sequential(lazy))
+
+
+def test_two_threads_leave_the_model_as_it_was(make_task, monkeypatch):
+    """The second would find eval mode and put that back, after the first had put back its own."""
+    task, meeting, first_left = make_task(), Meeting(parties=2), threading.Event()
+    lock = WatchedLock(meeting)
+    monkeypatch.setattr(frozen_module, "lock_of", lambda model: lock)
+    order = []
+
+    class Slow(nn.Linear):
+        def forward(self, x, edge_index):
+            order.append(threading.get_ident())
+            meeting.wait()
+            if threading.get_ident() != order[0]:
+                assert first_left.wait(PATIENCE)
+            return super().forward(x)
+
+    model = Slow(2, 2).train()
+
+    def ask():
+        FrozenModel(model)(task.x, task.edge_index)
+        if threading.get_ident() == order[0]:
+            first_left.set()
+
+    at_once(ask, ask)
+    assert model.training
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_every_model_has_a_lock_of_its_own(model):
+    assert frozen_module.lock_of(model) is frozen_module.lock_of(model)
+    assert frozen_module.lock_of(model) is not frozen_module.lock_of(GCN(2, 2))
 
 
 def test_an_unknown_cache_is_refused(make_task):

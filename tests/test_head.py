@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import APPNP, GATConv, GCNConv, Linear, SAGEConv, SGConv
+from torch_geometric.nn import APPNP, GATConv, GCNConv, Linear, SAGEConv, SGConv, SSGConv
 
 from graphkeel.core.errors import ModelError
 from graphkeel.models.head import constant_field_response, extract_head
@@ -118,18 +118,42 @@ def test_a_skip_connection_is_not_mistaken_for_a_chain() -> None:
     assert extract_head(Skip(), D).unsupported is not None
 
 
-def test_a_filled_cache_neither_misleads_nor_gets_lost() -> None:
-    model = Stack(SGConv(D, N, K=2, cached=True)).eval()
+CACHED = {
+    "_cached_x": lambda: SGConv(D, N, K=2, cached=True),
+    "_cached_h": lambda: SSGConv(D, N, alpha=0.1, K=2, cached=True),
+    "_cached_edge_index": lambda: GCNConv(D, N, cached=True),
+}
+
+
+@pytest.mark.parametrize("slot", CACHED)
+def test_a_filled_cache_neither_misleads_nor_gets_lost(slot: str) -> None:
+    torch.manual_seed(0)
+    model = Stack(CACHED[slot]()).eval()
+    cold = extract_head(model, D)
     ring = torch.tensor([[0, 1, 2], [1, 2, 0]])
     model(torch.randn(3, D), ring)
-    kept = model.layers[0]._cached_x
+    kept = getattr(model.layers[0], slot)
+    assert kept is not None
     head = extract_head(model, D)
     x = torch.randn(5, D)
+    assert torch.equal(head(x), cold(x))
     torch.testing.assert_close(
         head(x).float(), constant_field_response(model, x), rtol=1e-4, atol=1e-5
     )
-    assert model.layers[0]._cached_x is kept
+    assert getattr(model.layers[0], slot) is kept
     assert model.layers[0].cached is True
+
+
+def test_a_model_with_a_memory_has_no_head() -> None:
+    class Counting(Stack):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            self.count += 1
+            return super().forward(x, edge_index) * self.count
+
+    model = Counting(GCNConv(D, N))
+    model.register_buffer("count", torch.zeros(1), persistent=False)
+    with pytest.raises(ModelError, match="buffers have changed during its own forward"):
+        extract_head(model, D)
 
 
 def test_wrong_dimension_is_a_model_error() -> None:

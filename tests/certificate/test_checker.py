@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graphkeel.certificate.schema import loop_of
+from graphkeel.certificate.trees import Refused
 from loops import Answer, Shipped, answers, certificate, class_proof, pack, prove, shipped
 
 from graphkeel.certificate import (
@@ -24,8 +26,6 @@ from graphkeel.certificate import (
     write_certificate,
 )
 from graphkeel.certificate.encoding import canonical, digest, encode_array, sealed
-from graphkeel.certificate.schema import loop_of
-from graphkeel.certificate.trees import Refused
 from graphkeel.core.errors import CertificateError
 
 

@@ -43,11 +43,11 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_the_refusal_says_what_how_much_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHKEEL_MEMORY", "1MB")
-    memory_limit.require(10**6, "this", "Shrink it.")
+    memory_limit.require_memory(10**6, "this", "Shrink it.")
     with pytest.raises(
         MemoryLimitError, match=re.escape("this needs about 2.5 GB of memory (got 1 MB available).")
     ):
-        memory_limit.require(25 * 10**8, "this", "Shrink it.")
+        memory_limit.require_memory(25 * 10**8, "this", "Shrink it.")
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from graphkeel.core.errors import DataError
 from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, make_split, scalable_sampler
 from graphkeel.graph.datasets.seeds import read_seed_lists
-from graphkeel.graph.graph import adjacency, normalised_adjacency
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
+from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, agreement
 
 
@@ -28,7 +28,7 @@ def test_distances_equal_those_of_the_dense_inverse(seed, alpha, n):
     rng = np.random.default_rng(seed)
     edges = rng.integers(0, n, (2, 2 * n))
     edges = np.concatenate([edges, edges[::-1]], axis=1)
-    matrix = normalised_adjacency(edges, n, self_links=rng.integers(0, n, 2))
+    matrix = normalise(edges, n, dtype=np.float64, self_links=rng.integers(0, n, 2))
     ppr = dense_ppr(matrix, alpha)
     start = int(rng.integers(n))
     expected = ((ppr - ppr[start]) ** 2).sum(axis=1)
@@ -43,9 +43,9 @@ def test_chebyshev_series_is_the_function():
         assert np.abs(series - (alpha / (1 - (1 - alpha) * points)) ** 2).max() < 1e-6
 
 
-def test_normalised_adjacency_by_hand():
+def test_normalise_by_hand():
     path = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
-    found = normalised_adjacency(path, 3).toarray()
+    found = normalise(path, 3, dtype=np.float64).toarray()
     a, b = 1 / 2, 1 / np.sqrt(6)
     assert np.allclose(found, [[a, b, 0], [b, 1 / 3, b], [0, b, a]])
 
@@ -56,7 +56,7 @@ def test_sampler_takes_the_near_nodes_of_the_seeds_class():
     edges = np.array(clique + [(i + 5, j + 5) for i, j in clique] + [(4, 5), (5, 4)]).T
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 0])
     sampler = ExactBiasedSampler(
-        PprDistance(normalised_adjacency(edges, 10), 0.1), y, np.arange(10), per_class=4
+        PprDistance(normalise(edges, 10, dtype=np.float64), 0.1), y, np.arange(10), per_class=4
     )
     assert sorted(sampler.around(1)) == [0, 1, 2, 3]
     assert sampler.around(1)[0] == 1
@@ -74,7 +74,7 @@ def test_draws_are_seeded_and_balanced():
 
 def test_row_norms_are_cached_and_a_damaged_cache_is_ignored(tmp_path):
     graph = make_sbm(200, 600)
-    matrix = normalised_adjacency(graph.edge_index, 200)
+    matrix = normalise(graph.edge_index, 200, dtype=np.float64)
     norms = PprDistance(matrix, 0.1, cache=tmp_path).row_norms(np.arange(200))
     (file,) = tmp_path.iterdir()
     warm = PprDistance(matrix, 0.1, cache=tmp_path)
@@ -105,7 +105,7 @@ def _rebuilt(data_folder, name, runs):
 
 def test_forward_push_approximates_exact_ppr():
     graph = make_sbm(150, 600, seed=1)
-    matrix = adjacency(graph.edge_index, 150)
+    matrix = neighbours(graph.edge_index, 150)
     degree = np.asarray(matrix.sum(axis=1)).ravel()
     walk = matrix.toarray().T / np.maximum(
         degree, 1
@@ -131,7 +131,7 @@ def test_scalable_sampler_fills_its_quotas_from_neighbourhoods():
 def test_scalable_sampler_is_biased():
     """Drawn nodes are closer together than random ones: more edges among themselves."""
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    matrix = adjacency(graph.edge_index, 4000)
+    matrix = neighbours(graph.edge_index, 4000)
     drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
     at_random = np.random.default_rng(0).choice(4000, 200, replace=False)
     assert matrix[drawn][:, drawn].sum() > 2 * matrix[at_random][:, at_random].sum()

@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from graphkeel.core.errors import DataError
 from graphkeel.graph import UNLABELLED, GraphTask
@@ -40,7 +41,6 @@ BAD_INPUT = {
     "train and val overlap": ({"val_mask": mask(0, 1)}, "train_mask and val_mask overlap.*1 nodes"),
     "train and test overlap": ({"test_mask": mask(0, 3)}, "train_mask and test_mask overlap"),
     "val and test overlap": ({"test_mask": mask(1, 3)}, "val_mask and test_mask overlap"),
-    "class without a labelled node": ({"train_mask": mask(0)}, "every class.*class 1"),
     "label out of range": ({"y": torch.tensor([0, 0, 0, 1, 1, 2])}, r"0\.\.1"),
     "labels of the wrong length": ({"y": torch.zeros(5, dtype=torch.long)}, "one label per node"),
     "split holds an unlabelled node": (
@@ -98,9 +98,16 @@ def test_from_data_takes_column_labels_and_missing_masks(make_task):
 
 def test_from_data_names_the_missing_field(make_task):
     data = make_task().to_data()
-    del data.train_mask
-    with pytest.raises(DataError, match=r"data\.train_mask is missing"):
+    del data.edge_index
+    with pytest.raises(DataError, match=r"data\.edge_index is missing"):
         GraphTask.from_data(data)
+
+
+def test_from_data_needs_neither_labels_nor_masks(make_task):
+    bare = Data(x=make_task().x, edge_index=make_task().edge_index)
+    task = GraphTask.from_data(bare, n_classes=2)
+    assert task.y.tolist() == [UNLABELLED] * task.n_nodes
+    assert not (task.train_mask | task.val_mask | task.test_mask).any()
 
 
 def test_without_test_labels_leaves_nothing_of_them(make_task):

@@ -9,7 +9,7 @@ from torch_geometric.nn import GCN, SGConv
 from graphkeel.graph import GraphTask, load
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct import Labels, Scene
+from graphkeel.reconstruct import Context, Labels
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # 0 - 1 - 2
 
@@ -46,8 +46,8 @@ def trained(task: GraphTask, name: str = "sgc") -> FrozenModel:
     return FrozenModel(train_model(name, task, seed=0), n_classes=task.n_classes)
 
 
-def scene_of(task: GraphTask, model: str = "sgc") -> tuple[Scene, Labels]:
+def scene_of(task: GraphTask, model: str = "sgc") -> tuple[Context, Labels]:
     nodes = task.train_mask.nonzero().flatten()
-    return Scene(trained(task, model), task.x, task.edge_index), Labels(
+    return Context(trained(task, model), task.x, task.edge_index), Labels(
         nodes, task.y[nodes], task.n_classes
     )

@@ -10,7 +10,7 @@ from small_graphs import PATH, Linear, gcn, sgc
 from graphkeel.core.errors import ConfigError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.reconstruct import Scene, solve_anchors
+from graphkeel.reconstruct import Context, solve_anchors
 from graphkeel.reconstruct.anchors import FieldResponse, blendable_anchors, plant_of
 
 
@@ -53,10 +53,10 @@ def test_the_residual_is_what_the_head_says():
 def test_of_two_kinds_of_anchors_the_more_faithful_are_taken():
     torch.manual_seed(0)
     x, edges = torch.randn(30, 20), torch.randint(30, (2, 60))
-    scene = Scene(FrozenModel(gcn()), x, edges)
-    options = (blendable_anchors(scene.plant, 2.0), solve_anchors(scene.plant, 2.0))
-    assert scene.faithfulness(scene.anchors(2.0)) == max(
-        scene.faithfulness(option) for option in options
+    context = Context(FrozenModel(gcn()), x, edges)
+    options = (blendable_anchors(context.plant, 2.0), solve_anchors(context.plant, 2.0))
+    assert context.faithfulness(context.anchors(2.0)) == max(
+        context.faithfulness(option) for option in options
     )
 
 
@@ -73,9 +73,9 @@ def test_a_model_that_needs_more_arguments_falls_back_to_its_response():
         def forward(self, x, edge_index, *, scale):
             return x * scale
 
-    scene = Scene(FrozenModel(Needy()), torch.eye(3), PATH, model_kwargs={"scale": 2.0})
-    torch.testing.assert_close(scene.logits, 2 * torch.eye(3))
-    assert scene.anchors(1.0).features.shape == (3, 3)
+    context = Context(FrozenModel(Needy()), torch.eye(3), PATH, model_kwargs={"scale": 2.0})
+    torch.testing.assert_close(context.logits, 2 * torch.eye(3))
+    assert context.anchors(1.0).features.shape == (3, 3)
 
 
 def test_unknown_controllers_are_refused():

@@ -22,7 +22,7 @@ from graphkeel.reconstruct import (
     decide,
     mcnemar,
 )
-from graphkeel.reconstruct.guard import Trial
+from graphkeel.reconstruct.guard.decision import Evaluation
 
 ONE, TWO, THREE = Prototype("labels"), Prototype("model"), Prototype("cosine")
 
@@ -39,11 +39,11 @@ class Scripted:
         self.n, self.base, self.right, self.changed = n, base, right, changed or {}
         self.asked: list[tuple[object, ...]] = []
 
-    def try_out(self, members):
+    def evaluate(self, members):
         self.asked.append(tuple(members))
         count = self.base if not members else max(self.right[member] for member in members)
         changed = self.changed.get(members[0], 1) if members else 0
-        return Trial(torch.arange(self.n) < count, changed)
+        return Evaluation(torch.arange(self.n) < count, changed)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -89,7 +89,7 @@ def test_ties_go_to_the_least_change():
 
 
 def test_a_tie_with_none_leaves_the_model_alone():
-    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 50}), significance=1.0)
+    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 50}), risk=1.0)
     assert members == ()
     assert decision.left_alone
     assert decision.accuracy == decision.untouched
@@ -126,19 +126,21 @@ def labels_of(task, mask):
 
 
 def test_validation_labels_judge_where_there_are_any(situation):
-    task, scene, labels = situation
-    judge = choose_judge(Builder(scene, labels), labels_of(task, task.val_mask), task.train_mask, 0)
+    task, context, labels = situation
+    judge = choose_judge(
+        Builder(context, labels), labels_of(task, task.val_mask), task.train_mask, 0
+    )
     assert isinstance(judge, ValidationJudge)
-    untouched = judge.try_out(())
-    expected = (scene.logits.argmax(1) == task.y)[task.val_mask]
+    untouched = judge.evaluate(())
+    expected = (context.logits.argmax(1) == task.y)[task.val_mask]
     assert torch.equal(untouched.correct, expected)
     assert untouched.changed == 0
 
 
 def test_without_validation_the_training_labels_are_cross_fitted_and_it_says_so(situation):
-    task, scene, labels = situation
+    task, context, labels = situation
     nobody = labels_of(task, torch.zeros_like(task.val_mask))
-    judge = choose_judge(Builder(scene, labels), nobody, task.train_mask, 0)
+    judge = choose_judge(Builder(context, labels), nobody, task.train_mask, 0)
     assert isinstance(judge, CrossFitJudge)
     _, decision = decide((ONE, THREE), judge)
     assert decision.source.startswith("training labels, cross-fitted")
@@ -146,19 +148,19 @@ def test_without_validation_the_training_labels_are_cross_fitted_and_it_says_so(
 
 
 def test_labels_the_model_has_not_seen_are_preferred_for_cross_fitting(situation):
-    task, scene, _ = situation
+    task, context, _ = situation
     both = labels_of(task, task.train_mask | task.val_mask)
     judge = choose_judge(
-        Builder(scene, both), both.without(torch.arange(len(both))), task.train_mask, 0
+        Builder(context, both), both.without(torch.arange(len(both))), task.train_mask, 0
     )
     assert judge.source == "fed-back labels, cross-fitted"
-    assert len(judge.try_out(()).correct) == int(task.val_mask.sum())
+    assert len(judge.evaluate(()).correct) == int(task.val_mask.sum())
 
 
 def test_a_cross_fitted_label_is_not_in_its_own_candidates(situation):
-    _, scene, labels = situation
+    _, context, labels = situation
     judge = CrossFitJudge(
-        lambda part: Builder(scene, part), labels, torch.arange(len(labels)), "test", 0
+        lambda part: Builder(context, part), labels, torch.arange(len(labels)), "test", 0
     )
     for fold, builder in zip(judge.folds, judge.builders, strict=True):
         assert not torch.isin(labels.nodes[fold], builder.labels.nodes).any()

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.graph import make_sbm, make_task
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models import GCN, networks, sparse_hops, train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels, known_labels
-from graphkeel.reconstruct.linear import Lens, LinearModel
-from graphkeel.reconstruct.local import LOCAL, LocalBuilder, LocalScene
-from graphkeel.reconstruct.propagation import Propagator
-from graphkeel.reconstruct.push import push
+from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
+from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
+from graphkeel.reconstruct.large.push import push
 from graphkeel.reconstruct.reconstructor import Reconstructor
-from graphkeel.reconstruct.scene import Scene
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def model(task):
 
 @pytest.fixture(scope="module")
 def fixed(task, model):
-    scene = Scene(FrozenModel(model), task.x, task.edge_index)
-    return LocalScene(scene, LinearModel.of(scene.frozen, task.edge_index, task.n_nodes))
+    context = Context(FrozenModel(model), task.x, task.edge_index)
+    return LocalContext(context, LinearModel.of(context.frozen, task.edge_index, task.n_nodes))
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def labels_from(draw, n_nodes: int) -> Labels:
 def test_any_way_to_the_same_labels_leads_to_the_same_candidates(fixed, data):
     first, second, last = (labels_from(data.draw, 600) for _ in range(3))
     moved = LocalBuilder(fixed, first)
-    moved.become(second)
-    moved.become(last)
+    moved.update_labels(second)
+    moved.update_labels(last)
     fresh = LocalBuilder(fixed, last)
     for candidate in LOCAL:
         torch.testing.assert_close(
@@ -96,7 +96,7 @@ def test_feedback_equals_a_fit_on_all_labels(task, model, data):
 @pytest.mark.parametrize("candidate", LOCAL, ids=lambda one: one.name)
 def test_what_the_hops_carry_is_what_the_model_says_of_the_features(fixed, task, candidate):
     builder = LocalBuilder(fixed, known_labels(task, task.train_mask.nonzero().flatten()))
-    asked = fixed.scene.ask(builder.features((candidate,)))
+    asked = fixed.context.logits_for(builder.features((candidate,)))
     carried = fixed.model.everywhere(builder.carried((candidate,)))
     # diffusion stops within a thousandth of its fixed point, in either space
     tolerance = 1e-4 if candidate.name.startswith("diffuse") is False else 5e-3
@@ -104,18 +104,18 @@ def test_what_the_hops_carry_is_what_the_model_says_of_the_features(fixed, task,
     assert torch.equal(builder.predict((candidate,)), carried.argmax(dim=1))
 
 
-def test_a_lens_sees_what_all_nodes_see(fixed, task, monkeypatch):
+def test_propagated_rows_see_what_all_nodes_see(fixed, task, monkeypatch):
     nodes = task.val_mask.nonzero().flatten()
-    lens, carried = fixed.model.lens(nodes), fixed.projected
-    expected = fixed.scene.logits[nodes]
-    torch.testing.assert_close(lens(carried[lens.looked_at]), expected, rtol=1e-4, atol=1e-5)
-    few = lens.at(nodes[3:7])
+    rows, carried = fixed.model.rows_at(nodes), fixed.projected
+    expected = fixed.context.logits[nodes]
+    torch.testing.assert_close(rows(carried[rows.looked_at]), expected, rtol=1e-4, atol=1e-5)
+    few = rows.at(nodes[3:7])
     torch.testing.assert_close(few(carried[few.looked_at]), expected[3:7], rtol=1e-4, atol=1e-5)
-    one = Lens(fixed.model, nodes[:1])
+    one = PropagatedRows(fixed.model, nodes[:1])
     assert len(one.looked_at) < len(carried)
     torch.testing.assert_close(one(carried[one.looked_at]), expected[:1], rtol=1e-4, atol=1e-5)
-    monkeypatch.setattr("graphkeel.reconstruct.linear.MOST_ROWS", 2)
-    new = Lens(fixed.model, nodes)
+    monkeypatch.setattr("graphkeel.reconstruct.large.linear.MOST_ROWS", 2)
+    new = PropagatedRows(fixed.model, nodes)
     torch.testing.assert_close(new(carried[new.looked_at]), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -136,7 +136,8 @@ def pushed(propagator: Propagator, node: int, epsilon: float) -> tuple[np.ndarra
 def test_push_is_personalised_pagerank_up_to_what_it_leaves_waiting(task):
     propagator = Propagator(task.edge_index, task.n_nodes)
     exact = torch.linalg.solve(
-        torch.eye(600) - 0.9 * propagator.matrix.to_dense(), 0.1 * torch.eye(600)[:, 7]
+        torch.eye(600) - 0.9 * torch.from_numpy(propagator.matrix.toarray()),
+        0.1 * torch.eye(600)[:, 7],
     )
     found, _ = pushed(propagator, 7, 1e-7)
     assert np.abs(found - exact.numpy()).max() < 1e-4
@@ -154,8 +155,8 @@ def test_auto_goes_local_on_large_graphs_only_and_for_linear_models_only(
     task, model, everything_is_large
 ):
     def candidates(network, method="auto"):
-        scene = Scene(FrozenModel(network), task.x, task.edge_index)
-        return Chooser(scene, method, 0.05, task.train_mask, 0).candidates
+        context = Context(FrozenModel(network), task.x, task.edge_index)
+        return Chooser(context, method, 0.05, task.train_mask, 0).candidates
 
     assert candidates(model) == LOCAL
     assert candidates(model, "prototype") != LOCAL
@@ -180,4 +181,4 @@ def test_a_fit_asks_the_model_once_and_makes_one_matrix(
     monkeypatch.setattr(networks, "MOST_MESSAGES", 0)
     rec = Reconstructor(model).fit(task.to_data())
     assert made.count(task.n_nodes) == 1  # the others are those of the head's single nodes
-    assert torch.equal(rec._scene.logits, FrozenModel(model)(task.x, task.edge_index))
+    assert torch.equal(rec._context.logits, FrozenModel(model)(task.x, task.edge_index))

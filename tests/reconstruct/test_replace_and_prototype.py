@@ -7,6 +7,7 @@ import torch
 from small_graphs import PATH, scene_of, shifted_task
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct import (
     GRIDS,
     Builder,
@@ -17,7 +18,7 @@ from graphkeel.reconstruct import (
     Replace,
     replace,
 )
-from graphkeel.reconstruct.evidence import (
+from graphkeel.reconstruct.candidates.evidence import (
     balanced,
     both,
     class_means,
@@ -25,7 +26,6 @@ from graphkeel.reconstruct.evidence import (
     discriminant_evidence,
     label_evidence,
 )
-from graphkeel.reconstruct.propagation import Propagator
 
 ANCHORS = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
 LABELS = Labels(torch.tensor([0, 2]), torch.tensor([1, 0]), 2)
@@ -90,8 +90,8 @@ def situation():
 
 @pytest.mark.parametrize("prototype", GRIDS["prototype"], ids=lambda p: p.name)
 def test_posteriors_are_distributions_that_keep_known_labels(situation, prototype):
-    _, scene, labels = situation
-    posterior = Posteriors(scene, labels)(prototype)
+    _, context, labels = situation
+    posterior = Posteriors(context, labels)(prototype)
     torch.testing.assert_close(posterior.sum(dim=1), torch.ones(len(posterior)))
     assert (posterior >= 0).all()
     kept = (posterior[labels.nodes].argmax(dim=1) == labels.classes).float().mean()
@@ -100,33 +100,38 @@ def test_posteriors_are_distributions_that_keep_known_labels(situation, prototyp
 
 def test_the_frozen_model_answers_a_prototype_with_its_propagated_posterior(situation):
     """For SGC the claim is exact, up to the bias where rows of Ŝ do not sum to one."""
-    _, scene, labels = situation
+    _, context, labels = situation
     prototype = Prototype("cosine", with_labels=True)
-    asked = scene.ask(Builder(scene, labels).features((prototype,))) / scene.anchors().strength
-    expected = Posteriors(scene, labels)(prototype)
+    asked = (
+        context.logits_for(Builder(context, labels).features((prototype,)))
+        / context.anchors().strength
+    )
+    expected = Posteriors(context, labels)(prototype)
     for _ in range(3):
-        expected = scene.propagator(expected)
+        expected = context.propagator(expected)
     torch.testing.assert_close(asked, expected, atol=0.3, rtol=0)
     assert (asked.argmax(1) == expected.argmax(1)).float().mean() > 0.97
 
 
 def test_several_prototypes_are_averaged(situation):
-    _, scene, labels = situation
-    builder, (one, two) = Builder(scene, labels), GRIDS["prototype"][:2]
+    _, context, labels = situation
+    builder, (one, two) = Builder(context, labels), GRIDS["prototype"][:2]
     mean = (builder.features((one,)) + builder.features((two,))) / 2
     torch.testing.assert_close(builder.features((one, two)), mean, atol=1e-4, rtol=1e-4)
 
 
 def test_no_member_means_the_features_as_they_are(situation):
-    task, scene, labels = situation
-    assert torch.equal(Builder(scene, labels).features(()), task.x)
+    task, context, labels = situation
+    assert torch.equal(Builder(context, labels).features(()), task.x)
 
 
 def test_strengths_and_diffusions_are_built_as_named(situation):
-    _, scene, labels = situation
-    builder = Builder(scene, labels)
+    _, context, labels = situation
+    builder = Builder(context, labels)
     replaced = builder.features((Replace(5.0),))
-    torch.testing.assert_close(replaced[labels.nodes], scene.anchors(5.0).features[labels.classes])
+    torch.testing.assert_close(
+        replaced[labels.nodes], context.anchors(5.0).features[labels.classes]
+    )
     found = builder.diffusion(Diffuse(0.5, 5.0))
     assert found.contraction <= 0.5 + 1e-4
     assert torch.equal(builder.features((Diffuse(0.5, 5.0),)), found.features)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from graphkeel.certificate.contraction_proof import contraction_factor as checked_factor
 from graphkeel.certificate.contraction_proof import gauge_of as checked_gauge
 from graphkeel.certificate.schema import loop_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from graphkeel.testing.loops import ALL, base, stable
 from graphkeel.verify import Affine, Network, Verdict
 from graphkeel.verify.engines.contraction import (

@@ -1,32 +1,36 @@
-"""The certificate: what was proved about a closed loop, in a file that anyone can re-check
-(docs/certificate.md).
+"""The certificate: what was proved about a closed loop, in a file that anyone can re-check.
 
-    content = build_certificate(head, [ClassProof(...), ...], provenance={"seed": 0},
-    data_sha256="…") write_certificate(content, "certificate.json")
+    content = build_certificate(head, [ClassProof(...), ...], provenance={"seed": 0})
+    write_certificate(content, "certificate.json")
     check_certificate("certificate.json")        # CheckResult(accepted=True, ...)
 
-Needs the standard library and numpy only; neither torch, nor a solver, nor the engine that found
-the proofs."""
+This package writes; `graphkeel.checker` decides whether what was written is true
+(docs/certificate.md).
+"""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
-from graphkeel.certificate.build import (
-    ClassProof,
+from graphkeel.certificate.build import FORMAT, VERSION, ClassProof, build_certificate
+from graphkeel.certificate.check import LinkedResult, check_certificate
+from graphkeel.certificate.encoding import (
+    certificate_bytes,
+    decode_array,
+    encode_array,
+    read_certificate,
+    sealed,
+    write_certificate,
+)
+from graphkeel.certificate.sources import (
+    Factor,
+    Layer,
+    Source,
     anchored_controller,
     anchored_lyapunov,
-    build_certificate,
     chain,
     collapsed,
     collapsed_loop,
     mlp,
-    write_certificate,
+    source_from_json,
 )
-from graphkeel.certificate.checker import CheckResult, check_certificate, check_content
-from graphkeel.certificate.encoding import read_text
-from graphkeel.certificate.schema import FORMAT, VERSION, Factor, Layer, Source
+from graphkeel.checker import CheckResult
 
 __all__ = [
     "FORMAT",
@@ -35,21 +39,21 @@ __all__ = [
     "ClassProof",
     "Factor",
     "Layer",
+    "LinkedResult",
     "Source",
     "anchored_controller",
     "anchored_lyapunov",
     "build_certificate",
+    "certificate_bytes",
     "chain",
     "check_certificate",
-    "check_content",
     "collapsed",
     "collapsed_loop",
+    "decode_array",
+    "encode_array",
     "mlp",
     "read_certificate",
+    "sealed",
+    "source_from_json",
     "write_certificate",
 ]
-
-
-def read_certificate(path: str | Path) -> dict[str, Any]:
-    """The JSON object of a certificate file, unchecked."""
-    return read_text(path)[0]

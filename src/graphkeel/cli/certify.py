@@ -2,16 +2,18 @@
 certificate.
 
   keel certify                                              digits, every class, the default form
-  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20
-  principal components
-  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the
-  same
-  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own
-  loss keel certify --dataset cora --model gcn --model-hidden 16
+  keel certify --dataset cora --out runs/cora
+        the paper's protocol: SGC on 20 principal components
+  keel certify --dataset cora --features rownorm
+        all 1433 features: the proof costs the same
+  keel certify --dataset cora --form paper --budget 60
+        the paper's free networks and its own loss
+  keel certify --dataset cora --model gcn --model-hidden 16
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
 training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
-refuted, 3: unknown."""
+refuted, 3: unknown.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,23 @@ from graphkeel.cli.common import (
     console,
     emit_json,
     make_out_dir,
-    positive_int,
+    number,
+    seconds_type,
     verbatim,
+    width_type,
 )
 from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from graphkeel.graph import GraphTask
-    from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
-    from graphkeel.models.head import Head
+    from graphkeel.lyapunov import LyapunovConfig, RoundLog
 
-STATE = "training-state.safetensors"  # what an interrupted run goes on from
+MODEL = "model.safetensors"  # what the certificate is about
+
+LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
 
 HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
 
@@ -52,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
         "--model-hidden",
-        type=positive_int,
+        type=width_type,
         default=None,
         metavar="N",
         help="the model's hidden size, where it has one",
@@ -76,39 +81,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)"
     )
     parser.add_argument(
-        "--hidden", type=positive_int, default=16, metavar="N", help="units of f (default 16)"
+        "--hidden", type=width_type, default=16, metavar="N", help="units of f (default 16)"
     )
     parser.add_argument(
-        "--strength", type=float, default=1.0, metavar="M", help="Y = M times one-hot (default 1)"
+        "--strength",
+        type=number(0.0, LARGEST, above=True),
+        default=1.0,
+        metavar="M",
+        help="Y = M times one-hot (default 1)",
     )
     parser.add_argument(
         "--shift",
-        type=float,
+        type=number(-LARGEST, LARGEST),
         default=0.0,
         metavar="S",
         help="add S to every logit of Y (default 0)",
     )
     parser.add_argument(
         "--epsilon",
-        type=float,
+        type=number(0.0, LARGEST),
         default=None,
         help="L2 radius left out around Y (default: the form's)",
     )
     parser.add_argument(
         "--rho",
-        type=float,
+        type=number(0.0, 1.0, above=True),
         default=None,
         help="decrease factor per step, 1 is the paper's strict one",
     )
     parser.add_argument(
         "--margin",
-        type=float,
+        type=number(0.0, LARGEST),
         default=0.0,
         metavar="G",
         help="a state is a class's if its logit leads by G (default 0)",
     )
     parser.add_argument(
-        "--budget", type=float, default=45.0, metavar="S", help="seconds for training and proofs"
+        "--budget",
+        type=seconds_type,
+        default=45.0,
+        metavar="S",
+        help="seconds for training and proofs",
     )
     add_common(
         parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
@@ -150,35 +163,26 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
     """The task, and its model: trained now, or the one an earlier run of the same task left in the
     folder."""
     from graphkeel.graph import load
-    from graphkeel.models import load_model, save_model, train_model
+    from graphkeel.graph.features import parse_features
+    from graphkeel.models import load_model, save_model, stored_subject, train_model
 
-    features, pca = _features(args.features)
+    features, pca = parse_features(args.features)
     task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
-    path = (
-        out
-        / f"model-{args.model}-{args.model_hidden or 'default'}-{args.seed}-{task.hash[:12]}.safetensors"
-    )
+    path = out / MODEL
+    subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"
     if path.exists():
         try:
-            return task, load_model(path)
+            if stored_subject(path) == subject:
+                return task, load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
             console(stderr=True).print(
                 f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
             )
     model = train_model(args.model, task, seed=args.seed, **options)
-    save_model(path, model, args.model, task.n_features, task.n_classes, **options)
+    sizes = (task.n_features, task.n_classes)
+    save_model(path, model, args.model, *sizes, subject=subject, **options)
     return task, model
-
-
-def _features(name: str) -> tuple[str, int]:
-    if name.startswith("pca") and name != "pca":
-        if not name[3:].isdigit() or int(name[3:]) < 1:
-            raise ConfigError(
-                "--features pcaN needs a number", got=repr(name), fix="For instance pca20."
-            )
-        return "pca", int(name[3:])
-    return name, 20
 
 
 def _labels(text: str, n_classes: int) -> list[int]:
@@ -223,39 +227,47 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
 def _certify(
     args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path
 ) -> dict[str, Any]:
-    from graphkeel.cli.certify_store import write_results
+    from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.models.head import extract_head
 
-    started = time.monotonic()
-    labels, config = _labels(args.classes, task.n_classes), _config(args)
+    labels = _labels(args.classes, task.n_classes)
     frozen = FrozenModel(model, n_classes=task.n_classes)
-    head = extract_head(model, task.n_features)
-    if head.unsupported is not None:
-        return _unsupported(head, labels, time.monotonic() - started)
-    logits = frozen.logits(task.x, task.edge_index)
-    result = _train(head, logits, labels, config, out, frozen.weights_hash + task.hash)
-    certificate = write_results(head, result, task, frozen.weights_hash, args, out)
-    (out / STATE).unlink(missing_ok=True)  # not before its results are on disk
-    entries = {entry["class"]: entry for entry in certificate["classes"]}
+    named = ("dataset", "split", "features", "model", "seed")
+    remarks = {name: getattr(args, name) for name in named}
+    result = certify_into(
+        out, frozen, task, _config(args), classes=labels, remarks=remarks, on_round=_say_round
+    )
+    payload = {"seconds": result.seconds, "features": task.n_features}
+    if result.certificate is None or result.training is None:
+        reason = f"unknown: {result.reason}"
+        rows = [_open_row(label, reason) for label in labels]
+        return {**payload, "classes": rows, "certificate": None}
+    entries = {entry["class"]: entry for entry in result.certificate["classes"]}
     return {
+        **payload,
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
-        "seconds": time.monotonic() - started,
-        "features": task.n_features,
         "rounds": len(result.log),
-        "stopped": result.stopped,
-        "together": certificate["together"],
-        "certificate": str(out / "certificate.json"),
+        "stopped": result.training.stopped,
+        "together": result.certificate["together"],
+        "certificate": str(out / CERTIFICATE),
     }
 
 
-def _unsupported(head: Head, labels: list[int], seconds: float) -> dict[str, Any]:
+def _say_round(log: RoundLog) -> None:
+    """One line a round on stderr; then it is a good moment to end, if somebody asked for it."""
+    end_if_asked()
+    proved = log.verdicts.count("proved")
+    console(stderr=True).print(
+        f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
+        f"{sum(log.counterexamples)} counterexamples, {log.steps} steps, "
+        f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
+        style="dim",
+    )
+
+
+def _open_row(label: int, reason: str) -> dict[str, Any]:
     """Anchors can still be computed for such a head, but nothing about it can be proved."""
-    reason = f"unknown: {head.unsupported}"
-    rows = [
-        {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason} for label in labels
-    ]
-    return {"classes": rows, "seconds": seconds, "certificate": None}
+    return {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason}
 
 
 def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
@@ -273,33 +285,6 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
         "radius": entry["conclusion"].get("radius"),
         "conclusion": entry["conclusion"]["sentence"],
     }
-
-
-def _train(
-    head: Head, logits: Tensor, labels: list[int], config: LyapunovConfig, out: Path, subject: str
-) -> TrainResult:
-    """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an
-    interruption."""
-    from graphkeel.cli import certify_store as store
-    from graphkeel.lyapunov import ask_portfolio, train
-
-    fingerprint = store.fingerprint(config, labels, subject)
-    stored = out / STATE
-    stderr = console(stderr=True)
-
-    def keep(log: RoundLog, state: TrainState) -> None:
-        store.save_state(stored, state, fingerprint)
-        end_if_asked()
-        proved = log.verdicts.count("proved")
-        stderr.print(
-            f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
-            f"{sum(log.counterexamples)} counterexamples, {log.steps} steps, "
-            f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
-            style="dim",
-        )
-
-    resume = store.load_state(stored, fingerprint)
-    return train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
 
 
 # ---- what the reader sees
@@ -337,7 +322,8 @@ def _show(payload: dict[str, Any]) -> None:
         )
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
-        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}"
+        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base"
+        f" model{where}"
     )
 
 
@@ -366,11 +352,10 @@ def _sentences(rows: list[dict[str, Any]]) -> list[str]:
     kinds: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
-    told = []
+    sentences = []
     for group in kinds.values():
         weakest = max(group, key=lambda row: row.get("radius") or 0.0)
         labels = ", ".join(str(row["class"]) for row in group)
-        told.append(
-            f"Classes {labels} (the weakest of them): {weakest.get('conclusion', weakest.get('reason'))}"
-        )
-    return told
+        words = weakest.get("conclusion", weakest.get("reason"))
+        sentences.append(f"Classes {labels} (the weakest of them): {words}")
+    return sentences

@@ -1,7 +1,14 @@
-"""Re-prove a certificate independently of the engine that found it: exact arithmetic, no torch, no
+"""Re-prove a certificate independently of the engine that found it: exact integers, no torch, no
 solver.
 
   keel check run/certificate.json
+  keel check run/certificate.json --model run/model.safetensors
+  keel check run/certificate.json --model run/model.safetensors --data cora
+
+By itself a certificate is about the weights that it carries. With --model the head is taken out of
+that model again and compared number by number; with --data also the graph's hash, and whether the
+domain holds the model's logits on it. The graph is prepared as the certificate's own remarks say
+(features and split); a FILE.npz is a graph of your own.
 
 Exit 0: accepted, 1: rejected with the reason, 2: not a readable certificate.
 """
@@ -9,44 +16,109 @@ Exit 0: accepted, 1: rejected with the reason, 2: not a readable certificate.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_DONE, EXIT_REFUTED, add_json, emit_json
-from graphkeel.core.errors import CertificateError
+from graphkeel.cli.common import (
+    EXIT_BAD_INPUT,
+    EXIT_DONE,
+    EXIT_REFUTED,
+    add_json,
+    dataset_type,
+    emit_json,
+    emit_lines,
+    path_type,
+)
+from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:
-    from graphkeel.certificate import CheckResult
+    from graphkeel.certificate import LinkedResult
 
 HELP = "re-prove a certificate, independently of how it was made"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
-        "certificate", type=Path, metavar="CERTIFICATE", help="certificate.json of keel certify"
+        "certificate",
+        type=path_type,
+        metavar="CERTIFICATE",
+        help="certificate.json of keel certify",
+    )
+    parser.add_argument(
+        "--model",
+        type=path_type,
+        metavar="FILE",
+        help="compare the head with that of this stored model",
+    )
+    parser.add_argument(
+        "--data",
+        type=dataset_type,
+        metavar="NAME|FILE",
+        help="compare hash and domain with this graph (needs --model)",
     )
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.certificate import check_certificate
+    """Run the command; returns its exit code.
 
-    start = time.perf_counter()
+    Args:
+        args: the flags.
+    """
+    started = time.perf_counter()
     try:
-        result = check_certificate(args.certificate)
-    except CertificateError as error:
+        result = _checked(args)
+    except KeelError as error:
         if not args.json:
             raise
-        emit_json(_payload(args, False, str(error), time.perf_counter() - start))
+        emit_json(_payload(args, False, str(error), time.perf_counter() - started))
         return EXIT_BAD_INPUT
     if args.json:
         payload = _payload(args, result.accepted, result.reason, result.seconds)
-        emit_json({**payload, "classes": list(result.classes), "together": result.together})
+        links = {"model_checked": result.model_checked, "data_checked": result.data_checked}
+        classes = list(result.classes)
+        emit_json({**payload, **links, "classes": classes, "together": result.together})
     else:
-        sys.stdout.write(report(result))
+        emit_lines(report(result))
     return EXIT_DONE if result.accepted else EXIT_REFUTED
+
+
+def _checked(args: argparse.Namespace) -> LinkedResult:
+    from graphkeel.certificate.check import check_certificate, link
+    from graphkeel.certificate.encoding import read_certificate
+
+    if args.data is not None and args.model is None:
+        raise ConfigError("--data can be checked together with --model only", fix="Add --model.")
+    result = check_certificate(args.certificate)
+    if args.model is None or not result.accepted:
+        return result
+    from graphkeel.models import load_model
+
+    content = read_certificate(args.certificate)
+    data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
+    difference = link(content, load_model(args.model), data)
+    return result.linked(difference, with_data=data is not None)
+
+
+def _graph(name: str, remarks: Any) -> Any:
+    """The named graph, prepared as the certificate's remarks say."""
+    from graphkeel.graph import load
+    from graphkeel.graph.features import parse_features
+
+    try:
+        features, pca = parse_features(str(remarks["features"]))
+        seed, split = int(remarks["seed"]), str(remarks["split"])
+    except (KeyError, TypeError, ValueError):
+        raise CertificateError(
+            "the certificate does not say how its graph was prepared",
+            fix="Check it from Python: gk.check(certificate, model=…, data=…).",
+        ) from None
+    return load(name, seed=seed, split=split, features=features, pca=pca)
 
 
 def _payload(
@@ -58,19 +130,24 @@ def _payload(
         "accepted": accepted,
         "reason": reason,
         "seconds": round(seconds, 6),
+        "model_checked": False,
+        "data_checked": False,
     }
 
 
-def report(result: CheckResult) -> str:
-    """The result as text: the verdict, then what is certified of each class."""
-    word = "accepted" if result.accepted else "REJECTED"
-    lines = [f"{word}: {result.reason} in {result.seconds:.2f} s"]
-    for entry in result.classes:
-        verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
-        lines += [
-            f"class {entry['class']}: {entry['verdict']} ({verdicts})",
-            f"  {entry['sentence']}",
-        ]
-    if result.together:
-        lines.append(f"all classes together: {result.together}")
-    return "\n".join(lines) + "\n"
+def report(result: LinkedResult) -> list[str]:
+    """The result as lines: the verdict, then what is certified of each class, in numbers.
+
+    Args:
+        result: of the check.
+    """
+    from graphkeel.checker.__main__ import NOT_LINKED, as_text
+
+    lines = as_text(result).removesuffix(NOT_LINKED).splitlines()
+    lines[0] += f" ({result.seconds:.2f} s)"
+    if not result.accepted:
+        return lines
+    if not result.model_checked:
+        return [*lines, NOT_LINKED]
+    graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"
+    return [*lines, f"The head is that of the model, number by number; {graph}."]

@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.text import printable
+from graphkeel.graph.datasets.names import DATASETS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,14 +24,84 @@ EXIT_UNKNOWN = 3
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
+LONGEST_SHOWN = 80  # characters of a refused value
+
+
+# ---- what an option may be
+
+
+def whole_number(low: int, high: int) -> Callable[[str], int]:
+    """argparse type: an integer from `low` to `high`, both included."""
+
+    def convert(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            _refuse(f"must be a whole number from {low} to {high}", text)
+        return value
+
+    return convert
+
+
+def number(low: float, high: float, *, above: bool = False) -> Callable[[str], float]:
+    """argparse type: a number from `low` (with `above`: more than `low`) to `high`, never NaN."""
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not low <= value <= high or (above and value == low):
+            start = "above" if above else "from"
+            _refuse(f"must be a number {start} {low:g} {'up ' * above}to {high:g}", text)
+        return value
+
+    return convert
+
+
+def path_type(text: str) -> Path:
+    """argparse type: a path that a file system can have."""
+    if not text or "\0" in text:
+        _refuse("must be a path, not empty and without NUL characters", text)
+    return Path(text)
+
+
+def dataset_type(text: str) -> str:
+    """argparse type: a dataset's name or the path of a graph; who loads it knows which."""
+    path_type(text)
+    return text
+
+
+def _refuse(what: str, text: str) -> NoReturn:
+    got = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
+    raise argparse.ArgumentTypeError(f"{what} (got {got})")
+
+
+# NumPy's and scikit-learn's seeds are not negative and have 32 bits; --seeds counts on from there.
+seed_type = whole_number(0, 2**31 - 1)
+positive_int = whole_number(1, 1_000_000)
+width_type = whole_number(1, 4096)  # of a layer; a wider one would only fill the memory
+jobs_type = whole_number(1, 1024)
+seconds_type = number(0.0, 1e9, above=True)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's parser, whose own messages show what was typed without its control characters."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
+# ---- options that several commands have
 
 
 def add_common(
     parser: argparse.ArgumentParser, *, out_help: str = "write the results into this folder"
 ) -> None:
-    parser.add_argument("--seed", type=int, default=0, help="first random seed (default 0)")
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help=out_help)
+    parser.add_argument("--seed", type=seed_type, default=0, help="first random seed (default 0)")
+    parser.add_argument("--out", type=path_type, default=None, metavar="DIR", help=out_help)
     add_json(parser)
 
 
@@ -41,18 +114,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dataset",
+        type=dataset_type,
         default="digits",
         metavar="NAME",
-        help=f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz (default digits: no download)",
+        help=f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz "
+        "(default digits: no download)",
     )
 
 
-def positive_int(text: str) -> int:
-    """argparse type: an integer of at least one."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
-    return value
+# ---- what is printed
 
 
 def emit_json(payload: dict[str, Any]) -> None:
@@ -60,6 +130,11 @@ def emit_json(payload: dict[str, Any]) -> None:
     reader."""
     json.dump(payload, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def emit_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout; names of files in them are shown without their control characters."""
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -70,11 +145,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def verbatim(text: str) -> str:
-    """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no
-    markup."""
+    """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no markup,
+    and an escape sequence in it is no command to the terminal."""
     from rich.markup import escape
 
-    return escape(text)
+    return escape(printable(text))
 
 
 def make_out_dir(path: Path) -> Path:

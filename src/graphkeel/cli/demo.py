@@ -20,9 +20,10 @@ from graphkeel.cli.common import (
     make_out_dir,
     positive_int,
 )
+from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import RunResult
+    from graphkeel.paper.tables.run import RunResult, RunSpec
 
 HELP = "a first result in a minute, nothing downloaded"
 
@@ -72,20 +73,21 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _numbers(result: RunResult) -> dict[str, Any]:
+def _numbers(result: RunResult[RunSpec]) -> dict[str, Any]:
     return {
         "rows": [{k: r[k] for k in ("seed", "base", "accuracy", "kept")} for r in result.rows],
         **result.summary(),
     }
 
 
-def _show(results: dict[str, RunResult]) -> None:
+def _show(results: dict[str, RunResult[RunSpec]]) -> None:
     from rich.table import Table
 
     out = console()
     first = next(iter(results.values()))
     out.print(
-        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, frozen.\n"
+        "[bold]digits[/]: a 6-nearest-neighbour graph, an SGC trained on 20 biased labels a class, "
+        "frozen.\n"
     )
     _show_bars(out, first)
     table = Table(
@@ -98,24 +100,24 @@ def _show(results: dict[str, RunResult]) -> None:
     )
     summary = first.summary()
     table.add_row(
-        "untouched frozen model", f"{summary['base_mean']:.2f} ± {summary['base_std']:.2f}", "", ""
+        "untouched frozen model", plus_minus(summary["base_mean"], summary["base_std"]), "", ""
     )
     for title, result in results.items():
         s = result.summary()
-        accuracy = f"{s['accuracy_mean']:.2f} ± {s['accuracy_std']:.2f}"
+        accuracy = plus_minus(s["accuracy_mean"], s["accuracy_std"])
         table.add_row(
             f"reconstructed, {title}", accuracy, f"{s['gain_mean']:+.2f}", f"{s['gain_min']:+.2f}"
         )
     out.print(table)
     out.print(
         "\nThe weights are the same in every row; only the node features were rewritten. Next:\n"
-        "  keel certify --out runs/digits      prove the class controllers stable, write a certificate\n"
+        "  keel certify --out runs/digits      prove the class controllers stable\n"
         "  keel check runs/digits/certificate.json\n",
         highlight=False,
     )
 
 
-def _show_bars(out: Any, result: RunResult) -> None:
+def _show_bars(out: Any, result: RunResult[RunSpec]) -> None:
     """One bar a seed: what the untouched model got right, and what the reconstruction added."""
     for row in result.rows:
         kept, ours = (round(_BAR * row[key] / 100) for key in ("base", "accuracy"))
@@ -129,14 +131,14 @@ def _show_bars(out: Any, result: RunResult) -> None:
     out.print()
 
 
-def draw(results: dict[str, RunResult], path: Path) -> None:
+def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
-    from graphkeel.core.optional import require
+    from graphkeel.core.optional import import_optional
 
-    matplotlib = require("matplotlib", extra="report")
+    matplotlib = import_optional("matplotlib", extra="report")
     matplotlib.use("Agg")
-    pyplot = require("matplotlib.pyplot", extra="report")
+    pyplot = import_optional("matplotlib.pyplot", extra="report")
     colours = ("#2a78b5", "#2f9e62")
     figure, axes = pyplot.subplots(figsize=(7.2, 3.6), layout="constrained")
     first = next(iter(results.values()))

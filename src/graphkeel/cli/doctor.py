@@ -9,8 +9,8 @@ import os
 import platform
 from typing import Any
 
-from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json
-from graphkeel.core.optional import available
+from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json, verbatim
+from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here, and where datasets are found"
 
@@ -54,7 +54,7 @@ def collect() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "optional": {
-            package: _version(package) if available(module) else None
+            package: _version(package) if is_installed(module) else None
             for module, (package, _, _) in _OPTIONAL.items()
         },
         "cores": os.cpu_count(),
@@ -113,12 +113,18 @@ def _show(facts: dict[str, Any]) -> None:
     table.add_row("torch build", facts["torch_build"])
     table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
     data = facts["data"]
-    table.add_row(data["variable"], data["root"] or "[dim]not set: downloads go to the cache[/]")
-    table.add_row("cache", data["cache"])
+    table.add_row(
+        data["variable"], _name(data["root"]) or "[dim]not set: downloads go to the cache[/]"
+    )
+    table.add_row("cache", verbatim(data["cache"]))
     table.add_row(
         "published seed lists",
         "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]",
     )
     for name, place in data["datasets"].items():
-        table.add_row(f"dataset {name}", place or "[dim]not here; would be downloaded[/]")
+        table.add_row(f"dataset {name}", _name(place) or "[dim]not here; would be downloaded[/]")
     console().print(table)
+
+
+def _name(place: str | None) -> str:
+    return "" if place is None else verbatim(place)

@@ -10,11 +10,10 @@ proved."""
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json
+from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,12 +25,16 @@ HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
-        type=Path,
+        type=path_type,
         metavar="PROBLEM_OR_CERTIFICATE",
         help="a .json or .npz problem, or a certificate",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="write the files into this folder"
+        "--out",
+        type=path_type,
+        required=True,
+        metavar="DIR",
+        help="write the files into this folder",
     )
     parser.add_argument(
         "--format",
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"command": "export", "files": [str(path) for path in written]})
     else:
-        sys.stdout.write("".join(f"{path}\n" for path in written))
+        emit_lines(str(path) for path in written)
     return EXIT_DONE
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.common import (
@@ -22,6 +21,7 @@ from graphkeel.cli.common import (
     console,
     emit_json,
     make_out_dir,
+    path_type,
     positive_int,
     verbatim,
 )
@@ -33,6 +33,11 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
@@ -43,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--labels", type=Path, metavar="FILE", help="a CSV file with the header node,label"
+        "--labels", type=path_type, metavar="FILE", help="a CSV file with the header node,label"
     )
     source.add_argument(
         "--simulate",
@@ -62,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.cli.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
     from graphkeel.paper.tables.run import RunSpec
@@ -82,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         steps.append(step)
         end_if_asked()
         console(stderr=True).print(
-            f"{step.known} labels: {step.reason}", style="dim", markup=False, highlight=False
+            verbatim(f"{step.known} labels: {step.reason}"), style="dim", highlight=False
         )
     if args.json:
         emit_json(

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from graphkeel import __version__
-from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED
+from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
 from graphkeel.cli.signals import Terminated, terminable
 from graphkeel.core.errors import KeelError
+from graphkeel.core.text import printable
 
 COMMANDS = (
     "demo",
     "run",
+    "adapt",
     "feedback",
     "certify",
     "check",
@@ -30,7 +32,8 @@ COMMANDS = (
 )
 
 DESCRIPTION = """\
-graphkeel keeps a trained graph neural network upright under distribution shift, without retraining it.
+graphkeel keeps a trained graph neural network upright under distribution shift, without
+retraining it.
 
   keel demo                                  a first result, no download
   keel run --dataset cora --method auto      better predictions from the same weights
@@ -46,7 +49,7 @@ def _module(command: str) -> ModuleType:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="keel",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -108,7 +111,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _refuse(args: argparse.Namespace, message: str) -> int:
-    sys.stderr.write(f"keel {args.command}: {message}\n")
+    sys.stderr.write(f"keel {args.command}: {printable(message)}\n")
     return EXIT_BAD_INPUT
 
 

@@ -12,35 +12,51 @@ The page needs no network and no file beside it; it is light or dark as the read
 from __future__ import annotations
 
 import argparse
-import sys
-from pathlib import Path
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json
+from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "folders",
-        type=Path,
+        type=path_type,
         nargs="+",
         metavar="RUN",
         help="folders written by other commands' --out",
     )
     parser.add_argument(
-        "--to", type=Path, default=None, metavar="FILE", help="the page (default: RUN/report.html)"
+        "--to",
+        type=path_type,
+        default=None,
+        metavar="FILE",
+        help="the page (default: RUN/report.html)",
     )
     parser.add_argument(
-        "--out", type=Path, default=None, metavar="DIR", help="write report.html into this folder"
+        "--out",
+        type=path_type,
+        default=None,
+        metavar="DIR",
+        help="write report.html into this folder",
     )
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.core.optional import require
+    """Run the command; returns its exit code.
 
-    require("jinja2", extra="report")
+    Args:
+        args: the flags.
+    """
+    from graphkeel.core.optional import import_optional
+
+    import_optional("jinja2", extra="report")
     from graphkeel.report import find_sources, write_report
 
     path = args.to or (args.out or args.folders[0]) / "report.html"
@@ -55,5 +71,5 @@ def run(args: argparse.Namespace) -> int:
         }
         emit_json({"command": "report", "report": str(path), "bytes": path.stat().st_size, **held})
     else:
-        sys.stdout.write(f"{path}\n")
+        emit_lines([str(path)])
     return EXIT_DONE

@@ -15,10 +15,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import add_json, emit_json
+from graphkeel.cli.common import add_json, emit_json, emit_lines, path_type, seconds_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser: of the command.
     """
     parser.add_argument(
-        "problem", type=Path, metavar="PROBLEM", help="a .json or .npz problem file"
+        "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
@@ -61,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds_type,
         default=60.0,
         metavar="S",
         help="seconds for all conditions, shared between them (default 60)",
@@ -73,13 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether --timeout is of wall or of processor time (default wall)",
     )
     add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"must be a positive number of seconds (got {text})")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
             {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
         )
     else:
-        sys.stdout.write(_text(report))
+        emit_lines(_lines(report))
     return report.verdict.exit_code
 
 
@@ -203,7 +195,7 @@ def _listed(point: Any) -> list[float] | None:
     return None if point is None else [float(v) for v in point]
 
 
-def _text(report: VerifyReport) -> str:
+def _lines(report: VerifyReport) -> list[str]:
     verdict = report.verdict
     spent = f"{report.seconds:.2f} s, {report.nodes} nodes"
     lines = [f"{verdict.value}: {verdict.sentence} ({spent})"]
@@ -212,4 +204,4 @@ def _text(report: VerifyReport) -> str:
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
         if answer.counterexample is not None:
             lines.append(f"             at y = {_listed(answer.counterexample)}")
-    return "\n".join([*lines, *(f"  {note}" for note in report.notes)]) + "\n"
+    return [*lines, *(f"  {note}" for note in report.notes)]

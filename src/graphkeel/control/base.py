@@ -53,18 +53,35 @@ class Controller(Protocol):
 
     name: str
 
-    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation: ...
+    def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
 
 
 def origin(plant: Plant, start: Tensor | None) -> Tensor:
-    """The feature to start from, checked; zero where none is given."""
+    """The feature to start from, checked; zero where none is given.
+
+    Args:
+        plant: the head C, from d features to n logits.
+        start: shape (d,); zero where None.
+    """
     if start is None:
         return torch.zeros(plant.n_in, dtype=torch.float64)
     return _checked("the start", start, plant.n_in, "feature").clone()
 
 
 def set_point(plant: Plant, target: Tensor) -> Tensor:
-    """The target Y in float64, checked against the plant's outputs."""
+    """The target Y in float64, checked against the plant's outputs.
+
+    Args:
+        plant: the head C, from d features to n logits.
+        target: Y, shape (n,).
+    """
     return _checked("the target", target, plant.n_out, "logit")
 
 
@@ -82,7 +99,15 @@ def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
 def settle(
     name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]
 ) -> Regulation:
-    """Round the feature to what is shipped, and measure it there."""
+    """Round the feature to what is shipped, and measure it there.
+
+    Args:
+        name: of the controller.
+        plant: the head C, from d features to n logits.
+        target: Y, shape (n,).
+        x: the feature it settled on, shape (d,).
+        trajectory: the states on the way, each of shape (n,).
+    """
     anchor = x.detach().float()
     with torch.no_grad():
         residual = float(torch.linalg.vector_norm(plant(anchor.double()) - target.double()))
@@ -91,19 +116,52 @@ def settle(
 
 
 def evaluate(layers: Layers, x: Tensor) -> Tensor:
-    """A ReLU network's value at x of shape (..., d)."""
+    """A ReLU network's value at x of shape (..., d).
+
+    Args:
+        layers: (weight, bias) pairs, a ReLU between each two.
+        x: shape (..., d).
+    """
     for i, (weight, bias) in enumerate(layers):
         x = torch.nn.functional.linear(x if i == 0 else x.relu(), weight, bias)
     return x
 
 
 def jacobian(plant: Plant, x: Tensor) -> Tensor:
-    """dC/dx at one feature, shape (n, d); exact for a layered plant, else by autograd."""
+    """dC/dx at one feature, shape (n, d).
+
+    Args:
+        plant: the head C, from d features to n logits.
+        x: shape (d,).
+    """
+    return jacobians(plant, x.unsqueeze(0))[0]
+
+
+def jacobians(plant: Plant, x: Tensor) -> Tensor:
+    """dC/dx at several features: exact for a layered plant, else by one backward pass a logit.
+
+    Args:
+        plant: C, from d features to n logits.
+        x: shape (B, d).
+
+    Returns:
+        Shape (B, n, d), float64.
+    """
     if not plant.layers:
-        with torch.enable_grad():
-            return torch.autograd.functional.jacobian(plant, x.detach().double()).double()
-    value, slope = x.double(), plant.layers[0][0]
+        return _autograd_jacobians(plant, x.double())
+    value = x.double()
+    slope = plant.layers[0][0].expand(len(x), -1, -1)
     for i, (weight, bias) in enumerate(plant.layers):
-        slope = weight if i == 0 else weight @ ((value > 0).double().unsqueeze(1) * slope)
-        value = weight @ (value if i == 0 else value.relu()) + bias
+        if i > 0:
+            slope = weight @ ((value > 0).double().unsqueeze(2) * slope)
+            value = value.relu()
+        value = torch.nn.functional.linear(value, weight, bias)
     return slope
+
+
+def _autograd_jacobians(plant: Plant, x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        point = x.detach().requires_grad_(True)
+        columns = plant(point).unbind(dim=1)
+        rows = [torch.autograd.grad(c.sum(), point, retain_graph=True)[0] for c in columns]
+    return torch.stack(rows, dim=1).double()

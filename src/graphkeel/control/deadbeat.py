@@ -17,11 +17,12 @@ from graphkeel.control.base import (
     Plant,
     Regulation,
     evaluate,
-    jacobian,
     origin,
     set_point,
     settle,
 )
+from graphkeel.control.levenberg import NAME as LEVENBERG
+from graphkeel.control.levenberg import levenberg_marquardt
 
 STEPS = 100
 RESTARTS = 8
@@ -29,15 +30,25 @@ GOOD = 1e-10  # relative residual at which a solution counts as reached in float
 
 
 class Deadbeat:
-    """h* = the least-norm solution of C(h) = Y (affine head), or the nearest one found (MLP
-    head)."""
+    """h* = the least-norm solution of C(h) = Y.
+
+    On a head with hidden layers there is no closed form; what `levenberg_marquardt` finds there
+    goes by that name in the regulation."""
 
     name = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
         first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
-        return settle(self.name, plant, target, x, [first, plant(x)])
+        name = self.name if len(plant.layers) == 1 else LEVENBERG
+        return settle(name, plant, target, x, [first, plant(x)])
 
 
 def solve_anchor(
@@ -45,21 +56,30 @@ def solve_anchor(
 ) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution.
 
+    Args:
+        plant: the head C, from d features to n logits.
+        target: Y, shape (n,).
+        start: the feature to begin at, shape (d,); zero where None.
+        seed: of everything random.
+
     >>> from graphkeel.models.head import Head
     >>> doubling = Head(((2.0 * torch.eye(2).double(), torch.zeros(2).double()),), n_in=2, n_out=2)
     >>> solve_anchor(doubling, torch.tensor([1.0, 0.0]))
     tensor([0.5000, 0.0000], dtype=torch.float64)
     """
-    target, x = set_point(plant, target), origin(plant, start)
+    target = set_point(plant, target)
+    x = origin(plant, start)
     if len(plant.layers) == 1:
         return _least_norm(plant, target, x)
     generator = torch.Generator().manual_seed(seed)
-    best, best_error = x, float("inf")
+    best = x
+    best_error = float("inf")
     for scale in (0.0, *(0.1 * 2.0**k for k in range(RESTARTS))):
         first = x + scale * torch.randn(plant.n_in, generator=generator, dtype=torch.float64)
         found, error = _continued(plant, target, first)
         if error < best_error:
-            best, best_error = found, error
+            best = found
+            best_error = error
         if error <= _goal(target):
             break
     return best
@@ -84,8 +104,20 @@ def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
     Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky
     ones never are."""
     for slope in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01) if plant.layers else ():
-        x, _ = _levenberg(_Leaky(plant, slope), target, x)
-    return _levenberg(plant, target, x)
+        x, _ = _stepped(_Leaky(plant, slope), target, x)
+    return _stepped(plant, target, x)
+
+
+def _stepped(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
+    found, left = levenberg_marquardt(
+        plant,
+        target.unsqueeze(0),
+        x.unsqueeze(0),
+        steps=STEPS,
+        damping=1e-3,
+        goal=_goal(target),
+    )
+    return found[0], float(left.norm())
 
 
 @dataclass(frozen=True)
@@ -98,7 +130,8 @@ class _Leaky:
 
     @property
     def layers(self) -> Layers:
-        layers, last = list(self.plant.layers), len(self.plant.layers) - 1
+        layers = list(self.plant.layers)
+        last = len(self.plant.layers) - 1
         doubled: list[tuple[Tensor, Tensor]] = []
         for i, (weight, bias) in enumerate(layers):
             weight = weight if i == 0 else torch.cat([weight, -self.slope * weight], dim=1)
@@ -120,24 +153,3 @@ class _Leaky:
 
     def __call__(self, x: Tensor) -> Tensor:
         return evaluate(self.layers, x)
-
-
-def _levenberg(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
-    """Damped Gauss–Newton steps of least norm; the damping grows when a step into another cell
-    fails."""
-    damping, error = 1e-3, target - plant(x).detach()
-    for _ in range(STEPS):
-        if float(error.norm()) <= _goal(target) or damping > 1e9:
-            break
-        slope = jacobian(plant, x)
-        gram = slope @ slope.T
-        scale = float(gram.diagonal().mean()) or 1.0
-        step = slope.T @ torch.linalg.solve(
-            gram + damping * scale * torch.eye(len(error)).double(), error
-        )
-        trial = target - plant(x + step).detach()
-        if float(trial.norm()) < float(error.norm()):
-            x, error, damping = x + step, trial, max(damping / 10, 1e-15)
-        else:
-            damping *= 4
-    return x, float(error.norm())

@@ -26,7 +26,15 @@ class LQR:
     name: str = "lqr"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), set_point(plant, target)
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
+        x = origin(plant, start)
+        target = set_point(plant, target)
         trajectory = [plant(x)]
         for _ in range(self.steps):
             error = target - trajectory[-1]
@@ -39,7 +47,11 @@ class LQR:
         return settle(self.name, plant, target, x, trajectory)
 
     def gain(self, slope: Tensor) -> Tensor:
-        """Δx = gain · e."""
+        """Δx = gain · e.
+
+        Args:
+            slope: J = dC/dx, shape (n, d).
+        """
         left, values, right = torch.linalg.svd(slope, full_matrices=False)
         weights = (
             self._riccati(values)
@@ -49,7 +61,11 @@ class LQR:
         return right.T @ torch.diag(weights) @ left.T
 
     def lyapunov_matrix(self, slope: Tensor) -> Tensor:
-        """P of V(e) = eᵀPe, which falls by at least q‖e‖² a step along the loop."""
+        """P of V(e) = eᵀPe, which falls by at least q‖e‖² a step along the loop.
+
+        Args:
+            slope: J = dC/dx, shape (n, d).
+        """
         left, values, _ = torch.linalg.svd(slope, full_matrices=False)
         return left @ torch.diag(self._riccati(values)) @ left.T
 

@@ -39,7 +39,15 @@ class MFAC:
             )
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), set_point(plant, target)
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
+        x = origin(plant, start)
+        target = set_point(plant, target)
         first = estimate = self._first_estimate(plant, x)
         trajectory = [plant(x)]
         for _ in range(self.steps):

@@ -59,16 +59,31 @@ class NeuralWeights:
 
 
 class NeuralController:
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ =
-    C(f(y))."""
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
+
+    Args:
+        weights: of f.
+        steps: at most so many of the trajectory.
+        tolerance: the trajectory ends once it moves less than that.
+    """
 
     name = "neural"
 
     def __init__(self, weights: NeuralWeights, steps: int = 50, tolerance: float = 1e-9) -> None:
-        self.weights, self.steps, self.tolerance = weights, steps, tolerance
+        self.weights = weights
+        self.steps = steps
+        self.tolerance = tolerance
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        target, x = set_point(plant, target), origin(plant, start)
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
+        target = set_point(plant, target)
+        x = origin(plant, start)
         if not torch.equal(target, self.weights.equilibrium):
             raise ConfigError(
                 "a neural controller holds the equilibrium it was trained for", got=target.tolist()
@@ -91,7 +106,11 @@ class ControllerBatch(nn.Module):
         plant: the head, with layers.
         targets: equilibria Y, shape (classes, n).
         width: half-widths of the domain, shape (classes, n); the unit of length each axis is
-        trained in.
+            trained in.
+        form: one of `FORMS`.
+        hidden: units of f.
+        generator: draws the first weights.
+        anchors: f(Y) of the anchored forms, shape (classes, d); solved for where None.
     """
 
     def __init__(
@@ -103,12 +122,14 @@ class ControllerBatch(nn.Module):
         form: str,
         hidden: int,
         generator: torch.Generator,
+        anchors: Tensor | None = None,
     ) -> None:
         super().__init__()
         if form not in FORMS:
             raise ConfigError(f"form must be one of {FORMS}", got=repr(form))
         self.form = form
-        self.targets, self.unit = targets.double(), width.double()
+        self.targets = targets.double()
+        self.unit = width.double()
         self.first, self.first_bias = plant.layers[0]
         classes, n = targets.shape
         out = plant.n_in if form == "paper" else int(self.first.shape[0])
@@ -117,13 +138,14 @@ class ControllerBatch(nn.Module):
         self.raw_outer = uniform_start((classes, out, hidden), hidden, generator)
         self.offset = uniform_start((classes, plant.n_in), hidden, generator)
         if form != "paper":
-            self._anchor(plant)
+            self._anchor(plant, anchors)
 
-    def _anchor(self, plant: Plant) -> None:
+    def _anchor(self, plant: Plant, given: Tensor | None) -> None:
         """Put f(Y) on the solution of C(h) = Y, rounded as it will be shipped, and prepare B =
         C₁⁺·G."""
-        anchors = [solve_anchor(plant, target) for target in self.targets]
-        self.offset = nn.Parameter(torch.stack(anchors).float().double(), requires_grad=False)
+        if given is None:
+            given = torch.stack([solve_anchor(plant, target) for target in self.targets])
+        self.offset = nn.Parameter(given.float().double(), requires_grad=False)
         self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
         self.seen = (
             self.first @ self.lift
@@ -133,7 +155,11 @@ class ControllerBatch(nn.Module):
 
     def inner(self, active: Tensor) -> Tensor:
         """A, shape (active, hidden, n); trained in the domain's own units, so that one step size
-        fits all axes."""
+        fits all axes.
+
+        Args:
+            active: which classes are still in work, bool, shape (n_classes,).
+        """
         return (
             self.raw_inner[active]
             if self.form == "paper"
@@ -141,25 +167,41 @@ class ControllerBatch(nn.Module):
         )
 
     def outer(self, active: Tensor) -> Tensor:
-        """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden))."""
+        """B (paper's form, (active, d, hidden)) or G (the others, (active, p, hidden)).
+
+        Args:
+            active: which classes are still in work, bool, shape (n_classes,).
+        """
         if self.form == "paper":
             return self.raw_outer[active]
         return self.raw_outer[active] * self.unit[active].mean(dim=1).view(-1, 1, 1)
 
     def outer_seen(self, active: Tensor) -> Tensor:
-        """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed."""
+        """C₁·B, shape (active, p, hidden): f's last layer and the head's first one, collapsed.
+
+        Args:
+            active: which classes are still in work, bool, shape (n_classes,).
+        """
         if self.form == "paper":
             return torch.einsum("pd,kdh->kph", self.first, self.outer(active))
         return torch.einsum("pq,kqh->kph", self.seen, self.outer(active))
 
     def at_rest(self, active: Tensor) -> Tensor:
-        """C₁·h + c₁, shape (active, p)."""
+        """C₁·h + c₁, shape (active, p).
+
+        Args:
+            active: which classes are still in work, bool, shape (n_classes,).
+        """
         return self.offset[active] @ self.first.T + self.first_bias
 
     @torch.no_grad()
     def shipped(self, index: int) -> NeuralWeights:
         """One class's weights, rounded once to float32; these are what is verified, saved and
-        used."""
+        used.
+
+        Args:
+            index: the class.
+        """
         only = torch.tensor([index])
         outer = self.outer(only)[0]
         outer = outer if self.form == "paper" else self.lift @ outer
@@ -174,7 +216,13 @@ class ControllerBatch(nn.Module):
 
 
 def uniform_start(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
-    """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours."""
+    """PyTorch's own start for a linear layer, U(±1/√fan_in), from a generator of ours.
+
+    Args:
+        shape: of the tensor.
+        fan_in: inputs of a unit.
+        generator: draws it.
+    """
     bound = fan_in**-0.5
     return nn.Parameter(
         (torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1) * bound

@@ -27,10 +27,19 @@ class PID:
     name: str = "pid"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x, target = origin(plant, start), set_point(plant, target)
+        """Steer the plant to the target.
+
+        Args:
+            plant: the head C, from d features to n logits.
+            target: Y, shape (n,).
+            start: the feature to begin at, shape (d,); zero where None.
+        """
+        x = origin(plant, start)
+        target = set_point(plant, target)
         trajectory = [plant(x)]
         error = target - trajectory[0]
-        last, before = error, error
+        last = error
+        before = error
         for _ in range(self.steps):
             if float(error.norm()) <= self.tolerance:
                 break
@@ -39,7 +48,9 @@ class PID:
             )
             x = x + self._spread(jacobian(plant, x)) @ pull
             trajectory.append(plant(x))
-            before, last, error = last, error, target - trajectory[-1]
+            before = last
+            last = error
+            error = target - trajectory[-1]
         return settle(self.name, plant, target, x, trajectory)
 
     def _spread(self, slope: Tensor) -> Tensor:

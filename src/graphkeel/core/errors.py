@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphkeel.core.text import printable
+
 
 class KeelError(Exception):
     """Base of every error graphkeel raises on purpose; the command line turns it into exit code 2.
@@ -11,14 +13,19 @@ class KeelError(Exception):
         got: the offending value or fact, shown as "(got …)".
         fix: what to do about it, shown as a sentence of its own.
 
+    The message is one line; control characters in it are shown escaped.
+
     >>> str(KeelError("rho must lie in (0, 1]", got=2, fix="0.9 is usual."))
     'rho must lie in (0, 1] (got 2). 0.9 is usual.'
     """
 
     def __init__(self, what: str, *, got: object | None = None, fix: str | None = None) -> None:
-        self.what, self.got, self.fix = what, got, fix
+        self.what = what
+        self.got = got
+        self.fix = fix
         message = what if got is None else f"{what} (got {got})"
-        super().__init__(f"{message}." if fix is None else f"{message}. {fix}")
+        sentences = f"{message}." if fix is None else f"{message}. {fix}"
+        super().__init__(printable(sentences))  # file names and values of others are in it
 
 
 class DataError(KeelError):

@@ -1,12 +1,12 @@
 """Files that are whole or not there: written aside, flushed to disk, then renamed to their name.
 
 Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer
-sweeps away. Standard library only."""
+sweeps away. Whoever writes, a file gets the rights that `open` would give it: all, less the umask.
+Standard library only."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import socket
@@ -18,9 +18,8 @@ from graphkeel.core.errors import StorageError
 
 try:
     import fcntl
-except (
-    ImportError
-):  # pragma: no cover - Windows has no flock: two writers of one folder are not kept apart there
+except ImportError:  # pragma: no cover
+    # Windows has no flock: two writers of one folder are not kept apart there.
     fcntl = None  # type: ignore[assignment]
 
 _FIX = "Free some space or choose another --out; what was finished before is kept."
@@ -35,7 +34,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
+        aside.touch()
+        usual = aside.stat().st_mode
         yield aside
+        aside.chmod(usual)  # safetensors puts a file of its own in its place, for its owner only
         _flush(aside)
         aside.replace(path)
         _flush_folder(path.parent)
@@ -54,27 +56,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
-
-
-def create(path: Path, content: bytes) -> bool:
-    """Make a file that must not be there yet; False, and nothing written, if another process was
-    first."""
-    aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
-        aside.write_bytes(content)
-        _flush(aside)
-        _link(aside, path)
-        _flush_folder(path.parent)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
-    return True
 
 
 @contextmanager
@@ -100,20 +81,6 @@ def cannot_write(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path} cannot be written", got=error.strerror or error, fix=_FIX)
 
 
-def _link(aside: Path, path: Path) -> None:
-    """Give a file its name; unlike a rename this fails where the name is taken."""
-    try:
-        os.link(aside, path)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        if (
-            path.exists()
-        ):  # a file system without links: a moment is left in which two may believe to be first
-            raise FileExistsError(path) from error
-        aside.replace(path)
-
-
 def _prefix(path: Path) -> str:
     return f".{path.name}.{socket.gethostname()}."
 
@@ -123,11 +90,8 @@ def _sweep(path: Path) -> None:
     prefix = _prefix(path)
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
-            if (
-                entry.name.startswith(prefix)
-                and entry.name.endswith(".tmp")
-                and not _alive(entry.name, prefix)
-            ):
+            left_aside = entry.name.startswith(prefix) and entry.name.endswith(".tmp")
+            if left_aside and not _alive(entry.name, prefix):
                 Path(entry.path).unlink(missing_ok=True)
 
 

@@ -10,12 +10,12 @@ from types import ModuleType
 from graphkeel.core.errors import MissingDependencyError
 
 
-def available(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Whether `module` can be found, without importing it."""
     return importlib.util.find_spec(module) is not None
 
 
-def require(module: str, *, extra: str) -> ModuleType:
+def import_optional(module: str, *, extra: str) -> ModuleType:
     """Import `module`, or say which extra of graphkeel brings it."""
     try:
         return importlib.import_module(module)

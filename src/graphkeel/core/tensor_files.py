@@ -1,4 +1,4 @@
-"""Tensors on disk, whole or not there: safetensors with the care of `durable`."""
+"""Tensors on disk, whole or not there: safetensors with the care of `core.files`."""
 
 from __future__ import annotations
 

@@ -14,16 +14,20 @@ from safetensors.numpy import load_file, save
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from graphkeel.core.errors import DataError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.files import write_bytes
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
 
 
 def row_normalise(x: Features) -> Features:
-    """Divide each row by its sum of absolute values; all-zero rows stay zero."""
+    """Divide each row by its sum of absolute values; all-zero rows stay zero.
+
+    Args:
+        x: dense or CSR, shape (N, d).
+    """
     totals: NDArray[np.float32] = np.asarray(abs(x).sum(axis=1)).ravel()
     scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0).astype(np.float32)
     if sparse.issparse(x):
@@ -32,10 +36,15 @@ def row_normalise(x: Features) -> Features:
 
 
 def dense(x: Features) -> Dense:
+    """The features as a dense float32 array; a mapped file stays one.
+
+    Args:
+        x: dense or CSR, shape (N, d).
+    """
     if isinstance(x, np.memmap) and x.dtype == np.float32:
         return x  # stays on disk, and stays known as a mapped file
     if sparse.issparse(x):
-        require(
+        require_memory(
             4 * x.shape[0] * x.shape[1],
             f"a dense {x.shape[0]} × {x.shape[1]} feature matrix",
             "Reduce it by PCA.",
@@ -53,15 +62,22 @@ class FittedPca:
 
     @classmethod
     def fit(cls, x: Features, n_components: int, *, seed: int = 0) -> FittedPca:
-        """Fit on the rows of x; sparse x is never made dense."""
+        """Fit on the rows of x; sparse x is never made dense.
+
+        Args:
+            x: dense or CSR, shape (N, d).
+            n_components: k.
+            seed: of everything random.
+        """
         limit = min(x.shape)
         if not 1 <= n_components < limit:
             raise DataError(
-                f"PCA of a {x.shape[0]} × {x.shape[1]} matrix takes between 1 and {limit - 1} components",
+                f"PCA of a {x.shape[0]} × {x.shape[1]} matrix takes between 1 and {limit - 1} "
+                "components",
                 got=n_components,
             )
         cells = x.nnz if sparse.issparse(x) else x.size
-        require(
+        require_memory(
             16 * cells,
             f"PCA of a {x.shape[0]} × {x.shape[1]} matrix",
             "Use --features raw or rownorm.",
@@ -72,6 +88,11 @@ class FittedPca:
         return cls(pca.mean_, pca.components_, float(pca.explained_variance_ratio_.sum()))
 
     def transform(self, x: Features) -> Dense:
+        """The features in the fitted components, shape (N, k).
+
+        Args:
+            x: dense or CSR, shape (N, d).
+        """
         if x.shape[1] != self.mean.shape[0]:
             raise DataError(
                 "the features have another width than PCA was fitted on",
@@ -80,6 +101,11 @@ class FittedPca:
         return np.asarray(x @ self.components.T - self.mean @ self.components.T, dtype=np.float32)
 
     def save(self, path: Path) -> None:
+        """Store it as safetensors.
+
+        Args:
+            path: of the file.
+        """
         arrays = {
             "mean": self.mean,
             "components": self.components,
@@ -89,8 +115,28 @@ class FittedPca:
 
     @classmethod
     def load(cls, path: Path) -> FittedPca:
+        """What `save` wrote.
+
+        Args:
+            path: of the file.
+        """
         try:
             arrays = load_file(path)
             return cls(arrays["mean"], arrays["components"], float(arrays["explained_ratio"][0]))
         except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
             raise DataError(f"{path} is not a stored PCA", got=str(error)) from error
+
+
+def parse_features(name: str) -> tuple[str, int]:
+    """The kind of features and the number of components that a name such as "pca20" stands for.
+
+    Args:
+        name: auto, raw, rownorm, pca, or pcaN.
+    """
+    if name.startswith("pca") and name != "pca":
+        if not name[3:].isdecimal() or int(name[3:]) < 1:
+            raise ConfigError(
+                "features of the name pcaN need a number", got=repr(name), fix="For instance pca20."
+            )
+        return "pca", int(name[3:])
+    return name, 20

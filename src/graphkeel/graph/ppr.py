@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.archives import read_arrays
 
 logger = logging.getLogger(__name__)
@@ -46,8 +46,9 @@ class PprDistance:
     def __init__(
         self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
     ) -> None:
-        n, threads = normalised.shape[0], os.cpu_count() or 1
-        require(
+        n = normalised.shape[0]
+        threads = os.cpu_count() or 1
+        require_memory(
             24 * normalised.nnz + 16 * n * _BLOCK * threads,
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",
@@ -61,7 +62,11 @@ class PprDistance:
         self._norms = _read_norms(self._cache, normalised.shape[0])
 
     def row_norms(self, nodes: Ids) -> Array:
-        """(P²)_ii = ‖P_i‖² of the given nodes; each is computed once."""
+        """(P²)_ii = ‖P_i‖² of the given nodes; each is computed once.
+
+        Args:
+            nodes: node ids, int64, shape (k,).
+        """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + _BLOCK] for i in range(0, len(missing), _BLOCK)]
         threads = Parallel(n_jobs=os.cpu_count(), prefer="threads")
@@ -74,7 +79,12 @@ class PprDistance:
         return self._norms[nodes]
 
     def to_seed(self, seed: int, nodes: Ids) -> Array:
-        """‖P_i − P_seed‖² for each i in nodes."""
+        """‖P_i − P_seed‖² for each i in nodes.
+
+        Args:
+            seed: the node s.
+            nodes: node ids, int64, shape (k,).
+        """
         inner = self._column(seed)
         norms = self.row_norms(np.append(nodes, seed))
         return np.maximum(norms[:-1] + norms[-1] - 2 * inner[nodes], 0.0)
@@ -86,7 +96,8 @@ class PprDistance:
         previous = np.zeros((self.matrix.shape[0], len(nodes)))
         previous[here] = 1.0
         current = self.matrix @ previous
-        first, c = current[here], self.coefficients
+        first = current[here]
+        c = self.coefficients
         total = c[0] + c[1] * first
         for k in range(1, len(c) // 2):
             same, cross = _chebyshev_step(
@@ -119,11 +130,14 @@ def _chebyshev_step(
     """previous <- 2 Ã current − previous in one pass, with the columns' products that the moments
     need."""
     n, width = current.shape
-    same, cross, row = np.zeros(width), np.zeros(width), np.empty(width)
+    same = np.zeros(width)
+    cross = np.zeros(width)
+    row = np.empty(width)
     for i in range(n):
         row[:] = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            j, weight = indices[p], 2 * weights[p]
+            j = indices[p]
+            weight = 2 * weights[p]
             for c in range(width):
                 row[c] += weight * current[j, c]
         for c in range(width):
@@ -169,7 +183,11 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
 
 
 def chebyshev_coefficients(alpha: float) -> Array:
-    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them."""
+    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them.
+
+    Args:
+        alpha: the teleport.
+    """
     n = 64
     while True:
         theta = np.pi * (np.arange(n) + 0.5) / n
@@ -189,7 +207,15 @@ def forward_push(
     indptr: NDArray[np.int32], indices: NDArray[np.int32], seed: int, alpha: float, epsilon: float
 ) -> tuple[Ids, Array]:  # pragma: no cover - compiled
     """Approximate PPR of one seed (Andersen, Chung & Lang 2006); touches O(1/(α·ε)) edges, however
-    large the graph."""
+    large the graph.
+
+    Args:
+        indptr: row starts of the adjacency, shape (N + 1,).
+        indices: its columns.
+        seed: the node to push from.
+        alpha: the teleport.
+        epsilon: residual per neighbour below which mass stays.
+    """
     estimate = {seed: 0.0}
     residual = {seed: alpha}
     queue = [seed]
@@ -216,5 +242,6 @@ def forward_push(
     nodes = np.empty(len(estimate), dtype=np.int64)
     values = np.empty(len(estimate))
     for i, (node, value) in enumerate(estimate.items()):
-        nodes[i], values[i] = node, value
+        nodes[i] = node
+        values[i] = value
     return nodes, values

@@ -36,11 +36,16 @@ class ExactBiasedSampler:
     per_class: int = 20
 
     def around(self, seed: int) -> Ids:
-        """The `per_class` pool nodes of the seed's class nearest to it, the seed first."""
+        """The `per_class` pool nodes of the seed's class nearest to it, the seed first.
+
+        Args:
+            seed: the node in the middle.
+        """
         candidates = self.pool[self.y[self.pool] == self.y[seed]]
         if len(candidates) < self.per_class:
             raise DataError(
-                f"class {self.y[seed]} has too few nodes in the pool for {self.per_class} training nodes",
+                f"class {self.y[seed]} has too few nodes in the pool for {self.per_class} "
+                "training nodes",
                 got=len(candidates),
             )
         distances = self.distance.to_seed(seed, candidates)
@@ -48,7 +53,11 @@ class ExactBiasedSampler:
         return candidates[np.argsort(distances, kind="stable")[: self.per_class]]
 
     def draw(self, seed: int) -> Ids:
-        """One training set: a uniform random seed node per class, then its neighbourhood."""
+        """One training set: a uniform random seed node per class, then its neighbourhood.
+
+        Args:
+            seed: of the draw.
+        """
         rng = np.random.default_rng(seed)
         labelled = self.pool[self.y[self.pool] >= 0]
         classes = np.unique(self.y[labelled])
@@ -86,7 +95,11 @@ class ScalableBiasedSampler:
         return {c: int(q) for c, q in enumerate(wanted) if q >= self.min_quota}
 
     def draw(self, seed: int) -> Ids:
-        """One training set, ordered class by class."""
+        """One training set, ordered class by class.
+
+        Args:
+            seed: of the draw.
+        """
         quotas = self.quotas()
         if not quotas:
             raise DataError(
@@ -109,7 +122,11 @@ class ScalableBiasedSampler:
         return np.concatenate([np.fromiter(chosen[c], dtype=np.int64) for c in sorted(quotas)])
 
     def neighbours(self, start: int) -> Ids:
-        """The nodes with the largest approximate PPR from `start`, best first."""
+        """The nodes with the largest approximate PPR from `start`, best first.
+
+        Args:
+            start: the node to push from.
+        """
         nodes, values = forward_push(
             self.adjacency.indptr, self.adjacency.indices, start, self.alpha, self.epsilon
         )
@@ -142,6 +159,11 @@ class ScalableBiasedSampler:
 
 
 def agreement(drawn: Sequence[Ids], published: Sequence[Ids]) -> float:
-    """Share of published training nodes that the drawn sets hold too."""
+    """Share of published training nodes that the drawn sets hold too.
+
+    Args:
+        drawn: training sets, lists of node ids.
+        published: the lists to compare with.
+    """
     same = sum(len(np.intersect1d(a, b)) for a, b in zip(drawn, published, strict=True))
     return same / sum(len(p) for p in published)

@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 
-from graphkeel.graph.graph import normalised_adjacency
+from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate.local import hops_of
 from graphkeel.graph.task import GraphTask
 
 Array = NDArray[np.float64]
@@ -27,12 +29,15 @@ class ShiftReport:
 
     Attributes:
         cmd: central moment discrepancy (orders 1 to 5) of the smoothed features, train against the
-        rest. mmd: squared maximum mean discrepancy, RBF kernel at the median distance, unbiased.
+            rest.
+        mmd: squared maximum mean discrepancy, RBF kernel at the median distance, unbiased.
         class_balance: total variation between the class shares of train and test; None without test
-        labels. conditional_cmd: mean over classes of the CMD inside the class (labels of both sides
-        needed), else None. ppr_distance: mean PPR mass that a test node receives from the training
-        set, as a share of what it would
-            receive from a uniformly spread set of the same size; 1 is unbiased, smaller is farther.
+            labels.
+        conditional_cmd: mean over classes of the CMD inside the class (labels of both sides
+            needed), else None.
+        ppr_distance: mean PPR mass that a test node receives from the training set, as a share of
+            what it would receive from a uniformly spread set of the same size; 1 is unbiased,
+            smaller is farther.
         random_cmd, random_mmd: the same for a random training set, as a yardstick.
     """
 
@@ -49,13 +54,17 @@ class ShiftReport:
 
 
 def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> ShiftReport:
-    """Measure train against test (against all other nodes where there is no test mask)."""
+    """Measure train against test (against all other nodes where there is no test mask).
+
+    Args:
+        task: graph, features, labels and split.
+        use_labels: whether test labels may be used, for the figures that need them.
+        seed: of everything random.
+    """
     train = task.train_mask.numpy()
     test = task.test_mask.numpy() if task.test_mask.any() else ~train
-    matrix = normalised_adjacency(task.edge_index.numpy(), task.n_nodes)
-    smooth = task.x.numpy().astype(np.float64)
-    for _ in range(_HOPS):
-        smooth = matrix @ smooth
+    matrix = normalise(task.edge_index.numpy(), task.n_nodes)
+    smooth = hops_of(matrix, task.x.numpy(), _HOPS).astype(np.float64)
     rng = np.random.default_rng(seed)
     yardstick = np.zeros_like(train)
     yardstick[rng.choice(np.flatnonzero(train | test), int(train.sum()), replace=False)] = True
@@ -73,11 +82,19 @@ def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> 
 
 def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
     """Central moment discrepancy: distance of the means plus that of the central moments
-    2..orders."""
+    2..orders.
+
+    Args:
+        a: one sample, shape (n, d).
+        b: the other, shape (m, d).
+        orders: the highest moment.
+    """
     spread = np.maximum(np.maximum(a.max(0), b.max(0)) - np.minimum(a.min(0), b.min(0)), 1e-12)
-    a, b = a / spread, b / spread
+    a = a / spread
+    b = b / spread
     total = float(np.linalg.norm(a.mean(0) - b.mean(0)))
-    ca, cb = a - a.mean(0), b - b.mean(0)
+    ca = a - a.mean(0)
+    cb = b - b.mean(0)
     for k in range(2, orders + 1):
         total += float(np.linalg.norm((ca**k).mean(0) - (cb**k).mean(0)))
     return total
@@ -85,13 +102,21 @@ def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
 
 def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
     """Unbiased squared MMD with an RBF kernel at the median distance; at most 2000 rows a side are
-    used."""
-    a, b = _subsample(a, rng), _subsample(b, rng)
+    used.
+
+    Args:
+        a: one sample, shape (n, d).
+        b: the other, shape (m, d).
+        rng: draws the rows of a sample that is too large.
+    """
+    a = _subsample(a, rng)
+    b = _subsample(b, rng)
     both = np.concatenate([a, b])
     norms = (both**2).sum(1)
     squared = np.maximum(norms[:, None] + norms[None] - 2 * both @ both.T, 0.0)
     kernel = np.exp(-squared / max(float(np.median(squared)), 1e-12))
-    n, m = len(a), len(b)
+    n = len(a)
+    m = len(b)
     within_a = (kernel[:n, :n].sum() - n) / max(n * (n - 1), 1)
     within_b = (kernel[n:, n:].sum() - m) / max(m * (m - 1), 1)
     return float(within_a + within_b - 2 * kernel[:n, n:].mean())
@@ -101,13 +126,13 @@ def _subsample(rows: Array, rng: np.random.Generator) -> Array:
     return rows if len(rows) <= _SAMPLE else rows[rng.choice(len(rows), _SAMPLE, replace=False)]
 
 
-def _ppr_share(matrix: object, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> float:
+def _ppr_share(
+    matrix: sparse.csr_matrix, train: NDArray[np.bool_], test: NDArray[np.bool_]
+) -> float:
     """PPR mass from train to test over the mass an even spread of the same total would send
     there."""
     source = np.stack([train / train.sum(), np.full(len(train), 1 / len(train))], axis=1)
-    mass = source.copy()
-    for _ in range(_PPR_STEPS):
-        mass = (1 - _TELEPORT) * (matrix @ mass) + _TELEPORT * source
+    mass = hops_of(matrix, source.astype(np.float32), _PPR_STEPS, _TELEPORT)
     return float(mass[test, 0].mean() / mass[test, 1].mean())
 
 
@@ -120,7 +145,9 @@ def _class_balance(task: GraphTask) -> float:
 
 
 def _conditional_cmd(task: GraphTask, smooth: Array) -> float:
-    y, train, test = task.y.numpy(), task.train_mask.numpy(), task.test_mask.numpy()
+    y = task.y.numpy()
+    train = task.train_mask.numpy()
+    test = task.test_mask.numpy()
     per_class = [
         cmd(smooth[train & (y == c)], smooth[test & (y == c)])
         for c in range(task.n_classes)

@@ -15,15 +15,15 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.files import user_cache
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.seeds import published_seeds
-from graphkeel.graph.graph import normalised_adjacency
 from graphkeel.graph.ppr import PprDistance
-from graphkeel.graph.propagate import neighbours
+from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
 
 Ids = NDArray[np.int64]
 
 KINDS = ("biased", "random", "public")
-TRAIN_PER_CLASS, VAL_PER_CLASS = 20, 30
+TRAIN_PER_CLASS = 20
+VAL_PER_CLASS = 30
 
 # Teleport and candidate pool with which the published lists were drawn (all nodes where there are
 # none).
@@ -41,7 +41,13 @@ class Split:
 
 
 def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
-    """Draw (or look up) split number `seed` of a graph."""
+    """Draw (or look up) split number `seed` of a graph.
+
+    Args:
+        graph: the loaded graph.
+        kind: one of `KINDS`.
+        seed: number of the split.
+    """
     if kind not in KINDS:
         raise ConfigError(f"the split must be one of {', '.join(KINDS)}", got=repr(kind))
     if kind == "public":
@@ -57,7 +63,12 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
 
 
 def biased_training_set(graph: RawGraph, seed: int) -> Ids:
-    """Published list number `seed` where there is one; else drawn with that seed."""
+    """Published list number `seed` where there is one; else drawn with that seed.
+
+    Args:
+        graph: the loaded graph.
+        seed: number of the list, or of the draw.
+    """
     published = published_seeds(graph.name) if graph.name in _POOL else None
     if published is not None and 0 <= seed < len(published):
         return _checked(graph, published[seed])
@@ -68,9 +79,15 @@ def biased_training_set(graph: RawGraph, seed: int) -> Ids:
 
 @lru_cache(maxsize=4)
 def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
-    """The exact sampler with the teleport and pool that belong to the dataset."""
+    """The exact sampler with the teleport and pool that belong to the dataset.
+
+    Args:
+        graph: the loaded graph.
+    """
     # The published lists were drawn on graphs that kept the raw files' self-links.
-    matrix = normalised_adjacency(graph.edge_index, graph.n_nodes, self_links=graph.self_links)
+    matrix = normalise(
+        graph.edge_index, graph.n_nodes, dtype=np.float64, self_links=graph.self_links
+    )
     alpha = _TELEPORT.get(graph.name, _DEFAULT_TELEPORT)
     distance = PprDistance(matrix, alpha, cache=user_cache() / "ppr")
     pool = np.arange(_POOL.get(graph.name, graph.n_nodes))
@@ -78,7 +95,12 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
 
 
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
-    """The forward-push sampler over all labelled nodes."""
+    """The forward-push sampler over all labelled nodes.
+
+    Args:
+        graph: the loaded graph.
+        label_ratio: share of a class that is drawn.
+    """
     pool = np.flatnonzero(graph.y >= 0)
     return ScalableBiasedSampler(
         neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio

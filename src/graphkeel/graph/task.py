@@ -22,10 +22,12 @@ class GraphTask:
     Attributes:
         x: features, float32, shape (N, d).
         edge_index: directed edges source -> target, int64, shape (2, E); used as given, in any
-        order. y: labels 0..n_classes-1, or -1 where unknown, int64, shape (N,). train_mask,
-        val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes. n_classes: how many
-        classes there are. name: what to call it in tables. mapped: x lies on disk, mapped for
-        reading, and is not copied.
+            order.
+        y: labels 0..n_classes-1, or -1 where unknown, int64, shape (N,).
+        train_mask, val_mask, test_mask: disjoint, bool, shape (N,); only labelled nodes.
+        n_classes: how many classes there are.
+        name: what to call it in tables.
+        mapped: x lies on disk, mapped for reading, and is not copied.
 
     Other tensors are copied in, so a later change of the caller's data does not reach the task.
     """
@@ -61,21 +63,29 @@ class GraphTask:
     def from_data(
         cls, data: Data, *, n_classes: int | None = None, name: str = "graph"
     ) -> GraphTask:
-        """Build from a PyG `Data` with x, edge_index, y, train_mask; val_mask and test_mask may be
-        missing."""
-        for field in ("x", "edge_index", "y", "train_mask"):
+        """Build from a PyG `Data` with x and edge_index; y and masks may be missing.
+
+        Args:
+            data: x of shape (N, d), edge_index of shape (2, E), y of shape (N,) or (N, 1), masks of
+                shape (N,). Without y no label is known; a mask that is missing selects no node.
+            n_classes: how many classes there are; by default one more than the largest label.
+            name: what to call the task in tables.
+        """
+        for field in ("x", "edge_index"):
             if getattr(data, field, None) is None:
                 raise DataError(
                     f"data.{field} is missing",
                     fix=f"Set data.{field} before handing the graph over.",
                 )
-        none = torch.zeros(data.x.shape[0], dtype=torch.bool)
-        y = data.y.squeeze(-1) if data.y.dim() == 2 and data.y.shape[1] == 1 else data.y
+        n_nodes = data.x.shape[0]
+        none = torch.zeros(n_nodes, dtype=torch.bool)
+        y = _given(data, "y", torch.full((n_nodes,), UNLABELLED))
+        y = y.squeeze(-1) if y.dim() == 2 and y.shape[1] == 1 else y
         return cls(
             x=data.x,
             edge_index=data.edge_index,
             y=y,
-            train_mask=data.train_mask,
+            train_mask=_given(data, "train_mask", none),
             val_mask=_given(data, "val_mask", none),
             test_mask=_given(data, "test_mask", none),
             n_classes=int(y.max()) + 1 if n_classes is None else n_classes,
@@ -89,6 +99,11 @@ class GraphTask:
         )
 
     def with_features(self, x: Tensor) -> GraphTask:
+        """The same task with other features.
+
+        Args:
+            x: features, float32, shape (N, d).
+        """
         x = _copied(x, "x", torch.float32)
         _check_features(x)
         if x.shape[0] != self.n_nodes:
@@ -143,9 +158,24 @@ class GraphTask:
     def __repr__(self) -> str:
         sizes = "/".join(str(int(getattr(self, mask).sum())) for mask in _MASKS)
         return (
-            f"GraphTask({self.name!r}, nodes={self.n_nodes}, edges={self.n_edges}, features={self.n_features}, "
-            f"classes={self.n_classes}, train/val/test={sizes})"
+            f"GraphTask({self.name!r}, nodes={self.n_nodes}, edges={self.n_edges}, "
+            f"features={self.n_features}, classes={self.n_classes}, train/val/test={sizes})"
         )
+
+
+def graph_sha256(x: Tensor, edge_index: Tensor) -> str:
+    """SHA-256 of a graph's features and edges, whatever its labels and masks are.
+
+    Args:
+        x: features, shape (N, d).
+        edge_index: edges, shape (2, E).
+    """
+    digest = hashlib.sha256()
+    for name, tensor in (("x", x), ("edge_index", edge_index)):
+        stored = tensor.detach().cpu().contiguous()
+        digest.update(f"{name}{tuple(stored.shape)}{stored.dtype}".encode())
+        digest.update(stored.numpy().data)
+    return digest.hexdigest()
 
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
@@ -168,7 +198,8 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
         raise DataError(
             f"{field} must be a boolean mask over the nodes",
             got=f"dtype {value.dtype}",
-            fix="Turn a list of node ids into a mask: mask = torch.zeros(N, dtype=torch.bool); mask[ids] = True.",
+            fix="Turn a list of node ids into a mask: mask = torch.zeros(N, dtype=torch.bool); "
+            "mask[ids] = True.",
         )
     if dtype == torch.int64 and value.is_floating_point():
         raise DataError(
@@ -186,15 +217,21 @@ def _check_features(x: Tensor) -> None:
         return  # both extremes are NaN where any value is
     bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
     if bad.any():
+        first = int(bad.nonzero()[0])
         raise DataError(
             "x must be finite",
-            got=f"NaN or infinity in {int(bad.sum())} rows, the first is row {int(bad.nonzero()[0])}",
+            got=f"NaN or infinity in {int(bad.sum())} rows, the first is row {first}",
             fix="Impute or drop those nodes first.",
         )
 
 
 def check_edges(edge_index: Tensor, n_nodes: int) -> None:
-    """Refuse an edge list of the wrong shape or with a node id outside 0..n_nodes-1."""
+    """Refuse an edge list of the wrong shape or with a node id outside 0..n_nodes-1.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+    """
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise DataError("edge_index must have shape (2, edges)", got=tuple(edge_index.shape))
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= n_nodes):
@@ -206,7 +243,8 @@ def check_edges(edge_index: Tensor, n_nodes: int) -> None:
 
 
 def _check_labels(task: GraphTask) -> None:
-    y, n = task.y, task.n_classes
+    y = task.y
+    n = task.n_classes
     if y.shape != (task.n_nodes,):
         raise DataError(
             "y must have one label per node", got=f"{tuple(y.shape)} for {task.n_nodes} nodes"
@@ -247,11 +285,3 @@ def _check_masks(task: GraphTask) -> None:
                 got=f"{both} nodes in both",
                 fix=f"Remove them: {b} &= ~{a}.",
             )
-    counts = torch.bincount(task.y[task.train_mask], minlength=task.n_classes)
-    if (counts == 0).any():
-        missing = (counts == 0).nonzero().flatten().tolist()
-        raise DataError(
-            "every class needs a labelled node in train_mask",
-            got=f"none for class {', '.join(map(str, missing))}",
-            fix="Add a training node of each class, or relabel without the empty ones.",
-        )

@@ -4,6 +4,7 @@ default."""
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from typing import Any
 
 from graphkeel.control.neural import FORMS
@@ -40,16 +41,18 @@ class LyapunovConfig:
 
     Attributes:
         shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a
-        head with ReLU
-            units may reach the shifted target but not the one-hot itself.
+            head with ReLU units may reach the shifted target but not the one-hot itself.
         hidden: units of f, and of V in the paper's form.
         gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively
-        spanning rows. lyapunov_hidden: units of a `general` gauge; at least n + 1. margin: a state
-        belongs to a class's region if its logit leads all others by this much. contraction: the
-        factor that training aims at, below ρ by a margin that rounding and search can live on.
-        rounds, steps: of Algorithm 1, and of Adam within a round. falsify_rounds: so many first
-        rounds ask for counterexamples first, and for a proof only if there are none. seconds: the
-        whole training's budget; verify_seconds: of one class's first proof, doubled
+            spanning rows.
+        lyapunov_hidden: units of a `general` gauge; at least n + 1.
+        margin: a state belongs to a class's region if its logit leads all others by this much.
+        contraction: the factor that training aims at, below ρ by a margin that rounding and search
+            can live on.
+        rounds, steps: of Algorithm 1, and of Adam within a round.
+        falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if
+            there are none.
+        seconds: the whole training's budget; verify_seconds: of one class's first proof, doubled
             after each that ran out of time.
     """
 
@@ -91,13 +94,19 @@ class LyapunovConfig:
             "verify_seconds",
             "strength",
         ):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < inf:
                 raise ConfigError(f"{name} must be positive", got=getattr(self, name))
+        if not -inf < self.shift < inf:
+            raise ConfigError("shift must be finite", got=self.shift)
         if self.rho is not None and not 0 < self.rho <= 1:
             raise ConfigError("rho must lie in (0, 1]", got=self.rho)
-        if self.epsilon is not None and self.epsilon < 0:
-            raise ConfigError("epsilon must not be negative", got=self.epsilon)
-        if self.positivity is not None and self.positivity < 0:
+        if self.epsilon is not None and not 0 <= self.epsilon < self.strength:
+            raise ConfigError(
+                f"epsilon must lie in [0, strength), here below {self.strength:g}",
+                got=self.epsilon,
+                fix="A larger hole leaves out what was to be proved.",
+            )
+        if self.positivity is not None and not 0 <= self.positivity < inf:
             raise ConfigError("positivity must not be negative", got=self.positivity)
         if not 0 <= self.margin < self.strength:
             raise ConfigError(
@@ -111,6 +120,11 @@ class LyapunovConfig:
         return ResolvedConfig(**values)
 
     def with_(self, **changes: Any) -> LyapunovConfig:
+        """The same configuration with other values.
+
+        Args:
+            changes: fields by name.
+        """
         return replace(self, **changes)
 
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from graphkeel.core.errors import ModelError
+from graphkeel.core.locks import lock_of
+from graphkeel.models.state import ATTRIBUTES, Snapshot, bits
 
 Scores = Callable[..., Tensor]
 
@@ -28,12 +31,14 @@ class FrozenModel:
     """Wraps any `nn.Module` or callable `(x, edge_index, **kwargs) -> scores` for test-time use.
 
     Every call runs in eval mode without gradients into the weights, puts the modes back afterwards,
-    and checks that the weights are, bit for bit, what they were when the model was wrapped.
+    and checks that weights and buffers are, bit for bit, what they were when the model was wrapped.
+    Threads may share it, and may wrap the same model several times: one asks at a time.
 
     Args:
         model: the trained model.
         return_type: what its scores are; `logits` undoes it (up to a constant per node, for
-        probabilities). n_classes: checked against the output's width when given.
+            probabilities).
+        n_classes: checked against the output's width when given.
 
     >>> frozen = FrozenModel(lambda x, edge_index: 2 * x)
     >>> frozen.predict(torch.tensor([[0.0, 1.0], [3.0, 2.0]]), torch.empty(2, 0, dtype=torch.long))
@@ -58,7 +63,12 @@ class FrozenModel:
             raise ModelError(
                 f"return_type must be one of {choices}", got=repr(return_type)
             ) from None
-        self.model, self.n_classes = model, n_classes
+        self.model = model
+        self.n_classes = n_classes
+        self._wrapped: dict[tuple[str, str], str] = {}
+        if isinstance(model, nn.Module):
+            check_initialised(model)
+            self._wrapped = Snapshot(model).digests
         self.weights_hash = self._hash()
 
     def __call__(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
@@ -79,10 +89,11 @@ class FrozenModel:
         return self(x, edge_index, **kwargs).argmax(dim=-1)
 
     def _run(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        self.check_unchanged()
-        with self._eval_mode():
+        if not isinstance(self.model, nn.Module):
+            return self._checked(self.model(x, edge_index, **kwargs), x.shape[0])
+        with evaluating(self.model) as state:
+            self._compare(state)
             scores = self.model(x, edge_index, **kwargs)
-        self.check_unchanged()
         return self._checked(scores, x.shape[0])
 
     def _as_logits(self, scores: Tensor) -> Tensor:
@@ -100,57 +111,101 @@ class FrozenModel:
             raise ModelError(
                 f"the model's output must be as wide as there are classes, {self.n_classes}",
                 got=scores.shape[1],
-                fix="The model was trained for another task, or a class is missing from the labels.",
+                fix="The model is of another task, or a class is missing from the labels.",
             )
         return scores
 
-    @contextlib.contextmanager
-    def _eval_mode(self) -> Iterator[None]:
-        """Eval mode, no weight gradients, empty caches; all put back, whatever the model does."""
-        if not isinstance(self.model, nn.Module):
-            yield
-            return
-        modes = [(module, module.training) for module in self.model.modules()]
-        wanted = [(parameter, parameter.requires_grad) for parameter in self.model.parameters()]
-        try:
-            self.model.eval()
-            for parameter, _ in wanted:
-                parameter.requires_grad_(False)
-            clear_caches(self.model)
-            yield
-        finally:
-            # A cache filled now would answer for these features in the user's next call, too.
-            clear_caches(self.model)
-            for module, mode in modes:
-                module.training = mode
-            for parameter, flag in wanted:
-                parameter.requires_grad_(flag)
-
     def check_unchanged(self) -> None:
-        """Refuse to go on if somebody changed the weights."""
-        if self._hash() != self.weights_hash:
-            raise ModelError(
-                "the frozen model's weights have changed since it was wrapped",
-                fix="Wrap the model again if that was meant; its old results no longer hold.",
-            )
+        """Refuse to go on if somebody changed the weights or buffers."""
+        if isinstance(self.model, nn.Module):
+            with evaluating(self.model) as state:
+                self._compare(state)
+
+    def _compare(self, state: Snapshot) -> None:
+        """Attributes are left out: the model's owner may set them between calls."""
+        for kind, name in sorted(self._wrapped.keys() | state.digests.keys()):
+            before = self._wrapped.get((kind, name))
+            if kind != ATTRIBUTES and before != state.digests.get((kind, name)):
+                raise ModelError(
+                    f"the frozen model's {kind} have changed since it was wrapped",
+                    got=repr(name),
+                    fix="Wrap the model again if that was meant; its old results no longer hold.",
+                )
 
     def _hash(self) -> str:
-        """SHA-256 of all weights and buffers; caches of layers are neither."""
-        digest = hashlib.sha256()
+        """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
+        found = hashlib.sha256()
         if isinstance(self.model, nn.Module):
             for name, tensor in sorted(self.model.state_dict().items()):
                 if isinstance(tensor, Tensor):
-                    digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                    digest.update(
-                        tensor.detach()
-                        .cpu()
-                        .contiguous()
-                        .flatten()
-                        .view(torch.uint8)
-                        .numpy()
-                        .tobytes()
-                    )
-        return digest.hexdigest()
+                    found.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+                    found.update(bits(tensor))
+        return found.hexdigest()
+
+
+# ---- asking a model without changing it
+
+
+@contextlib.contextmanager
+def evaluating(model: nn.Module) -> Iterator[Snapshot]:
+    """Eval mode, no gradients into the weights, empty caches; all put back, whatever happens.
+
+    Every question to a frozen model is asked in here, by one thread at a time: two that switch the
+    modes of one model for a moment would each put back what the other had set.
+
+    Tensors that the forward leaves behind where there was none are removed. A forward that changes
+    a parameter, a buffer or a tensor attribute is refused: its answers would depend on the calls
+    before.
+
+    Args:
+        model: changed for as long as the context lasts.
+
+    Yields the state of the model's tensors at the beginning."""
+    with lock_of(model):
+        check_initialised(model)
+        with _without_caches(model):
+            before = Snapshot(model)
+            with _eval_mode(model):
+                try:
+                    yield before
+                finally:
+                    changed = before.changed()
+                    before.put_back()
+    if changed is not None:
+        kind, name = changed
+        raise ModelError(
+            f"the model's {kind} have changed during its own forward",
+            got=repr(name),
+            fix="Hand over a model whose forward only computes; an attribute that merely records "
+            "the last call must be None before.",
+        )
+
+
+@contextlib.contextmanager
+def _eval_mode(model: nn.Module) -> Iterator[None]:
+    modes = [(module, module.training) for module in model.modules()]
+    wanted = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    try:
+        model.eval()
+        for parameter, _ in wanted:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for parameter, flag in wanted:
+            parameter.requires_grad_(flag)
+
+
+def check_initialised(model: nn.Module) -> None:
+    """Refuse a model with a lazy layer that has never run, and so has no weights yet."""
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if is_lazy(tensor):
+            raise ModelError(
+                "the model has a lazy layer without weights",
+                got=repr(name),
+                fix="Run the model once on its graph and train it, or load its weights, first.",
+            )
 
 
 # Where PyG layers keep what `cached=True` makes them remember. SGConv remembers propagated
@@ -159,23 +214,48 @@ class FrozenModel:
 _CACHES = ("_cached_x", "_cached_h", "_cached_edge_index", "_cached_adj_t")
 
 
+@contextlib.contextmanager
+def _without_caches(model: nn.Module) -> Iterator[None]:
+    """Caches emptied and switched off: a filled one would answer for the features it has seen, and
+    one filled now would answer in its owner's next call."""
+    slots = [(module, slot, getattr(module, slot)) for module, slot in _cache_slots(model)]
+    flags = [module for module in model.modules() if getattr(module, "cached", None) is True]
+    try:
+        for module, slot, _ in slots:
+            setattr(module, slot, None)
+        for module in flags:
+            module.cached = False  # type: ignore[assignment]
+        yield
+    finally:
+        for module, slot, value in slots:
+            setattr(module, slot, value)
+        for module in flags:
+            module.cached = True  # type: ignore[assignment]
+
+
 def clear_caches(model: nn.Module) -> int:
     """Empty the caches of `cached=True` layers; returns how many there were.
 
     A cached layer whose cache is none of the known ones is refused: its answers could not be
     trusted."""
     cleared = 0
+    for module, slot in _cache_slots(model):
+        cleared += getattr(module, slot) is not None
+        setattr(module, slot, None)
+    return cleared
+
+
+def _cache_slots(model: nn.Module) -> list[tuple[nn.Module, str]]:
+    """(layer, attribute) of every cache there is."""
+    found = []
     for name, module in model.named_modules():
-        if not getattr(module, "cached", False):
-            continue
         slots = [slot for slot in _CACHES if hasattr(module, slot)]
-        if not slots:
+        if getattr(module, "cached", False) and not slots:
+            layer = name or type(module).__name__
             raise ModelError(
-                f"layer {name or type(module).__name__!r} has cached=True and keeps its cache in an unknown place",
+                f"layer {layer!r} has cached=True and keeps its cache in an unknown place",
                 got=type(module).__name__,
                 fix="Build the layer with cached=False and load the same weights.",
             )
-        for slot in slots:
-            cleared += getattr(module, slot) is not None
-            setattr(module, slot, None)
-    return cleared
+        found += [(module, slot) for slot in slots]
+    return found

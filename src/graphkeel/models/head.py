@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -19,20 +18,16 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from graphkeel.core.errors import ModelError
+from graphkeel.models.frozen import evaluating
 
 CHUNK = 512  # nodes per probe, which bounds memory at full feature dimension
 SAMPLES = 64
-SCALES = (
-    0.03,
-    1.0,
-    30.0,
-)  # small and large fields, so that every activation is seen on both sides of its kink
+# Small and large fields, so that every activation is seen on both sides of its kink.
+SCALES = (0.03, 1.0, 30.0)
 SAME = 1e-9  # relative; the watching runs in float64
 FLOAT32 = 1e-4  # relative agreement asked of the extracted head with the float32 model
 
 Layer = tuple[Tensor, Tensor]  # weight (out, in) and bias (out,), float64
-
-_CACHES = ("_cached_x", "_cached_edge_index", "_cached_adj_t")
 
 
 @dataclass(frozen=True)
@@ -84,37 +79,13 @@ def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
 def constant_field_response(model: nn.Module, x: Tensor) -> Tensor:
     """The model's outputs for nodes whose receptive fields carry the rows of x: (B, d) -> (B,
     n)."""
-    with _evaluating(model):
+    with evaluating(model):
         return torch.cat([model(part, _self_loops(part)) for part in x.split(CHUNK)])
 
 
 def _self_loops(x: Tensor) -> Tensor:
     nodes = torch.arange(x.shape[0], device=x.device)
     return torch.stack([nodes, nodes])
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode, propagation caches put aside: a cached layer would answer for the graph it saw
-    before."""
-    modules = list(model.modules())
-    modes = [module.training for module in modules]
-    caches = [(m, name, getattr(m, name)) for m in modules for name in _CACHES if hasattr(m, name)]
-    flags = [(m, m.cached) for m in modules if isinstance(getattr(m, "cached", None), bool)]
-    try:
-        model.eval()
-        for module, _ in flags:
-            module.cached = False  # type: ignore[assignment]
-        for module, name, _ in caches:
-            setattr(module, name, None)
-        yield
-    finally:
-        for module, name, value in caches:
-            setattr(module, name, value)
-        for module, flag in flags:
-            module.cached = flag  # type: ignore[assignment]
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
 
 
 @dataclass(frozen=True)
@@ -135,8 +106,9 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
 
     Args:
         model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU
-        network. in_dim: number of input features d. seed: of the random fields on which the result
-        is compared with the model.
+            network.
+        in_dim: number of input features d.
+        seed: of the random fields on which the result is compared with the model.
 
     >>> from torch_geometric.nn import GCN
     >>> head = extract_head(GCN(8, hidden_channels=4, num_layers=2, out_channels=3), in_dim=8)
@@ -146,10 +118,8 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
     fields = (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
-    twin = copy.deepcopy(
-        model
-    ).double()  # exact copies of the weights; watching loses nothing to float32
-    with torch.no_grad(), _evaluating(twin):
+    twin = _float64_copy(model)
+    with torch.no_grad(), evaluating(twin):
         steps, final = _watch(twin, fields)
         response = _response_of(model)
         try:
@@ -162,6 +132,19 @@ def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
         reason_text = f"the extracted layers differ from the model's own response by {gap:.1e}"
         return Head((), in_dim, n_out, unsupported=reason_text, model_gap=gap, response=response)
     return Head(layers, in_dim, n_out, model_gap=gap, output=output, response=response)
+
+
+def _float64_copy(model: nn.Module) -> nn.Module:
+    """The same weights, exactly; what is watched on it loses nothing to float32."""
+    try:
+        with evaluating(model):  # caches are no part of it
+            return copy.deepcopy(model).double()
+    except RuntimeError as error:
+        raise ModelError(
+            "the model could not be copied",
+            got=error,
+            fix="A tensor that it keeps from a call with gradients must be detached first.",
+        ) from error
 
 
 def _response_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
@@ -246,9 +229,9 @@ def _between(before: _Step, after: _Step) -> float | None:
         slope = float((taken[below] / given[below]).median().float())
         if 0 < slope < 1 and _close(torch.where(given > 0, given, slope * given), taken, 1e-6):
             return slope
+    names = f"{type(before.module).__name__} and {type(after.module).__name__}"
     raise _Unsupported(
-        f"unsupported activation between {type(before.module).__name__} and {type(after.module).__name__}: "
-        "only linear, ReLU and LeakyReLU can be proved"
+        f"unsupported activation between {names}: only linear, ReLU and LeakyReLU can be proved"
     )
 
 
@@ -261,7 +244,8 @@ def _output_kind(last: Tensor, final: Tensor) -> str:
         if last.shape == final.shape and _close(function(last), final):
             return kind
     raise _Unsupported(
-        "unsupported activation after the last layer: only logits, log_softmax and softmax are known"
+        "unsupported activation after the last layer: "
+        "only logits, log_softmax and softmax are known"
     )
 
 

@@ -18,13 +18,24 @@ class SGC(nn.Module):
     """Simple graph convolution: one linear layer after K propagation steps.
 
     Both are linear, so on a large graph the layer goes first and the hops carry class scores
-    instead of features, by sparse products instead of one message per edge."""
+    instead of features, by sparse products instead of one message per edge.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        k: propagation steps.
+    """
 
     def __init__(self, n_features: int, n_classes: int, *, k: int = 3) -> None:
         super().__init__()
         self.conv = SGConv(n_features, n_classes, K=k)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node, shape (N, n_classes).
+
+        Args:
+            x: features, float32, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         if not self.is_large(x, edge_index):
             return self.conv(x, edge_index)
         scores = F.linear(x, self.conv.lin.weight)
@@ -35,7 +46,12 @@ class SGC(nn.Module):
 
     @staticmethod
     def is_large(x: Tensor, edge_index: Tensor) -> bool:
-        """Whether the messages would take too much memory to be sent one by one."""
+        """Whether the messages would take too much memory to be sent one by one.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         return int(x.shape[1]) * int(edge_index.shape[1]) > MOST_MESSAGES
 
 
@@ -55,30 +71,51 @@ class _TwoConvolutions(nn.Module):
 
 
 class GCN(_TwoConvolutions):
-    """Kipf & Welling's two-layer graph convolutional network."""
+    """Kipf & Welling's two-layer graph convolutional network.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units between the layers.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
         super().__init__()
-        self.conv1, self.conv2 = GCNConv(n_features, hidden), GCNConv(hidden, n_classes)
+        self.conv1 = GCNConv(n_features, hidden)
+        self.conv2 = GCNConv(hidden, n_classes)
         self.dropout = dropout
 
 
 class GraphSAGE(_TwoConvolutions):
-    """Two GraphSAGE layers with the mean aggregator."""
+    """Two GraphSAGE layers with the mean aggregator.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units between the layers.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
         super().__init__()
-        self.conv1, self.conv2 = SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes)
+        self.conv1 = SAGEConv(n_features, hidden)
+        self.conv2 = SAGEConv(hidden, n_classes)
         self.dropout = dropout
 
 
 class GAT(_TwoConvolutions):
     """Two graph attention layers. ReLU instead of the original ELU: its head is then a ReLU
-    network, open to proof."""
+    network, open to proof.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units of a head.
+        heads: of the first layer.
+        dropout: share of inputs and attention weights dropped in training.
+    """
 
     def __init__(
         self,
@@ -96,7 +133,15 @@ class GAT(_TwoConvolutions):
 
 
 class APPNP(nn.Module):
-    """Predict with an MLP, then propagate the predictions by personalised PageRank."""
+    """Predict with an MLP, then propagate the predictions by personalised PageRank.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units of the MLP.
+        k: propagation steps.
+        alpha: teleport of each of them.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self,
@@ -109,11 +154,18 @@ class APPNP(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        self.lin1, self.lin2 = nn.Linear(n_features, hidden), nn.Linear(hidden, n_classes)
+        self.lin1 = nn.Linear(n_features, hidden)
+        self.lin2 = nn.Linear(hidden, n_classes)
         self.propagation = Propagation(K=k, alpha=alpha)
         self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every node, shape (N, n_classes).
+
+        Args:
+            x: features, float32, shape (N, d).
+            edge_index: int64, shape (2, E).
+        """
         x = F.dropout(x, self.dropout, self.training)
         x = self.lin1(x).relu()
         x = F.dropout(x, self.dropout, self.training)

@@ -19,7 +19,12 @@ _matrices: Any = WeakIdKeyDictionary()
 
 
 def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
-    """The matrix that PyG's graph convolutions multiply by, made once per edge list."""
+    """The matrix that PyG's graph convolutions multiply by, made once per edge list.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+    """
     known = _matrices.get(edge_index)
     if known is None or known[:2] != (edge_index._version, n_nodes):
         known = (edge_index._version, n_nodes, normalise_as_given(edge_index.numpy(), n_nodes))
@@ -28,14 +33,24 @@ def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
 
 
 def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
-    """A copy of an edge list has the same matrix; if there is one, it is not made again."""
+    """A copy of an edge list has the same matrix; if there is one, it is not made again.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        copied: a copy of it.
+    """
     known = _matrices.get(edge_index)
     if known is not None and known[0] == edge_index._version:
         _matrices[copied] = (copied._version, *known[1:])
 
 
 def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
-    """matrix @ values, with gradients into the values where they are asked for."""
+    """matrix @ values, with gradients into the values where they are asked for.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+    """
     if values.requires_grad and torch.is_grad_enabled():
         return _Hop.apply(values, matrix)  # type: ignore[no-any-return]
     return _product(matrix, values)

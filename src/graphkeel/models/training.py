@@ -11,6 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphkeel.core.errors import DataError
+from graphkeel.core.statistics import percent
 from graphkeel.graph.propagate import rows_after
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import SGC
@@ -32,7 +34,15 @@ def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Modul
     """Train in place, and return the model in eval mode.
 
     With early stopping the weights of the epoch with the lowest validation loss are kept. Random
-    numbers (dropout) come from torch's global generator: seed it for a repeatable run."""
+    numbers (dropout) come from torch's global generator: seed it for a repeatable run.
+
+    Args:
+        model: the network.
+        task: graph, features, labels and split.
+        config: optimiser settings.
+    """
+    if not bool(task.train_mask.any()):
+        raise DataError("training needs labelled nodes in train_mask", got="none")
     forward = _forward(model, task)
     optimiser = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     best = _BestWeights(model, config.patience)
@@ -49,8 +59,14 @@ def train(model: nn.Module, task: GraphTask, config: TrainingConfig) -> nn.Modul
 
 
 def accuracy(scores: Tensor, task: GraphTask, mask: Tensor) -> float:
-    """Percent of the masked nodes whose highest score is their label."""
-    return 100.0 * float((scores[mask].argmax(dim=-1) == task.y[mask]).float().mean())
+    """Percent of the masked nodes whose highest score is their label.
+
+    Args:
+        scores: shape (N, n_classes).
+        task: holds the labels.
+        mask: bool, shape (N,); NaN where it selects no node.
+    """
+    return percent(scores[mask].argmax(dim=-1) == task.y[mask])
 
 
 def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
@@ -70,7 +86,8 @@ class _SomeRows:
 
     def __init__(self, model: SGC, task: GraphTask) -> None:
         self.model = model
-        self.matrix, self.x = convolution(task.edge_index, task.n_nodes), task.x.numpy()
+        self.matrix = convolution(task.edge_index, task.n_nodes)
+        self.x = task.x.numpy()
         self._rows: dict[int, Tensor] = {}  # by mask: the task's own masks, which never change
 
     def __call__(self, mask: Tensor) -> Tensor:
@@ -110,13 +127,16 @@ class _BestWeights:
     """Remembers the weights of the best epoch."""
 
     def __init__(self, model: nn.Module, patience: int | None) -> None:
-        self.model, self.patience = model, patience
-        self.loss, self.waited = float("inf"), 0
+        self.model = model
+        self.patience = patience
+        self.loss = float("inf")
+        self.waited = 0
         self.weights: dict[str, Tensor] | None = None
 
     def stop(self, loss: float) -> bool:
         if loss < self.loss:
-            self.loss, self.waited = loss, 0
+            self.loss = loss
+            self.waited = 0
             self.weights = copy.deepcopy(self.model.state_dict())
             return False
         self.waited += 1

@@ -41,7 +41,14 @@ MODELS = tuple(RECIPES)
 
 
 def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> nn.Module:
-    """An untrained network of the zoo."""
+    """An untrained network of the zoo.
+
+    Args:
+        name: one of `MODELS`.
+        n_features: d.
+        n_classes: how many classes there are.
+        options: of the network's constructor.
+    """
     if name not in RECIPES:
         raise ConfigError(f"the model must be one of {', '.join(MODELS)}", got=repr(name))
     try:
@@ -59,7 +66,15 @@ def train_model(
     **options: Any,
 ) -> nn.Module:
     """Build and train a network of the zoo on the task's training nodes; the global random state is
-    left alone."""
+    left alone.
+
+    Args:
+        name: one of `MODELS`.
+        task: graph, features, labels and split.
+        seed: of everything random.
+        config: None: the model's own settings.
+        options: of the network's constructor.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = build_model(name, task.n_features, task.n_classes, **options)
@@ -67,28 +82,57 @@ def train_model(
 
 
 def save_model(
-    path: Path, model: nn.Module, name: str, n_features: int, n_classes: int, **options: Any
+    path: Path,
+    model: nn.Module,
+    name: str,
+    n_features: int,
+    n_classes: int,
+    *,
+    subject: str = "",
+    **options: Any,
 ) -> None:
-    """Weights as safetensors, what is needed to build the network again in its metadata."""
-    description = {
-        "name": name,
-        "n_features": n_features,
-        "n_classes": n_classes,
-        "options": options,
-    }
+    """Weights as safetensors, what is needed to build the network again in its metadata.
+
+    Args:
+        path: of the file.
+        model: a network of the zoo.
+        name: its name there.
+        n_features, n_classes: its input and output sizes.
+        subject: what it was trained on, in the writer's own words (`stored_subject`).
+        options: of the network's constructor.
+    """
+    sizes = {"n_features": n_features, "n_classes": n_classes}
+    description = {"name": name, **sizes, "options": options}
     weights = model.state_dict()
-    save_tensors(
-        path, weights, {"graphkeel": json.dumps(description), "sha256": tensors_sha256(weights)}
-    )
+    metadata = {"graphkeel": json.dumps(description), "subject": subject}
+    save_tensors(path, weights, {**metadata, "sha256": tensors_sha256(weights)})
+
+
+def stored_subject(path: Path) -> str:
+    """What a stored model was trained on, as its writer said.
+
+    Args:
+        path: of a file written by `save_model`.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            return str((file.metadata() or {}).get("subject", ""))
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"{path} is not a stored model", got=str(error)) from error
 
 
 def load_model(path: Path) -> nn.Module:
-    """The network stored by `save_model`, in eval mode."""
+    """The network stored by `save_model`, in eval mode.
+
+    Args:
+        path: of the file.
+    """
     try:
         with safe_open(path, framework="pt") as file:
-            told = file.metadata() or {}
-        description, weights = json.loads(told["graphkeel"]), load_file(path)
-        if tensors_sha256(weights) != told["sha256"]:
+            metadata = file.metadata() or {}
+        description = json.loads(metadata["graphkeel"])
+        weights = load_file(path)
+        if tensors_sha256(weights) != metadata["sha256"]:
             raise ValueError("its SHA-256 is another than when it was written")
         model = build_model(
             description["name"],

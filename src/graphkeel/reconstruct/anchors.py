@@ -12,12 +12,16 @@ from torch import Tensor, nn
 
 from graphkeel.control import CLASSICAL, Controller
 from graphkeel.control.base import Layers, Plant
+from graphkeel.control.levenberg import NAME as LEVENBERG
+from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.core.errors import ConfigError, KeelError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 
 RIDGE = 1e-3
-SEARCH_STEPS, REACHED = 60, 1e-5
+SEARCH_STEPS = 60
+REACHED = 1e-5
+NON_NEGATIVE = "non-negative least squares"  # who found the anchors of `blendable_anchors`
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ def solve_anchors(
 
     `deadbeat` is the closed form: the least-norm solution for an affine head; any other head gets
     Levenberg–Marquardt steps.
+
+    Args:
+        plant: the head C, from d features to n logits.
+        strength: m.
+        controller: a controller, or the name of a classical one.
     """
     if controller == "deadbeat" and len(plant.layers) != 1:
         return searched_anchors(plant, strength)
@@ -69,7 +78,12 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative
     least squares, a convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank.
     All these x have no negative pre-activation, nor has any mixture of them, so no unit switches in
-    between: C(Σ p_c h*_c) = Σ p_c C(h*_c)."""
+    between: C(Σ p_c h*_c) = Σ p_c C(h*_c).
+
+    Args:
+        plant: the head C, from d features to n logits.
+        strength: m.
+    """
     (inner, inner_bias), (outer, outer_bias) = plant.layers
     lift = torch.linalg.pinv(inner)
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
@@ -77,70 +91,54 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     system = torch.cat(
         [outer, RIDGE * outer.norm() * torch.eye(outer.shape[1], dtype=torch.float64)]
     )
-    features, residuals = [], []
+    features = []
+    residuals = []
     for target in targets:
         wanted = torch.cat([target - outer_bias, torch.zeros(outer.shape[1], dtype=torch.float64)])
         active, _ = nnls(system.numpy(), wanted.numpy())
         anchor = (lift @ (torch.from_numpy(active) - inner_bias)).float()
         features.append(anchor)
         residuals.append(float((plant(anchor.double()) - target).norm()))
-    return Anchors(torch.stack(features), strength, tuple(residuals), "deadbeat")
+    return Anchors(torch.stack(features), strength, tuple(residuals), NON_NEGATIVE)
 
 
 def searched_anchors(plant: Plant, strength: float) -> Anchors:
     """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
 
-    Steps are damped until they help; what they could not reach is in the residuals.
+    What the steps could not reach is in the residuals.
+
+    Args:
+        plant: the head, from d features to n logits.
+        strength: m.
     """
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
-    noise = torch.randn(
-        plant.n_out, plant.n_in, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randn(plant.n_out, plant.n_in, generator=generator, dtype=torch.float64)
+    start = 0.1 * noise  # at zero itself, units may all be off
+    goal = REACHED * strength
+    found, _ = levenberg_marquardt(
+        plant, targets, start, steps=SEARCH_STEPS, damping=1.0, goal=goal
     )
-    x, damping = (
-        0.1 * noise,
-        torch.ones(plant.n_out, dtype=torch.float64),
-    )  # at zero itself, units may all be off
-    error = targets - plant(x).detach()
-    for _ in range(SEARCH_STEPS):
-        slope = _jacobians(plant, x)
-        gram = slope @ slope.mT
-        scale = gram.diagonal(dim1=1, dim2=2).mean(dim=1).clamp_min(1e-30) * damping
-        lever = torch.linalg.solve(
-            gram + torch.diag_embed(scale.unsqueeze(1).expand_as(error)), error
-        )
-        trial = x + (slope.mT @ lever.unsqueeze(2)).squeeze(2)
-        left = targets - plant(trial).detach()
-        better = left.norm(dim=1) < error.norm(dim=1)
-        x, error = (
-            torch.where(better.unsqueeze(1), trial, x),
-            torch.where(better.unsqueeze(1), left, error),
-        )
-        damping = torch.where(better, damping / 10, damping * 4).clamp(1e-12, 1e12)
-        if float(error.norm(dim=1).max()) <= REACHED * strength:
-            break
-    shipped = x.float()
+    shipped = found.float()
     residuals = (plant(shipped.double()).detach() - targets).norm(dim=1)
-    return Anchors(shipped, strength, tuple(residuals.tolist()), "deadbeat")
-
-
-def _jacobians(plant: Plant, x: Tensor) -> Tensor:
-    """dC/dx at several features, shape (B, n, d), by one backward pass per class."""
-    with torch.enable_grad():
-        point = x.detach().requires_grad_(True)
-        answers = plant(point)
-        parts = [
-            torch.autograd.grad(column.sum(), point, retain_graph=True)[0]
-            for column in answers.unbind(dim=1)
-        ]
-    return torch.stack(parts, dim=1)
+    return Anchors(shipped, strength, tuple(residuals.tolist()), LEVENBERG)
 
 
 def hidden_is_free(layers: Layers) -> bool:
-    """One hidden layer, each of whose pre-activations some feature reaches."""
+    """One hidden layer, each of whose pre-activations some feature reaches.
+
+    Args:
+        layers: (weight, bias) pairs, a ReLU between each two.
+    """
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
 
 
 def named_controller(name: str) -> Controller:
+    """A classical controller by name.
+
+    Args:
+        name: one of `CLASSICAL`.
+    """
     if name not in CLASSICAL:
         raise ConfigError(f"the controller must be one of {', '.join(CLASSICAL)}", got=repr(name))
     return CLASSICAL[name]()
@@ -148,7 +146,13 @@ def named_controller(name: str) -> Controller:
 
 def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwargs: Any) -> Plant:
     """The head as an exact network where it can be read off, else the model itself on constant
-    fields."""
+    fields.
+
+    Args:
+        frozen: the model.
+        n_features: d.
+        n_classes: how many classes there are.
+    """
     if isinstance(frozen.model, nn.Module):
         try:
             return extract_head(frozen.model, n_features)

@@ -21,7 +21,8 @@ class MethodResult:
     Attributes:
         scores: one row of class scores per node; None means "the untouched model's".
         features: the rewritten features, for methods that rewrite them; None otherwise, or where
-        they were left alone. decision: plain values that say what was chosen and why (JSON-able).
+            they were left alone.
+        decision: plain values that say what was chosen and why (JSON-able).
     """
 
     scores: Tensor | None = None
@@ -41,14 +42,30 @@ class Method(Protocol):
 
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult: ...
+    ) -> MethodResult:
+        """Class scores of every node, or the untouched model.
+
+        Args:
+            frozen: the model.
+            task: graph, features, labels and split.
+            labelled: ids of nodes whose label may be used, int64.
+            validation: ids of nodes that may be used to select, int64.
+            seed: of everything random.
+        """
 
 
 def check_nodes(
     task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False
 ) -> None:
     """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict`
-    begins with it."""
+    begins with it.
+
+    Args:
+        task: graph, features, labels and split.
+        labelled: ids of nodes whose label may be used, int64.
+        validation: ids of nodes that may be used to select.
+        needs_labels: whether an empty `labelled` is refused.
+    """
     for name, nodes in (("labelled", labelled), ("validation", validation)):
         if nodes.dtype != torch.int64 or nodes.dim() != 1:
             got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"

@@ -6,27 +6,28 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.graph import GraphTask
+from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.candidates import Builder, Replace
-from graphkeel.reconstruct.chooser import Chooser
-from graphkeel.reconstruct.guard import SIGNIFICANCE
+from graphkeel.reconstruct.candidates.builder import Builder, Replace
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.decision import PAPERS_RISK
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
-from graphkeel.reconstruct.scene import Scene
+from graphkeel.reconstruct.reconstructor import Reconstructor
 
 
 @dataclass
 class Reconstruction:
     """Candidates of one kind, or of all, chosen by the guard.
 
-    `auto` asks for significance. The single kinds are rows of an ablation: they take what
+    `auto` asks for a significant gain. The single kinds are rows of an ablation: they take what
     validation prefers, so that the table shows what the kind itself does."""
 
     name: str
-    significance: float = 1.0
+    risk: float = 1.0
     retrains: bool = False
 
     def fit_predict(
@@ -37,14 +38,42 @@ class Reconstruction:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
+        """Class scores of every node, or the untouched model.
+
+        Args:
+            frozen: the model.
+            task: graph, features, labels and split.
+            labelled: ids of nodes whose label may be used, int64.
+            validation: ids of nodes that may be used to select, int64.
+            seed: of everything random.
+        """
         check_nodes(task, labelled, validation)
-        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
-        chooser = Chooser(scene, self.name, self.significance, task.train_mask, seed)
-        decision = chooser.choose(known_labels(task, labelled), known_labels(task, validation))
-        if decision.left_alone:
-            return MethodResult(None, None, decision.to_dict())
-        features = chooser.features()
-        return MethodResult(scene.ask(features), features, decision.to_dict())
+        rec = Reconstructor(
+            frozen.model,
+            method=self.name,
+            risk=self.risk,
+            labels="train",
+            return_type=frozen.return_type.value,
+            seed=seed,
+        )
+        trained_on = task.train_mask[labelled]
+        data = _visible(task, labelled[trained_on], validation)
+        fresh = labelled[~trained_on]
+        rec.fit(data, nodes=fresh, labels=task.y[fresh])
+        decision = rec.guard_.to_dict()
+        if rec.guard_.left_alone:
+            return MethodResult(None, None, decision)
+        scores = frozen.logits(rec.features_, task.edge_index)
+        return MethodResult(scores, rec.features_, decision)
+
+
+def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
+    """The graph with these labels and no others."""
+    masks = torch.zeros(2, task.n_nodes, dtype=torch.bool)
+    masks[0, train] = True
+    masks[1, validation] = True
+    y = torch.where(masks.any(dim=0), task.y, torch.full_like(task.y, UNLABELLED))
+    return Data(x=task.x, edge_index=task.edge_index, y=y, train_mask=masks[0], val_mask=masks[1])
 
 
 @dataclass
@@ -63,14 +92,23 @@ class ReplaceOne:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
+        """Class scores of every node, or the untouched model.
+
+        Args:
+            frozen: the model.
+            task: graph, features, labels and split.
+            labelled: ids of nodes whose label may be used, int64.
+            validation: ids of nodes that may be used to select, int64.
+            seed: of everything random.
+        """
         check_nodes(task, labelled, validation, needs_labels=True)
-        scene = Scene(frozen, task.x, task.edge_index, seed=seed)
+        context = Context(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)
         drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
         candidate = Replace(1.0, only=int(labels.classes[drawn]))
-        features = Builder(scene, labels).features((candidate,))
-        decision = {"chosen": [candidate.name], "residual": scene.anchors(1.0).relative_residual}
-        return MethodResult(scene.ask(features), features, decision)
+        features = Builder(context, labels).features((candidate,))
+        decision = {"chosen": [candidate.name], "residual": context.anchors(1.0).relative_residual}
+        return MethodResult(context.logits_for(features), features, decision)
 
 
 METHODS: dict[str, Method] = {
@@ -78,12 +116,16 @@ METHODS: dict[str, Method] = {
     "replace-one": ReplaceOne(),
     "diffuse": Reconstruction("diffuse"),
     "prototype": Reconstruction("prototype"),
-    "auto": Reconstruction("auto", SIGNIFICANCE),
+    "auto": Reconstruction("auto", PAPERS_RISK),
 }
 
 
 def get_method(name: str) -> Method:
-    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`."""
+    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`.
+
+    Args:
+        name: one of `METHODS`.
+    """
     if name not in METHODS:
         raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
     return METHODS[name]

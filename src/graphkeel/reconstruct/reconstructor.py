@@ -5,51 +5,75 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError, ModelError
-from graphkeel.core.memory import require
+from graphkeel.core.locks import one_at_a_time
+from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.candidates import GRIDS
 from graphkeel.reconstruct.chooser import Chooser
-from graphkeel.reconstruct.guard import SIGNIFICANCE, GuardDecision
+from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.decision import RISK
+from graphkeel.reconstruct.inputs import (
+    check_graph,
+    check_keep,
+    check_parameters,
+    check_scores,
+    check_source,
+    checked_feedback,
+    first_scores,
+)
 from graphkeel.reconstruct.labels import Labels, known_labels
-from graphkeel.reconstruct.proofs import proved_anchors
-from graphkeel.reconstruct.scene import Scene
 from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.reconstruct.summary import SourceSummary, summarise
+
+if TYPE_CHECKING:
+    from graphkeel.lyapunov import CertifyResult
+
+_log = logging.getLogger(__name__)
 
 
 class Reconstructor:
     """Rewrites node features so that a frozen model predicts better on its graph.
 
     Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes
-    end in `_`) and PyG's for transforms (`rec(data)` returns a changed copy).
+    end in `_`) and PyG's for transforms (`rec(data)` returns a changed copy). Threads may share
+    one: a call waits until the one before it has ended, so no label is lost.
 
     Args:
         model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never
-        changed. method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
+            changed.
+        method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
         controller: who finds the class anchors: `deadbeat` (closed form), `lqr`, `pid`, `mfac`, or
-        `neural`, which
-            trains and proves a controller per class first, and so takes its time.
+            `neural`, which trains and proves a controller per class first, and so takes its time.
         verifier: who proves the neural controllers; `auto` asks all engines in the order of their
-        cost. significance: the p-value up to which the guard accepts a change. return_type: what
-        the model's scores are: `raw` (logits), `log_probs` or `probs`. seed: of everything random.
+            cost.
+        labels: what labels in `val_mask` do: with `all` they serve and judge, by cross-fitting,
+            as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
+        risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
+        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
+        seed: of everything random.
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
         features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites
-        rows of them in place. anchors_: the class anchors. labels_: the labels in use; `feedback`
-        adds to them. certificate_: of the controllers, once `certify` (or a fit with
-        `controller="neural"`) has run; else None. notes_: what `save` was given to keep, after
-        `load`. n_features_in_, classes_: as scikit-learn has them.
+            rows of them in place.
+        anchors_: the class anchors.
+        labels_: the labels in use; `feedback` adds to them.
+        certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
+            run; else None.
+        notes_: what `save` was given to keep, after `load`.
+        n_features_in_, classes_: as scikit-learn has them.
     """
 
     def __init__(
@@ -59,20 +83,26 @@ class Reconstructor:
         method: str = "auto",
         controller: str = "deadbeat",
         verifier: str = "auto",
-        significance: float = SIGNIFICANCE,
+        labels: str = "all",
+        risk: float = RISK,
         return_type: str = ReturnType.RAW.value,
         seed: int = 0,
     ) -> None:
-        self.model, self.method, self.controller, self.verifier = (
-            model,
-            method,
-            controller,
-            verifier,
-        )
-        self.significance, self.return_type, self.seed = significance, return_type, seed
+        self.model = model
+        self.method = method
+        self.controller = controller
+        self.verifier = verifier
+        self.labels = labels
+        self.risk = risk
+        self.return_type = return_type
+        self.seed = seed
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments, as scikit-learn's tools ask for them."""
+        """The constructor's arguments, as scikit-learn's tools ask for them.
+
+        Args:
+            deep: unused, there for scikit-learn's contract.
+        """
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **params: Any) -> Reconstructor:
@@ -88,114 +118,234 @@ class Reconstructor:
     def __repr__(self) -> str:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
         name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
-        return f"Reconstructor({name}, method={self.method!r}, controller={self.controller!r}: {state})"
+        settings = f"method={self.method!r}, controller={self.controller!r}"
+        return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
+    summary_: SourceSummary | None
 
     # ---- fitting
 
-    def fit(self, data: Data, y: None = None, **model_kwargs: Any) -> Reconstructor:
+    @one_at_a_time
+    def fit(
+        self,
+        data: Data,
+        y: None = None,
+        *,
+        nodes: Tensor | None = None,
+        labels: Tensor | None = None,
+        **model_kwargs: Any,
+    ) -> Reconstructor:
         """Choose new features for the graph.
 
-        Only labels in `train_mask` are used, and only those in `val_mask` judge; all others are
-        erased before anything is computed.
+        Only labels in `train_mask` and `val_mask` are looked at; all others are erased before
+        anything is computed.
 
         Args:
-            data: with x, edge_index, y and train_mask; val_mask where there is one.
+            data: with x and edge_index; y, train_mask (what the model was trained on) and val_mask
+                where there are any.
             y: unused, there for scikit-learn's contract.
+            nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
+                take them in, but in one step.
+            labels: their classes, int64, shape (k,).
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
-        self._set_the_scene(data, model_kwargs)
+        self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
+        if nodes is None and labels is None:
+            self.reset()
+        else:
+            self._take_in(*self._start, nodes, labels)  # one without the other is refused
         if self.controller == "neural":
             self.certify()
-        return self.reset()
+        return self
 
+    @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
         """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
         never been away.
 
         The labels it had taken in and anchors that were certified are kept; everything else is
         computed anew, as no more than what `transform` needs is ever stored. `data` and
-        `model_kwargs` are those of `fit`."""
+        `model_kwargs` are those of `fit`.
+
+        Args:
+            data: the graph that was fitted.
+        """
         self._check_fitted()
         self._check_same_graph(data)
-        known, certified = self.labels_, self.anchors_ if self.certificate_ is not None else None
+        known = self.labels_
+        certified = self.anchors_ if self.certificate_ is not None else None
         expected = len(self.classes_)
-        self._set_the_scene(data, model_kwargs)
+        self._make_context(data, model_kwargs)
         if len(self.classes_) != expected:
             raise ModelError(
                 f"this reconstruction was made for a model with {expected} classes",
                 got=len(self.classes_),
             )
         if certified is not None:
-            self._scene.adopt(certified)
+            self._context.use_anchors(certified)
         judging = self._start[1]
         return self._choose(
             known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten())
         )
 
-    def _set_the_scene(self, data: Data, model_kwargs: dict[str, Any]) -> None:
+    def _make_context(
+        self,
+        data: Data,
+        model_kwargs: dict[str, Any],
+        *,
+        elsewhere: bool = False,
+        source: SourceSummary | None = None,
+    ) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
-        self._check_parameters()
+        check_parameters(self.get_params())
+        check_graph(data)
         frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
-        scores = frozen(data.x, data.edge_index, **model_kwargs)
+        scores = first_scores(frozen, data, model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
+        check_scores(scores)
         share_convolution(data.edge_index, task.edge_index)
         _check_room(task)
         classical = "deadbeat" if self.controller == "neural" else self.controller
-        self._scene = Scene(
+        self._context = Context(
             frozen,
             task.x,
             task.edge_index,
             model_kwargs=model_kwargs,
             controller=classical,
             seed=self.seed,
+            source=source,
         )
         if data.x.dtype == task.x.dtype:
-            self._scene.logits = frozen._as_logits(scores)  # asked already
+            self._context.logits = frozen._as_logits(scores)  # asked already
         self._chooser = Chooser(
-            self._scene, self.method, self.significance, task.train_mask, self.seed
+            self._context,
+            self.method,
+            self.risk,
+            task.train_mask,
+            self.seed,
+            elsewhere=elsewhere,
         )
-        self._start = tuple(
-            known_labels(task, mask.nonzero().flatten())
-            for mask in (task.train_mask, task.val_mask)
-        )
-        self.n_features_in_, self.classes_ = task.n_features, torch.arange(task.n_classes)
+        known = known_labels(task, task.train_mask.nonzero().flatten())
+        validation = known_labels(task, task.val_mask.nonzero().flatten())
+        if self.labels == "all":
+            known = known.with_more(validation.nodes, validation.classes)
+            validation = validation.none()
+        self._start = (known, validation)
+        self.n_features_in_ = task.n_features
+        self.classes_ = torch.arange(task.n_classes)
 
+    @one_at_a_time
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
         self._check_fitted()
-        self._check_scene()
+        self._check_context()
         return self._choose(*self._start)
 
+    @one_at_a_time
     def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
         """Take in new labels and choose the features anew; neither weights nor anchors are computed
         again.
 
         A validation node whose label is fed back is used from now on, and no longer judges.
+
+        Args:
+            nodes: node ids, int64, shape (k,).
+            labels: their classes, int64, shape (k,).
         """
         self._check_fitted()
-        self._check_scene()
-        nodes, labels = torch.as_tensor(nodes).flatten(), torch.as_tensor(labels).flatten()
-        self._check_feedback(nodes, labels)
-        judging = self._validation.without(
-            torch.isin(self._validation.nodes, nodes).nonzero().flatten()
-        )
-        return self._choose(self.labels_.with_more(nodes, labels), judging)
+        self._check_context()
+        return self._take_in(self.labels_, self._validation, nodes, labels)
+
+    def _take_in(
+        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
+    ) -> Reconstructor:
+        n_nodes = self._context.x.shape[0]
+        n_classes = len(self.classes_)
+        nodes, labels = checked_feedback(nodes, labels, n_nodes, n_classes)
+        fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
+        return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
         self.guard_ = self._chooser.choose(labels, validation)
-        self.labels_, self._validation = labels, validation
-        self.anchors_: Anchors = self._scene.anchors()
+        self.labels_ = labels
+        self._validation = validation
+        self.anchors_: Anchors = self._context.anchors()
         features = self._chooser.features()
-        self.features_ = features.clone() if features is self._scene.x else features
+        self.features_ = features.clone() if features is self._context.x else features
         return self
+
+    # ---- another graph
+
+    @one_at_a_time
+    def adapt(
+        self,
+        target: Data,
+        nodes: Tensor | None = None,
+        labels: Tensor | None = None,
+        *,
+        keep: str | None = None,
+        **model_kwargs: Any,
+    ) -> Reconstructor:
+        """Choose new features for another graph than the one the model was trained on.
+
+        No label of the target is needed. Without any, signs on the target and a trial at the source
+        judge, which is weaker than labels, and `guard_.reason` says so; ten labels or more judge
+        themselves, by cross-fitting, and serve. `target.y` and masks are not looked at.
+
+        Args:
+            target: with x of shape (N, d), edge_index of shape (2, E); the same d features as the
+                source, prepared in the same way.
+            nodes: ids of target nodes whose label is known, int64, shape (k,).
+            labels: their classes, int64, shape (k,); a class may be missing.
+            keep: what is used of the source: `graph` or `summary` (its class statistics and the
+                trial; both lead to the same choice), or `model` (nothing but the model). None: the
+                most there is; a Reconstructor that was never fitted has the model alone.
+            model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
+
+        Returns:
+            A fitted Reconstructor of the target: `predict(target)`, `feedback`, `guard_`, ….
+        """
+        if keep is None:
+            keep = "graph" if hasattr(self, "n_features_in_") else "model"
+        check_keep(keep)
+        source = None if keep == "model" else self._summary()
+        adapted = Reconstructor(**self.get_params())
+        check_graph(target)
+        bare = Data(x=target.x, edge_index=target.edge_index)
+        adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
+        if source is not None:
+            check_source(source, adapted._context)
+        adapted.certificate_ = None
+        if self.controller == "neural":
+            adapted.certify()
+        if nodes is None or labels is None:
+            return adapted.reset()
+        known, validation = adapted._start
+        return adapted._take_in(known, validation, nodes, labels)
+
+    def _summary(self) -> SourceSummary | None:
+        """What is kept of the fitted graph; None where it has no label."""
+        self._check_fitted()
+        if hasattr(self, "_context"):
+            fresh = (~self._chooser.trained_on[self.labels_.nodes]).nonzero().flatten()
+            trained_on = self._chooser.trained_on[self.labels_.nodes].nonzero().flatten()
+            train = self.labels_.without(fresh)
+            others = self.labels_.without(trained_on)
+            judging = others.with_more(self._validation.nodes, self._validation.classes)
+            self.summary_ = summarise(self._context, train, judging)
+        return self.summary_
 
     # ---- using
 
+    @one_at_a_time
     def transform(self, data: Data) -> Data:
-        """A copy of the data with the new features; the data itself is left as it was."""
+        """A copy of the data with the new features; the data itself is left as it was.
+
+        Args:
+            data: the graph that was fitted.
+        """
         self._check_fitted()
         self._check_same_graph(data)
         changed = copy.copy(data)
@@ -204,69 +354,109 @@ class Reconstructor:
 
     __call__ = transform
 
+    @one_at_a_time
     def fit_transform(self, data: Data, y: None = None, **model_kwargs: Any) -> Data:
+        """`fit`, then `transform`.
+
+        Args:
+            data: as for `fit`.
+            y: unused, there for scikit-learn's contract.
+        """
         return self.fit(data, y, **model_kwargs).transform(data)
 
     def scores(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The frozen model's own output on the new features."""
+        """The frozen model's own output on the new features.
+
+        Args:
+            data: the graph that was fitted.
+        """
         changed = self.transform(data)
         return self._frozen()(changed.x, changed.edge_index, **{**self._kwargs(), **model_kwargs})
 
     def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
-        """The class of every node."""
+        """The class of every node.
+
+        Args:
+            data: the graph that was fitted.
+        """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
-    def certify(self, **config: Any) -> dict[str, Any] | None:
-        """Train and prove a controller per class; their anchors replace those in use.
+    @one_at_a_time
+    def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
+        """Prove a controller per class around the anchors in use; predictions stay what they are.
 
-        Returns the certificate (also in `certificate_`), or None where the head has an activation
-        that cannot be proved. `config` goes to `LyapunovConfig`."""
-        self._check_scene()
-        settings = {"strength": self._scene.typical_strength, "seed": self.seed, **config}
-        found = proved_anchors(self._scene, self.verifier, settings)
-        if found is not None:
-            self.certificate_, anchors = found
-            self._scene.adopt(anchors)
-            self._chooser.forget()
-            if hasattr(self, "features_"):
-                self._choose(self.labels_, self._validation)
-        return self.certificate_
+        Where an anchor in use cannot be certified, or where `config` asks for other ones, the
+        certificate is about other anchors. These replace those in use only if every class is
+        proved and the guard finds them no worse on the same labels; else they stand beside. The
+        result's `remark` says which.
+
+        Args:
+            budget: seconds for training and proofs; by default 45.
+            config: fields of `LyapunovConfig`.
+
+        Returns:
+            Verdicts, reasons and the certificate (also in `certificate_`, None where the head
+            cannot be proved anything about); false unless every class is proved.
+        """
+        self._check_fitted()
+        self._check_context()
+        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
+
+        limits = {} if budget is None else {"seconds": budget}
+        settings = {"seed": self.seed, **limits, **config}
+        result, anchors = certify_context(self._context, self.verifier, settings)
+        if anchors is not None:
+            result = self._adopt(result, anchors)
+        self.certificate_ = result.certificate
+        _warn_of(result)
+        return result
+
+    def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
+        """Use proved anchors: at once where they are those in use, else if the guard agrees."""
+        kept = self._context.anchors()
+        self._context.use_anchors(anchors)
+        if torch.equal(anchors.features, kept.features):
+            self.anchors_ = anchors
+            return result
+        self._chooser.reset()
+        decision = self._chooser.choose(self.labels_, self._validation)
+        if decision.n_labels and decision.accuracy >= self.guard_.accuracy:
+            self._choose(self.labels_, self._validation)
+            return result.with_remark("the certificate is about the anchors now in use")
+        self._context.use_anchors(kept)
+        self._chooser.reset()
+        return result
 
     # ---- keeping
 
-    def save(self, folder: str | Path, notes: dict[str, Any] | None = None) -> None:
+    @one_at_a_time
+    def save(
+        self, folder: str | Path, notes: dict[str, Any] | None = None, *, keep: str = "graph"
+    ) -> None:
         """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
         keep.
 
         A save that is killed leaves what was in the folder before. `notes` (JSON values of your
-        own) are kept with it, in the same breath; `load` gives them back as `notes_`."""
+        own) are kept with it, in the same breath; `load` gives them back as `notes_`.
+
+        Args:
+            folder: where to write.
+            notes: JSON values of your own.
+            keep: `graph`, or `summary`: class statistics only, no feature, label or edge of the
+                graph; what is loaded can then only `adapt`.
+        """
         self._check_fitted()
-        tensors = {
-            "features": self.features_,
-            "anchors": self.anchors_.features,
-            "label_nodes": self.labels_.nodes,
-            "label_classes": self.labels_.classes,
-        }
-        parameters = {name: value for name, value in self.get_params().items() if name != "model"}
-        facts = {
-            "parameters": parameters,
-            "guard": self.guard_.to_dict(),
-            "anchors": {
-                "strength": self.anchors_.strength,
-                "residuals": list(self.anchors_.residuals),
-                "controller": self.anchors_.controller,
-            },
-            "n_classes": len(self.classes_),
-            "certificate": self.certificate_,
-            "notes": notes or {},
-        }
-        save_folder(Path(folder), tensors, facts)
+        check_keep(keep, ("graph", "summary"))
+        if keep == "summary":
+            save_folder(Path(folder), *summary_contents(self, notes or {}))
+        else:
+            save_folder(Path(folder), *whole_contents(self, notes or {}))
 
     # ---- checks
 
     def _frozen(self) -> FrozenModel:
-        if hasattr(self, "_scene"):
-            return self._scene.frozen
+        if hasattr(self, "_context"):
+            return self._context.frozen
         if self.model is None:
             raise ModelError(
                 "a loaded reconstructor has no model to predict with",
@@ -275,34 +465,28 @@ class Reconstructor:
         return FrozenModel(self.model, return_type=self.return_type)
 
     def _kwargs(self) -> dict[str, Any]:
-        return self._scene.model_kwargs if hasattr(self, "_scene") else {}
-
-    def _check_parameters(self) -> None:
-        if self.model is None:
-            raise ModelError(
-                "there is no model to reconstruct for",
-                fix="Pass the trained model: Reconstructor(model).",
-            )
-        if self.method not in GRIDS:
-            raise ConfigError(f"method must be one of {', '.join(GRIDS)}", got=repr(self.method))
-        if not 0.0 < self.significance <= 1.0:
-            raise ConfigError(
-                "significance must lie in (0, 1]", got=self.significance, fix="0.05 is usual."
-            )
+        return self._context.model_kwargs if hasattr(self, "_context") else {}
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
             raise ConfigError("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
-    def _check_scene(self) -> None:
-        if not hasattr(self, "_scene"):
+    def _check_context(self) -> None:
+        if not hasattr(self, "_context"):
             raise ConfigError(
                 "a loaded reconstructor has no graph to choose features for",
                 fix="Call attach(data) first.",
             )
 
     def _check_same_graph(self, data: Data) -> None:
-        got, expected = tuple(data.x.shape), tuple(self.features_.shape)
+        check_graph(data)
+        if not hasattr(self, "features_"):
+            raise ConfigError(
+                "this folder holds the summary of a source graph, not its features",
+                fix="Call adapt(target).",
+            )
+        got = tuple(data.x.shape)
+        expected = tuple(self.features_.shape)
         if got != expected:
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
@@ -310,55 +494,44 @@ class Reconstructor:
                 fix="Call fit.",
             )
 
-    def _check_feedback(self, nodes: Tensor, labels: Tensor) -> None:
-        n_nodes, n_classes = self.features_.shape[0], len(self.classes_)
-        if nodes.shape != labels.shape:
-            raise DataError(
-                "feedback needs one label per node", got=f"{len(nodes)} nodes, {len(labels)} labels"
-            )
-        for what, values, limit in (("nodes", nodes, n_nodes), ("labels", labels, n_classes)):
-            if values.is_floating_point() or (
-                len(values) and not 0 <= int(values.min()) <= int(values.max()) < limit
-            ):
-                raise DataError(
-                    f"{what} must be integers in 0..{limit - 1}", got=values.tolist()[:5]
-                )
 
-
-def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
+def load_reconstructor(
+    folder: str | Path, model: nn.Module | Scores | None = None
+) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
-    `attach`, learns on."""
+    `attach`, learns on.
+
+    Args:
+        folder: what `save` wrote.
+        model: the trained model, needed to predict.
+    """
     tensors, facts = load_folder(Path(folder))
     try:
-        return _restored(model, tensors, facts)
+        return restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
         ) from error
 
 
-def _restored(
-    model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]
-) -> Reconstructor:
-    rec = Reconstructor(model, **facts["parameters"])
-    rec.features_, anchors, told = tensors["features"], tensors["anchors"], facts["anchors"]
-    if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
-        raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
-    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
-    rec.anchors_ = Anchors(anchors, told["strength"], tuple(told["residuals"]), told["controller"])
-    rec.guard_ = GuardDecision.from_dict(facts["guard"])
-    rec.certificate_ = facts["certificate"]
-    rec.notes_ = facts["notes"]
-    rec.n_features_in_, rec.classes_ = int(rec.features_.shape[1]), torch.arange(anchors.shape[0])
-    return rec
+def _warn_of(result: CertifyResult) -> None:
+    """Whatever keeps a certificate from being all that was asked for, in words."""
+    if result.certificate is None:
+        _log.warning("nothing is proved: %s", result.reason)
+    for label, reason in result.reasons.items():
+        _log.warning("class %d is not proved: %s", label, reason)
+    if "other anchors" in result.remark:
+        _log.warning("%s", result.remark)
 
 
 def _check_room(task: GraphTask) -> None:
     """Candidates are made one at a time; what stays is a few copies of the features and a posterior
     each."""
-    n, d, c = task.n_nodes, task.n_features, task.n_classes
+    n = task.n_nodes
+    d = task.n_features
+    c = task.n_classes
     needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
-    require(
+    require_memory(
         needed,
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",

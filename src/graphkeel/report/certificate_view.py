@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.certificate import CheckResult
-from graphkeel.certificate.encoding import decode_array
+from graphkeel.certificate import (
+    CheckResult,
+    Layer,
+    collapsed,
+    collapsed_loop,
+    decode_array,
+    source_from_json,
+)
 
 CONDITIONS = {
     "representative": (
@@ -31,7 +37,12 @@ CONDITIONS = {
 
 def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
     """Everything the template needs, in plain values; a certificate is shown as proof only if it
-    was accepted."""
+    was accepted.
+
+    Args:
+        certificate: the content of certificate.json.
+        checked: what the independent checker says of it.
+    """
     classes = [_class_row(entry) for entry in certificate["classes"]]
     verdicts = [row["verdict"] for row in classes]
     provenance = certificate.get("provenance") or {}
@@ -52,7 +63,7 @@ def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[
         "provenance": {
             key: value for key, value in provenance.items() if isinstance(value, str | int | float)
         },
-        "data": (certificate.get("hashes") or {}).get("data") or "",
+        "data": certificate.get("data") or "",
         "sha256": certificate.get("sha256", ""),
     }
 
@@ -82,38 +93,46 @@ def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in classes:
         # Where nothing follows, the sentence names the missing condition: classes differ in that.
-        kinds.setdefault(
-            (row["kind"], row["sentence"] if row["kind"] == "nothing" else ""), []
-        ).append(row)
-    told = []
+        missing = row["sentence"] if row["kind"] == "nothing" else ""
+        kinds.setdefault((row["kind"], missing), []).append(row)
+    sentences = []
     for group in kinds.values():
         weakest = max(group, key=lambda row: row["radius"] or 0.0)
         labels = [row["label"] for row in group]
-        told.append(
+        sentences.append(
             {"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels}
         )
-    return told
+    return sentences
 
 
 def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
-    """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws."""
+    """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws.
+
+    Args:
+        certificate: the content of certificate.json.
+    """
     return [
         {
             "label": entry["class"],
             "verdict": entry["verdict"],
-            "F": _layers(entry["problem"]["F"]),
-            "V": _layers(entry["problem"]["V"]),
+            "F": _layers(collapsed_loop(source_from_json(entry["controller"]), head)),
+            "V": _layers(collapsed(source_from_json(entry["lyapunov"]))),
             **{name: _list(entry["problem"][name]) for name in ("lower", "upper", "equilibrium")},
         }
+        for head in [source_from_json(certificate["head"])]
         for entry in certificate["classes"]
     ]
 
 
-def _layers(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"weight": _list(layer["weight"]), "bias": _list(layer["bias"])} for layer in layers]
+def _layers(layers: tuple[Layer, ...]) -> list[dict[str, Any]]:
+    return [{"weight": _drawn(layer.weight), "bias": _drawn(layer.bias)} for layer in layers]
 
 
 def _list(encoded: dict[str, Any]) -> list[Any]:
+    return _drawn(decode_array(encoded))
+
+
+def _drawn(array: np.ndarray) -> list[Any]:
     """Seven digits are enough to draw."""
-    array = decode_array(encoded, "an array of the certificate", len(encoded["shape"]))
-    return np.asarray(array, dtype=np.float32).astype(float).round(7).tolist()
+    drawn: list[Any] = array.astype(np.float32).astype(float).round(7).tolist()
+    return drawn

@@ -14,11 +14,12 @@ import pytest
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.optional import available
+from graphkeel.core.optional import is_installed
 from graphkeel.graph.propagate import Partitions, normalise, partition, partition_edges, propagate
+from threads import PATIENCE
 
 needs_dask = pytest.mark.skipif(
-    not available("distributed"), reason="dask.distributed is not installed (extra: dask)"
+    not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
 )
 
 
@@ -63,8 +64,9 @@ def test_blocks_without_an_edge_are_not_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "index", ["", "[]", "{}", '{"bounds": [0], "reads": []}', '{"bounds": [0, 2, 1], "reads": [[], []]}',
-              '{"bounds": [0, 2], "reads": [[5]]}', '{"bounds": [0, 1e9], "reads": [[0]]}']
+    "index", ["", "[]", "{}", '{"bounds": [0], "reads": []}',
+              '{"bounds": [0, 2, 1], "reads": [[], []]}', '{"bounds": [0, 2], "reads": [[5]]}',
+              '{"bounds": [0, 1e9], "reads": [[0]]}']
 )  # fmt: skip
 def test_a_folder_that_is_no_partitioned_graph_is_refused(tmp_path, index):
     with pytest.raises(DataError, match="holds no partitioned graph"):
@@ -97,7 +99,7 @@ def test_what_cannot_be_cut_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def cluster():
-    if not available("distributed"):
+    if not is_installed("distributed"):
         pytest.skip("dask.distributed is not installed (extra: dask)")
     from graphkeel.graph.propagate.dask_engine import local_cluster
 
@@ -179,7 +181,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster):
     killed = {}
 
     def kill() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             states = [
                 task.state

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from graphkeel.core.errors import DataError, KeelError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -29,6 +29,11 @@ def read_arrays(
     Raises:
         MemoryLimitError: if they would not fit into memory.
         DataError: if anything is wrong with the file.
+
+    Args:
+        file: path or file of the archive.
+        names: the names asked for.
+        source: what to call it in an error.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -36,7 +41,7 @@ def read_arrays(
                 key: info for info in archive.infolist() if (key := _key(info.filename)) in names
             }
             sizes = [_checked_size(archive, info) for info in members.values()]
-            require(
+            require_memory(
                 sum(sizes),
                 f"{source}, unpacked,",
                 "Use a smaller graph, or a machine with more memory.",

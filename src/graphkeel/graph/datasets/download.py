@@ -13,12 +13,24 @@ logger = logging.getLogger(__name__)
 
 
 def fetch_planetoid(folder: str, names: list[str]) -> Path:
+    """Download the files of a Planetoid graph.
+
+    Args:
+        folder: where the files go.
+        names: of the files.
+    """
     from torch_geometric.datasets import Planetoid
 
     return _fetch(folder, [f"{Planetoid.url}/{name}" for name in names])
 
 
 def fetch_amazon(folder: str, name: str) -> Path:
+    """Download the file of an Amazon graph.
+
+    Args:
+        folder: where the file goes.
+        name: of the dataset.
+    """
     from torch_geometric.datasets import Amazon
 
     return _fetch(folder, [f"{Amazon.url.rstrip('/')}/{name}"])
@@ -39,6 +51,7 @@ def _fetch(folder: str, urls: list[str]) -> Path:
         raise DataError(
             f"the files of {folder} were not found and could not be downloaded",
             got=f"{type(error).__name__}: {error}; looked in {looked}",
-            fix=f"Put the raw files into FOLDER/{folder}/raw and set {ENVIRONMENT_VARIABLE}=FOLDER.",
+            fix=f"Put the raw files into FOLDER/{folder}/raw and set "
+            f"{ENVIRONMENT_VARIABLE}=FOLDER.",
         ) from error
     return target

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from graphkeel.core.errors import DataError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.archives import read_arrays
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.raw import RawGraph
@@ -24,14 +24,19 @@ _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 
 
 def load_npz(path: Path) -> RawGraph:
-    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s."""
+    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s.
+
+    Args:
+        path: of the `.npz` file.
+    """
     arrays = _read_arrays(path)
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
         raise DataError(
             f"{path} misses the key(s) {', '.join(missing)}",
             got=f"keys {', '.join(sorted(arrays)) or 'none'}",
-            fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, val_mask=…, test_mask=…).",
+            fix="Write it with numpy.savez(path, x=…, edge_index=…, y=…, train_mask=…, "
+            "val_mask=…, test_mask=…).",
         )
     return _graph(path, arrays)
 
@@ -56,7 +61,11 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 def load_folder(path: Path) -> RawGraph:
     """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped,
-    not read."""
+    not read.
+
+    Args:
+        path: of the folder.
+    """
     if not is_there(path.is_dir):
         raise DataError(
             "there is no such folder with a graph",
@@ -106,18 +115,20 @@ def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
         else arrays["x"].size
     )
     needed = 2 * (4 * x + 8 * arrays["edge_index"].size + 8 * arrays["y"].size)
-    require(needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory.")
+    require_memory(
+        needed, f"the graph of {path}", "Use a smaller graph, or a machine with more memory."
+    )
 
 
-def _n_classes(path: Path, told: np.ndarray | None, y: np.ndarray) -> int:
+def _n_classes(path: Path, given: np.ndarray | None, y: np.ndarray) -> int:
     """How many classes there are; more than nodes there cannot be, as each needs a training
     node."""
-    if told is not None and (told.size != 1 or told.dtype.kind not in "iu"):
+    if given is not None and (given.size != 1 or given.dtype.kind not in "iu"):
         raise DataError(
             f"{path}: n_classes must be one whole number",
-            got=f"dtype {told.dtype}, shape {told.shape}",
+            got=f"dtype {given.dtype}, shape {given.shape}",
         )
-    n_classes = int(y.max(initial=0)) + 1 if told is None else int(told.reshape(()))
+    n_classes = int(y.max(initial=0)) + 1 if given is None else int(given.reshape(()))
     if not int(y.max(initial=0)) < n_classes <= max(len(y), 2):
         got = f"{n_classes} classes, {len(y)} nodes, largest label {int(y.max(initial=0))}"
         raise DataError(

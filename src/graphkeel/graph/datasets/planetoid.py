@@ -22,7 +22,11 @@ _N_VALIDATION = 500  # the public split: validation follows the training nodes i
 
 def load_planetoid(name: str) -> RawGraph:
     """Read, check and assemble one citation graph; nodes that no file describes get y = -1 and zero
-    features."""
+    features.
+
+    Args:
+        name: of the dataset.
+    """
     place = find_raw(FOLDERS[name], file_names(name)) or fetch_planetoid(
         FOLDERS[name], file_names(name)
     )
@@ -36,6 +40,11 @@ def load_planetoid(name: str) -> RawGraph:
 
 
 def file_names(name: str) -> list[str]:
+    """The dataset's raw files.
+
+    Args:
+        name: of the dataset.
+    """
     return [f"ind.{name}.{part}" for part in _PARTS]
 
 
@@ -49,7 +58,8 @@ def _read_part(place: Path, name: str, part: str) -> Any:
 
 def _assemble(name: str, parts: dict[str, Any]) -> RawGraph:
     test_ids = parts["test.index"]  # row i of tx and ty describes node test_ids[i]
-    n_known, n_train = parts["allx"].shape[0], parts["x"].shape[0]
+    n_known = parts["allx"].shape[0]
+    n_train = parts["x"].shape[0]
     n_nodes = max(int(test_ids.max()) + 1, n_known)
     features = sparse.lil_matrix((n_nodes, parts["allx"].shape[1]), dtype=np.float32)
     features[:n_known] = parts["allx"]

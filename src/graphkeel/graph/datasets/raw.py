@@ -31,7 +31,13 @@ class RawGraph:
 
 
 def undirected(rows: NDArray[np.int64], cols: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """Both directions of each pair once, without self-loops, sorted by source then target."""
+    """Both directions of each pair once, without self-loops, sorted by source then target.
+
+    Args:
+        rows: one end of each edge, shape (E,).
+        cols: the other end, shape (E,).
+        n_nodes: N.
+    """
     ones = np.ones(len(rows), dtype=np.int8)
     adjacency = sparse.coo_matrix((ones, (rows, cols)), shape=(n_nodes, n_nodes)).tocsr()
     adjacency = (adjacency + adjacency.T).tocoo()

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.amazon import load_amazon
 from graphkeel.graph.datasets.digits import load_digits
-from graphkeel.graph.datasets.files import is_there
+from graphkeel.graph.datasets.files import data_root, is_there
+from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
 from graphkeel.graph.datasets.planetoid import load_planetoid
 from graphkeel.graph.datasets.raw import RawGraph
@@ -24,7 +25,6 @@ from graphkeel.graph.features import FittedPca, dense, row_normalise
 from graphkeel.graph.splits import Split, make_split
 from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
 
-DATASETS = ("digits", "cora", "citeseer", "pubmed", "photo", "computers", "sbm")
 FEATURES = ("auto", "raw", "rownorm", "pca")
 DEFAULT_PCA = 20  # the paper's
 _ROWS = 1 << 16  # checked at once: a mapped file is never in memory as a whole
@@ -43,10 +43,13 @@ def load(
     Args:
         name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
+        seed: number of the split, and seed of what is drawn.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
-        public. features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to
-        `pca` dimensions, the
-            paper's protocol); `auto`: `pca` for the paper's five datasets, `raw` for the others.
+            public.
+        features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca`
+            dimensions, the paper's protocol); `auto`: `pca` for the paper's five datasets, `raw`
+            for the others.
+        pca: number of principal components.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
 
@@ -59,7 +62,15 @@ def make_task(
     features: str = "auto",
     pca: int = DEFAULT_PCA,
 ) -> GraphTask:
-    """Split a loaded graph and prepare its features."""
+    """Split a loaded graph and prepare its features.
+
+    Args:
+        graph: the loaded graph.
+        seed: number of the split.
+        split: biased, random or public.
+        features: one of `FEATURES`.
+        pca: dimensions of a PCA.
+    """
     return _assemble(
         graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x
     )
@@ -67,7 +78,12 @@ def make_task(
 
 @lru_cache(maxsize=8)
 def load_graph(name: str) -> RawGraph:
-    """The graph behind a name; each is read and checked once a process."""
+    """The graph behind a name; each is read and checked once a process.
+
+    Args:
+        name: a dataset, a file, a folder, or NAME for the file graphs/NAME.npz in the folder that
+            GRAPHKEEL_DATA names.
+    """
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
     if "/" in name or is_there(Path(name, "x.npy").is_file):
@@ -81,11 +97,23 @@ def load_graph(name: str) -> RawGraph:
         return load_digits()
     if key == "sbm" or key.startswith("sbm:"):
         return sbm_by_name(key)
+    own = _own_graph(name)
+    if own is not None:
+        return _checked(load_npz(own))
     raise DataError(
         f"there is no dataset of that name; there are {', '.join(DATASETS)}",
         got=repr(name),
         fix=_hint(key),
     )
+
+
+def _own_graph(name: str) -> Path | None:
+    """graphs/NAME.npz in the folder that GRAPHKEEL_DATA names, where there is such a file."""
+    root = data_root()
+    if root is None or not name.replace("_", "").replace("-", "").isalnum():
+        return None
+    path = root / "graphs" / f"{name}.npz"
+    return path if is_there(path.is_file) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +129,17 @@ def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA
 ) -> PreparedFeatures:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
-    paper)."""
+    paper).
+
+    Args:
+        graph: the loaded graph.
+        features: one of `FEATURES`.
+        pca: dimensions of a PCA.
+    """
     if features not in FEATURES:
         raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
     if features == "auto":
-        features = "pca" if graph.name in DATASETS[1:6] else "raw"
+        features = "pca" if graph.name in PAPER_DATASETS else "raw"
     if features == "raw":
         return PreparedFeatures(dense(graph.x))
     normalised = row_normalise(graph.x)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.memory import require
+from graphkeel.core.memory import require_memory
 from graphkeel.graph.datasets.raw import RawGraph
 
 
@@ -27,9 +27,11 @@ def make_sbm(
 
     Args:
         n_nodes, n_edges: nodes, and undirected pairs asked for (self-pairs and repeats are dropped,
-        so a few fewer). homophily: share of edges drawn inside a class; the rest join two nodes
-        drawn at random. signal: distance of a class mean from the origin in units of the features'
-        noise.
+            so a few fewer).
+        n_classes, n_features: classes, and features of a node.
+        homophily: share of edges drawn inside a class; the rest join two nodes drawn at random.
+        signal: distance of a class mean from the origin in units of the features' noise.
+        seed: of everything that is drawn.
     """
     if n_nodes < n_classes or n_classes < 2:
         raise ConfigError(
@@ -37,7 +39,7 @@ def make_sbm(
         )
     if not 0 <= homophily <= 1:
         raise ConfigError("homophily must lie in [0, 1]", got=homophily)
-    require(
+    require_memory(
         80 * n_edges + 8 * n_nodes * (n_features + 4),
         f"an sbm of {n_nodes} nodes",
         "Ask for a smaller one.",
@@ -94,7 +96,8 @@ def _draw_features(
 def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
     """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of
     edges."""
-    low, high = edges.min(axis=0), edges.max(axis=0)
+    low = edges.min(axis=0)
+    high = edges.max(axis=0)
     del edges
     key = (low * n_nodes + high)[low != high]
     del low, high
@@ -116,10 +119,14 @@ _SETTINGS = {
 
 def sbm_by_name(name: str) -> RawGraph:
     """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`,
-    any of them."""
-    _, _, told = name.partition(":")
+    any of them.
+
+    Args:
+        name: the settings after a colon.
+    """
+    _, _, options = name.partition(":")
     settings: dict[str, Any] = {}
-    for part in filter(None, told.split(",")):
+    for part in filter(None, options.split(",")):
         key, _, text = part.partition("=")
         settings[_SETTINGS.get(key.strip(), key.strip())] = _number(key.strip(), text)
     return make_sbm(**settings)

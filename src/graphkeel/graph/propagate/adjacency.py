@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
@@ -20,20 +20,53 @@ NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
 
 
-def normalise(edge_index: ArrayLike, n_nodes: int, norm: str = "sym") -> sparse.csr_matrix:
-    """Ŝ in float32: D^-1/2 (A + I) D^-1/2 for `sym`, D^-1 (A + I) for `row`, with D the degrees of
-    A + I.
+def normalise(
+    edge_index: ArrayLike,
+    n_nodes: int,
+    norm: str = "sym",
+    *,
+    dtype: DTypeLike = np.float32,
+    self_links: Ids | None = None,
+) -> sparse.csr_matrix:
+    """Ŝ = D^-1/2 (A + I) D^-1/2 for `sym`, D^-1 (A + I) for `row`, with D the degrees of A + I.
 
     Args:
-        edge_index: (2, E) integers; taken both ways and once each, so A is symmetric whatever it
-        says.
+        edge_index: integers of shape (2, E); taken both ways and once each, so A is symmetric
+            whatever it says.
+        n_nodes: N; the matrix has shape (N, N).
+        norm: one of `NORMS`.
+        dtype: float32, or float64 where last bits matter.
+        self_links: nodes, shape (k,), whose loop counts twice, as if A already had one there.
     """
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
-    degrees = np.diff(starts).astype(np.float32)
-    scale = (1.0 / (np.sqrt(degrees) if norm == "sym" else degrees)).astype(np.float32)
-    return _matrix(starts, columns, entry_values(starts, columns, scale, norm == "sym"), n_nodes)
+    degrees = np.diff(starts).astype(dtype)
+    if self_links is not None:
+        degrees[self_links] += 1
+    scale = entry_scale(degrees, norm)
+    values = entry_values(starts, columns, scale, norm == "sym")
+    matrix = _matrix(starts, columns, values, n_nodes)
+    if self_links is not None:
+        matrix.setdiag(matrix.diagonal() * _loops(n_nodes, self_links))
+    return matrix
+
+
+def _loops(n_nodes: int, self_links: Ids) -> NDArray[np.float64]:
+    loops = np.ones(n_nodes)
+    loops[self_links] += 1.0
+    return loops
+
+
+def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
+    """What an entry of a row is multiplied by (for `sym`, an entry of a column as well).
+
+    Args:
+        degrees: shape (N,).
+        norm: one of `NORMS`.
+    """
+    root = np.sqrt(degrees) if norm == "sym" else degrees
+    return (1.0 / root).astype(degrees.dtype)
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -41,23 +74,37 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     counted.
 
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
     """
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
-    scale = (1.0 / np.sqrt(np.diff(starts).astype(np.float32))).astype(np.float32)
-    return _matrix(
-        starts, columns, entry_values(starts, columns, scale, True), n_nodes, canonical=False
-    )
+    scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
+    values = entry_values(starts, columns, scale, True)
+    return _matrix(starts, columns, values, n_nodes, canonical=False)
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out."""
+    """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+    """
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes, loops=False)
     return _matrix(starts, columns, np.ones(len(columns), dtype=np.int8), n_nodes)
 
 
 def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, NDArray[np.int32]]:
-    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once."""
+    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+        loops: whether every node gets a loop.
+    """
     source, target = edge_index
     leaving = by_row_and_column(source, target, n_nodes)
     # sources in rising order for each target, as they are met in that order
@@ -88,8 +135,12 @@ def _merge_rows(
     """The union of two rows of rising columns, row by row, with or without the row's own number."""
     end = 0
     for i in range(len(starts) - 1):
-        a, last_a, b, last_b = starts_a[i], starts_a[i + 1], starts_b[i], starts_b[i + 1]
-        own, last = loops, np.int64(-1)
+        a = starts_a[i]
+        last_a = starts_a[i + 1]
+        b = starts_b[i]
+        last_b = starts_b[i + 1]
+        own = loops
+        last = np.int64(-1)
         while a < last_a or b < last_b:
             if b == last_b or (a < last_a and columns_a[a] <= columns_b[b]):
                 j = np.int64(columns_a[a])
@@ -114,10 +165,17 @@ def _merge_rows(
 
 @njit(cache=True, nogil=True)
 def entry_values(
-    starts: Ids, columns: NDArray[np.int32], scale: NDArray[np.float32], both: bool
-) -> NDArray[np.float32]:  # pragma: no cover - compiled
-    """For each entry its row's scale, times its column's."""
-    values = np.empty(starts[-1], dtype=np.float32)
+    starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
+) -> NDArray[Any]:  # pragma: no cover - compiled
+    """For each entry its row's scale, times its column's.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: int64, shape (k,).
+        scale: of rows and columns, shape (N,).
+        both: whether the column's scale counts, too.
+    """
+    values = np.empty(starts[-1], dtype=scale.dtype)
     for i in range(len(starts) - 1):
         for p in range(starts[i], starts[i + 1]):
             values[p] = scale[i] * scale[columns[p]] if both else scale[i]
@@ -135,7 +193,9 @@ def _matrix(
     narrow = starts.astype(np.int32) if starts[-1] < np.iinfo(np.int32).max else starts
     matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=values.dtype)
     # set, not passed: the constructor would widen the columns to the starts' type, twice the memory
-    matrix.indptr, matrix.indices, matrix.data = narrow, columns, values
+    matrix.indptr = narrow
+    matrix.indices = columns
+    matrix.data = values
     matrix.has_sorted_indices = matrix.has_canonical_format = canonical
     return matrix
 

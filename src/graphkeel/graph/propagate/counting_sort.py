@@ -25,10 +25,11 @@ def by_row(
 
     Args:
         loops_first: every row begins with its own number; pairs of a number with itself are left
-        out.
+            out.
     """
     bounds = _block_bounds(rows, columns, n_rows, loops_first)
-    inside, moved = np.empty(bounds[-1], dtype=np.uint16), np.empty(bounds[-1], dtype=np.int32)
+    inside = np.empty(bounds[-1], dtype=np.uint16)
+    moved = np.empty(bounds[-1], dtype=np.int32)
     _to_blocks(rows, columns, bounds[:-1].copy(), loops_first, inside, moved)
     starts = np.zeros(n_rows + 1, dtype=np.int64)
     placed = np.empty(bounds[-1] + loops_first * n_rows, dtype=np.int32)
@@ -38,7 +39,13 @@ def by_row(
 
 def by_row_and_column(rows: Given, columns: Given, n_nodes: int) -> tuple[Ids, Given]:
     """Row starts, and the columns of each row in rising order; pairs that come sorted are not
-    moved."""
+    moved.
+
+    Args:
+        rows: int64, shape (k,).
+        columns: int64, shape (k,).
+        n_nodes: N.
+    """
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     if _count_sorted(rows, columns, starts):
         return starts, columns

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
+from graphkeel.graph.propagate.local import add_teleport
 from graphkeel.graph.propagate.partitions import Partitions, partition
 
 Array = NDArray[np.float32]
@@ -51,8 +52,9 @@ def stream(
         address: the scheduler of a running cluster; None: a cluster of this machine, for this call.
         workers: its processes; None: one a core.
         parts: row parts, for a matrix that is not partitioned yet; None: three a thread of the
-        cluster. scratch: a folder that all workers see, for what is not on disk yet; None: a
-        temporary one of this machine.
+            cluster.
+        scratch: a folder that all workers see, for what is not on disk yet; None: a temporary one
+            of this machine.
     """
     if address is not None and workers is not None:
         raise ConfigError(
@@ -79,8 +81,13 @@ def stream(
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at `address`, or of one that lives as long as the block and listens
-    on loopback alone."""
-    distributed = require("dask.distributed", extra="dask")
+    on loopback alone.
+
+    Args:
+        address: of a running scheduler; None: a cluster of our own.
+        workers: processes of that cluster.
+    """
+    distributed = import_optional("dask.distributed", extra="dask")
     if address is not None:
         try:
             client = distributed.Client(address, timeout=30, set_as_default=False)
@@ -95,8 +102,12 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def local_cluster(workers: int) -> Any:
-    """Worker processes of this machine that nobody else can reach."""
-    distributed = require("dask.distributed", extra="dask")
+    """Worker processes of this machine that nobody else can reach.
+
+    Args:
+        workers: how many processes.
+    """
+    distributed = import_optional("dask.distributed", extra="dask")
     return distributed.LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -125,7 +136,9 @@ class _File:
     path: str
 
     def part(self, rows: slice, columns: slice) -> Any:
-        return require("dask", extra="dask").delayed(_read, pure=True)(self.path, rows, columns)
+        return import_optional("dask", extra="dask").delayed(_read, pure=True)(
+            self.path, rows, columns
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +148,7 @@ class _Lazy:
     array: Any
 
     def part(self, rows: slice, columns: slice) -> Any:
-        return require("dask", extra="dask").delayed(_as_float, pure=True)(
+        return import_optional("dask", extra="dask").delayed(_as_float, pure=True)(
             self.array[rows, columns]
         )
 
@@ -177,10 +190,12 @@ def _graph(
     matrix: Partitions, source: _File | _Lazy, columns: slice, hops: int, teleport: float
 ) -> list[Any]:
     """The row parts after the last hop, not computed yet."""
-    delayed = require("dask", extra="dask").delayed
+    delayed = import_optional("dask", extra="dask").delayed
     first = [source.part(rows, columns) for rows in matrix.rows]
-    add, finish = delayed(_add_block, pure=True), delayed(_blend, pure=True)
-    folder, current = str(matrix.folder.resolve()), first
+    add = delayed(_add_block, pure=True)
+    finish = delayed(_teleported, pure=True)
+    folder = str(matrix.folder.resolve())
+    current = first
     for _ in range(hops):
         following = []
         for i, own in enumerate(first):
@@ -206,8 +221,8 @@ def _add_block(folder: str, part: int, first: int, values: Array, total: Array |
     return result
 
 
-def _blend(total: Array, own: Array, teleport: float) -> Array:
-    return total * np.float32(1.0 - teleport) + np.float32(teleport) * own
+def _teleported(total: Array, own: Array, teleport: float) -> Array:
+    return add_teleport(total.copy(), own, teleport)  # inputs may be asked for again
 
 
 @njit(cache=True, nogil=True)
@@ -219,9 +234,11 @@ def _accumulate(
     first: int,
     result: Array,
 ) -> None:  # pragma: no cover - compiled
-    last, width = first + values.shape[0], values.shape[1]
+    last = first + values.shape[0]
+    width = values.shape[1]
     for i in range(len(starts) - 1):
-        low, high = starts[i], starts[i + 1]
+        low = starts[i]
+        high = starts[i + 1]
         while low < high:  # the first column of the block, by bisection
             middle = (low + high) // 2
             if columns[middle] < first:
@@ -238,7 +255,7 @@ def _accumulate(
 
 def _gather(client: Any, parts: list[Any], rows: list[slice], out: Array, columns: slice) -> None:
     """One finished part after the other: never more than one of them is here."""
-    distributed = require("dask.distributed", extra="dask")
+    distributed = import_optional("dask.distributed", extra="dask")
     futures = client.compute(parts)
     place = dict(zip(futures, rows, strict=True))
     for future in distributed.as_completed(futures):

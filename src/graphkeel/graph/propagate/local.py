@@ -31,7 +31,13 @@ _PIECES = 8  # row blocks per core, so that no core waits long for the other
 
 def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
     """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns,
-    however it is cut."""
+    however it is cut.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        out: an array to write to, shape (N, k).
+    """
     result = empty(matrix.shape[0], values.shape[1]) if out is None else out
     dense = prepared(values)
 
@@ -58,24 +64,50 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
 
 
 def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float = 0.0) -> Array:
-    """Z ← (1−a)·ŜZ + a·values, `hops` times from Z = values; with a = 0 simply Ŝ^hops · values."""
+    """Z ← (1−a)·ŜZ + a·values, `hops` times from Z = values; with a = 0 simply Ŝ^hops · values.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        hops: K.
+        teleport: the share a that stays at its source.
+    """
     current = values
     spare: Array | None = None
     for _ in range(hops):
         following = multiply(matrix, current, spare)
         if teleport:
-            following *= np.float32(1.0 - teleport)
-            following += np.float32(teleport) * values
+            add_teleport(following, values, teleport)
         spare = None if current is values else current
         current = following
     return current
+
+
+def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
+    """spread ← (1−a)·spread + a·values, in place: the step of personalised PageRank.
+
+    Args:
+        spread: what the hop gave, shape (N, k); written.
+        values: float32, shape (N, k).
+        teleport: the share a that stays at its source.
+    """
+    spread *= np.float32(1.0 - teleport)
+    spread += np.float32(teleport) * values
+    return spread
 
 
 def rows_after(
     matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]
 ) -> Array:
     """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones
-    look at."""
+    look at.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        hops: K.
+        nodes: node ids, int64, shape (k,).
+    """
     if not hops:
         return np.asarray(values[nodes])
     needed = [nodes]
@@ -108,7 +140,16 @@ def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array)
 def stream(
     matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None
 ) -> None:
-    """All hops, one block of columns after the other; x and out may lie on disk."""
+    """All hops, one block of columns after the other; x and out may lie on disk.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        x: features, float32, shape (N, d).
+        out: written, shape (N, d).
+        hops: K.
+        teleport: the share a that stays at its source.
+        block: columns worked on at once; None: as many as fit.
+    """
     width = block or _width(x.shape[0], _BUFFERS + bool(teleport))
     for first in range(0, x.shape[1], width):
         columns = slice(first, min(first + width, x.shape[1]))

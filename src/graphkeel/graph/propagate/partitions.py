@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.propagate.adjacency import NORMS
+from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
 
 CHUNK = 1 << 20  # edges read at once
 INDEX = "partitions.json"
@@ -38,8 +38,9 @@ class Partitions:
     @cached_property
     def _index(self) -> dict[str, list[Any]]:
         try:
-            told = json.loads((self.folder / INDEX).read_text())
-            bounds, reads = told["bounds"], told["reads"]
+            stored = json.loads((self.folder / INDEX).read_text())
+            bounds = stored["bounds"]
+            reads = stored["reads"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.folder} holds no partitioned graph", got=str(error)) from error
         if not _growing(bounds) or bounds[0] != 0 or len(bounds) < 2:
@@ -75,7 +76,11 @@ class Partitions:
         return [slice(first, last) for first, last in itertools.pairwise(self.bounds)]
 
     def load(self, part: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
-        """Row starts, columns and values of a part, mapped from disk."""
+        """Row starts, columns and values of a part, mapped from disk.
+
+        Args:
+            part: number of the part.
+        """
         starts, columns, values = (
             np.load(self.folder / f"{part:05d}.{kind}.npy", mmap_mode="r")
             for kind in ("starts", "columns", "values")
@@ -84,7 +89,12 @@ class Partitions:
 
     def traffic(self, features: int, hops: int) -> int:
         """The most bytes that can move between workers: each part to each other one that reads it,
-        in every hop."""
+        in every hop.
+
+        Args:
+            features: columns of the features.
+            hops: how many hops.
+        """
         sizes = np.diff(self.bounds)
         moved = sum(int(sizes[j]) for i, row in enumerate(self.reads) for j in row if j != i)
         return hops * moved * features * 4
@@ -110,12 +120,20 @@ def _growing(numbers: Any) -> bool:
 
 def partition(matrix: sparse.csr_matrix, folder: Path | str, parts: int) -> Partitions:
     """Cut a matrix that is in memory; where its columns are not sorted, sums end on other last bits
-    than it gives."""
-    made, bounds = _begun(folder), even_bounds(matrix.shape[0], parts)
+    than it gives.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        folder: where the parts go.
+        parts: how many row parts.
+    """
+    made = _begun(folder)
+    bounds = even_bounds(matrix.shape[0], parts)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         rows = matrix[first:last]
         rows.sort_indices()
-        starts, columns = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
+        starts = rows.indptr.astype(np.int64)
+        columns = rows.indices.astype(np.int32)
         made._keep(part, starts, columns, rows.data.astype(np.float32, copy=False))
     return made._finish(bounds)
 
@@ -127,10 +145,18 @@ def partition_edges(
     would, part by part.
 
     Needs memory for the nodes' degrees and for the edges of one part.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+        folder: where the parts go.
+        parts: how many row parts.
+        norm: one of `NORMS`.
     """
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
-    made, bounds = _begun(folder), even_bounds(n_nodes, parts)
+    made = _begun(folder)
+    bounds = even_bounds(n_nodes, parts)
     buckets = [made.folder / f"{part:05d}.edges" for part in range(len(bounds) - 1)]
     _sort_into(buckets, edge_index, bounds)
     degrees = np.empty(n_nodes, dtype=np.int64)
@@ -139,8 +165,7 @@ def partition_edges(
         degrees[first:last] = np.diff(starts)
         made._keep(part, starts, columns, np.zeros(0, dtype=np.float32))
         buckets[part].unlink()
-    root = degrees.astype(np.float32) if norm == "row" else np.sqrt(degrees.astype(np.float32))
-    scale = (1.0 / root).astype(np.float32)
+    scale = entry_scale(degrees.astype(np.float32), norm)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         starts, columns, _ = made.load(part)
         values = np.repeat(scale[first:last], np.diff(starts))
@@ -151,6 +176,12 @@ def partition_edges(
 
 
 def even_bounds(n_nodes: int, parts: int) -> list[int]:
+    """Row bounds of parts of about the same size.
+
+    Args:
+        n_nodes: N.
+        parts: how many row parts.
+    """
     if parts < 1:
         raise ConfigError("parts must be at least 1", got=parts)
     return np.unique(np.linspace(0, n_nodes, min(parts, n_nodes) + 1).astype(np.int64)).tolist()
@@ -189,7 +220,8 @@ def _directed_chunks(
         )
     for first in range(0, edge_index.shape[1], CHUNK):
         source, target = np.asarray(edge_index[:, first : first + CHUNK], dtype=np.int64)
-        low, high = min(source.min(), target.min()), max(source.max(), target.max())
+        low = min(source.min(), target.min())
+        high = max(source.max(), target.max())
         if low < 0 or high >= n_nodes:
             raise DataError(
                 f"edge_index must hold node ids in 0..{n_nodes - 1}", got=f"{low} to {high}"

@@ -24,7 +24,11 @@ _AHEAD = 48  # entries from asking for a row to using it
 
 
 def prepared(values: Array) -> Array:
-    """The dense operand as `rows_times` wants it: rows together, narrow ones padded and aligned."""
+    """The dense operand as `rows_times` wants it: rows together, narrow ones padded and aligned.
+
+    Args:
+        values: shape (N, k).
+    """
     n_rows, width = values.shape
     if width > NARROW:
         together = np.ascontiguousarray(values, dtype=np.float32)
@@ -46,7 +50,12 @@ def _moved(values: Array) -> Array:
 
 
 def empty(n_rows: int, width: int) -> Array:
-    """An array that begins on a cache line."""
+    """An array that begins on a cache line.
+
+    Args:
+        n_rows: how many rows.
+        width: how many columns.
+    """
     room = np.empty(n_rows * width + _LINE // 4, dtype=np.float32)
     first = -room.ctypes.data % _LINE // 4
     return room[first : first + n_rows * width].reshape(n_rows, width)
@@ -56,7 +65,15 @@ def rows_times(
     starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
 ) -> None:
     """out = rows @ dense, each row summed in the order of its columns; `dense` comes from
-    `prepared`."""
+    `prepared`.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: int64, shape (k,).
+        weights: values of its entries.
+        dense: float32, shape (N, k), from `prepared`.
+        out: float32, shape (rows, k); written.
+    """
     (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
 
 
@@ -66,7 +83,8 @@ def _prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cove
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        byte = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         address = builder.bitcast(builder.gep(data, [args[1]]), byte)
@@ -82,14 +100,16 @@ def _prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cove
 def _wide(
     starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
 ) -> None:  # pragma: no cover - compiled
-    width, n_entries = dense.shape[1], len(columns)
+    width = dense.shape[1]
+    n_entries = len(columns)
     for i in range(len(starts) - 1):
         for c in range(width):
             out[i, c] = 0.0
         for p in range(starts[i], starts[i + 1]):
             if p + _AHEAD < n_entries:
                 _prefetch(dense, columns[p + _AHEAD] * width)  # type: ignore[call-arg]
-            j, weight = columns[p], weights[p]
+            j = columns[p]
+            weight = weights[p]
             for c in range(width):
                 out[i, c] += weight * dense[j, c]
 
@@ -98,14 +118,16 @@ def _wide(
 def _narrow(
     starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
 ) -> None:  # pragma: no cover - compiled
-    n_entries, zero = len(columns), np.float32(0.0)
+    n_entries = len(columns)
+    zero = np.float32(0.0)
     sums = np.empty(NARROW, dtype=np.float32)
     for i in range(len(starts) - 1):
         a = b = c = d = e = f = g = h = zero  # in registers, as an array would not be
         for p in range(starts[i], starts[i + 1]):
             if p + _AHEAD < n_entries:
                 _prefetch(dense, columns[p + _AHEAD] * NARROW)  # type: ignore[call-arg]
-            row, weight = dense[columns[p]], weights[p]
+            row = dense[columns[p]]
+            weight = weights[p]
             a += weight * row[0]
             b += weight * row[1]
             c += weight * row[2]
@@ -114,15 +136,13 @@ def _narrow(
             f += weight * row[5]
             g += weight * row[6]
             h += weight * row[7]
-        sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7] = (
-            a,
-            b,
-            c,
-            d,
-            e,
-            f,
-            g,
-            h,
-        )
+        sums[0] = a
+        sums[1] = b
+        sums[2] = c
+        sums[3] = d
+        sums[4] = e
+        sums[5] = f
+        sums[6] = g
+        sums[7] = h
         for k in range(out.shape[1]):
             out[i, k] = sums[k]

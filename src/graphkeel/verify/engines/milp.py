@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.core.optional import available, require
+from graphkeel.core.optional import import_optional, is_installed
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error, lyapunov_after
@@ -60,7 +60,7 @@ class MilpVerifier(ConditionwiseEngine):
         Args:
             problem: the problem.
         """
-        if not available("highspy"):
+        if not is_installed("highspy"):
             return "highspy is not installed (pip install 'graphkeel[milp]')"
         return None
 
@@ -268,7 +268,7 @@ class _Outcome:
 
 
 def _maximise(program: Program, objective: Linear, budget: Budget) -> _Outcome:
-    highspy = require("highspy", extra="milp")
+    highspy = import_optional("highspy", extra="milp")
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("time_limit", float(budget.seconds))

@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 
-from graphkeel.core.optional import available, require
+from graphkeel.core.optional import import_optional, is_installed
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.formats.smtlib import state_names, violation
 from graphkeel.verify.problem import Array, Problem
@@ -28,7 +28,7 @@ class SmtVerifier(ConditionwiseEngine):
         Args:
             problem: the problem.
         """
-        if not available("z3"):
+        if not is_installed("z3"):
             return "z3-solver is not installed (pip install 'graphkeel[smt]')"
         return None
 
@@ -72,7 +72,7 @@ class _Query:
     """
 
     def __init__(self, problem: Problem, condition: str) -> None:
-        self._z3 = require("z3", extra="smt")
+        self._z3 = import_optional("z3", extra="smt")
         self._context = self._z3.Context()
         self._solver = self._z3.SolverFor("QF_LRA", ctx=self._context)
         self._names = state_names(problem)

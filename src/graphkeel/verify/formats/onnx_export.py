@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.core.optional import require
+from graphkeel.core.optional import import_optional
 from graphkeel.verify.problem import Array, Network, Problem
 
 
@@ -16,7 +16,7 @@ def loop_model(problem: Problem) -> Any:
     Args:
         problem: the problem.
     """
-    graph = _Graph(require("onnx", extra="export"))
+    graph = _Graph(import_optional("onnx", extra="export"))
     image = graph.network("F", problem.closed_loop, "y")
     here = graph.network("V_here", problem.lyapunov, "y")
     after = graph.network("V_after", problem.lyapunov, image)
@@ -33,7 +33,7 @@ def positivity_model(problem: Problem) -> Any:
     Args:
         problem: the problem.
     """
-    graph = _Graph(require("onnx", extra="export"))
+    graph = _Graph(import_optional("onnx", extra="export"))
     here = graph.network("V_here", problem.lyapunov, "y")
     signs = np.kron(np.eye(problem.n), np.array([[-1.0], [1.0]])) * problem.positivity
     offsets = graph.constant("offsets", -signs @ problem.equilibrium)

@@ -1,0 +1,159 @@
+"""Checking a certificate, by itself or against the model and the graph it speaks of.
+
+By itself a certificate is about the weights that it carries. `link` ties it to real things: the
+head is taken out of the model again and compared bit by bit, the graph's hash is compared, and the
+domain D has to hold the model's own logits on that graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
+from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
+from graphkeel.core.errors import CertificateError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from graphkeel.models.head import Head
+
+
+@dataclass(frozen=True)
+class LinkedResult(CheckResult):
+    """What a check found, and what of the link to a model and a graph was part of it.
+
+    Attributes:
+        model_checked: the head was compared with the given model's.
+        data_checked: hash and domain were compared with the given graph's.
+    """
+
+    model_checked: bool = False
+    data_checked: bool = False
+
+    def linked(self, difference: str | None, *, with_data: bool) -> LinkedResult:
+        """The result once the link to a model, and maybe to a graph, was looked at.
+
+        Args:
+            difference: what `link` returned.
+            with_data: whether a graph was part of it.
+        """
+        found = replace(self, model_checked=True, data_checked=with_data)
+        if difference is None:
+            return found
+        return replace(found, accepted=False, reason=difference, classes=(), together="")
+
+
+def check_certificate(
+    certificate: str | Path | Mapping[str, Any],
+    *,
+    model: nn.Module | None = None,
+    data: Any | None = None,
+) -> LinkedResult:
+    """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
+
+    Args:
+        certificate: a file, or the JSON object of one (`Reconstructor.certificate_`).
+        model: the model that the certificate is said to be about.
+        data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
+    """
+    if data is not None and model is None:
+        raise CertificateError("the graph can be checked together with its model only", got="data")
+    try:
+        plain = _checked(certificate)
+    except Unreadable as error:
+        raise CertificateError("the certificate cannot be read", got=str(error)) from None
+    result = LinkedResult(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
+    if model is None or not result.accepted:
+        return result
+    content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
+    return result.linked(link(content, model, data), with_data=data is not None)
+
+
+def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
+    if isinstance(certificate, Mapping):
+        return _check_object(certificate)
+    return check_file(str(certificate))
+
+
+def _check_object(content: Mapping[str, Any]) -> CheckResult:
+    raw = certificate_bytes(content)
+    stated = f'"sha256": "{content.get("sha256")}"'.encode("ascii", "replace")
+    if stated not in raw[:100]:
+        reason = "the SHA-256 in the certificate is not that of its content"
+        return CheckResult(False, reason, 0.0)
+    return check_bytes(raw)
+
+
+def link(content: Mapping[str, Any], model: nn.Module, data: Any | None) -> str | None:
+    """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
+
+    Args:
+        content: an accepted certificate.
+        model: any model whose head can be taken out.
+        data: a graph with `x` and `edge_index`, or None.
+    """
+    from graphkeel.models.head import extract_head
+
+    stored = content["head"]
+    plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
+    if not plain:
+        return "the certificate's head is no plain chain of layers, as a model's is"
+    head = extract_head(model, int(stored[0][0]["weight"]["shape"][1]))
+    difference = _head_difference(stored, head)
+    if difference is None and data is not None:
+        difference = _data_difference(content, model, data)
+    return difference
+
+
+def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:
+    if head.unsupported is not None:
+        return f"the model's head cannot be taken out: {head.unsupported}"
+    if len(stored) != len(head.layers):
+        return f"the model's head has {len(head.layers)} layers, the certificate's {len(stored)}"
+    for k, (factors, layer) in enumerate(zip(stored, head.layers, strict=True)):
+        for name, tensor in zip(("weight", "bias"), layer, strict=True):
+            there = decode_array(factors[0][name])
+            here = tensor.detach().double().cpu().numpy()
+            if there.shape != here.shape:
+                return (
+                    f"the model's head has the {name} shape {here.shape} in layer {k},"
+                    f" the certificate's {there.shape}"
+                )
+            if not np.array_equal(there, here):
+                gap = float(np.abs(there - here).max())
+                count = int((there != here).sum())
+                return (
+                    f"the certificate is about another model: {count} of {here.size} numbers of its"
+                    f" head's {name} in layer {k} differ, by up to {gap:.3g}"
+                )
+    return None
+
+
+def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) -> str | None:
+    from graphkeel.graph.task import graph_sha256
+    from graphkeel.models.frozen import FrozenModel
+
+    stored = content.get("data")
+    own = graph_sha256(data.x, data.edge_index)
+    if stored is None:
+        return "the certificate names no graph, so it cannot be tied to one"
+    if stored != own:
+        other = str(stored)[:12]
+        return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
+    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
+    logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
+    states = logits.detach().double().cpu().numpy()
+    for entry in content["classes"]:
+        lower = decode_array(entry["problem"]["lower"])
+        upper = decode_array(entry["problem"]["upper"])
+        inside = ((states >= lower) & (states <= upper)).all(axis=1)  # NaN is not
+        outside = len(states) - int(inside.sum())
+        if outside:
+            return f"class {entry['class']}: the logits of {outside} nodes lie outside the domain D"
+    return None

@@ -1,0 +1,238 @@
+"""The check of a whole certificate: every claim of every class, and what is said of them.
+
+The class's loop is composed from the shipped weights; a `proved` condition is proved again from
+its stored proof, a `refuted` one replayed at its counterexample; and all that follows is derived
+anew and compared with what the file says.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from . import conclusion as words
+from .contraction import check_contraction
+from .exact import Vector, Work
+from .networks import Source, collapsed, composed, read_source, source_value, value_at
+from .problem import SEARCHED, Problem, read_problem
+from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, vector
+from .trees import check_branch, check_faces
+
+MAX_PRODUCTS = 10**11  # of integers; some hours
+LOOSE = Fraction(1, 8)  # of the size of Y: a δ beyond that would say nothing
+ASKED = (*SEARCHED, "region")
+CONDITIONS = ("representative", *SEARCHED, "hole", "region")
+_TOP = {"format", "version", "head", "classes", "together", "not_covered"}
+_REMARKS = frozenset({"sha256", "provenance", "data", "engine", "reason", "seconds", "nodes"})
+_CLASS = {"class", "form", "controller", "lyapunov", "anchor", "problem", "conditions"}
+_DERIVED = {"verdict", "setting", "conclusion"}
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found; `reason` is a sentence in both cases."""
+
+    accepted: bool
+    reason: str
+    seconds: float
+    leaves: int = 0
+    classes: tuple[dict[str, Any], ...] = ()
+    together: str = ""
+
+
+def check_file(path: str) -> CheckResult:
+    """Check a certificate file; raises Unreadable for what is no certificate.
+
+    Args:
+        path: of the file.
+    """
+    return check_bytes(read_bytes(path))
+
+
+def check_bytes(raw: bytes) -> CheckResult:
+    """Check the bytes of a certificate file.
+
+    Args:
+        raw: all of them.
+    """
+    started = time.perf_counter()
+    try:
+        content = parse(raw)
+        leaves = _check(content)
+    except Rejected as rejection:
+        return CheckResult(False, str(rejection), time.perf_counter() - started)
+    except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as error:
+        # The readers name what is wrong; this is for what they did not foresee.
+        raise Unreadable(f"the certificate is malformed: {ascii(str(error))[:200]}") from None
+    except MemoryError:
+        raise Unreadable("the certificate does not fit into memory") from None
+    classes = tuple(_summary(entry) for entry in content["classes"])
+    reason = f"all that is stated of {len(classes)} class(es) holds; {leaves} leaves re-proved"
+    seconds = time.perf_counter() - started
+    return CheckResult(True, reason, seconds, leaves, classes, content["together"]["sentence"])
+
+
+def _summary(entry: dict[str, Any]) -> dict[str, Any]:
+    verdicts = {name: entry["conditions"][name]["verdict"] for name in CONDITIONS}
+    named = {name: entry[name] for name in ("class", "verdict", "setting")}
+    return {**named, "conditions": verdicts, "sentence": entry["conclusion"]["sentence"]}
+
+
+def _check(content: dict[str, Any]) -> int:
+    """Everything that a sealed certificate states; the number of leaves re-proved."""
+    mapping(content, "the certificate", _TOP, _REMARKS)
+    _same(content["not_covered"], words.NOT_COVERED, "the list of what is not covered")
+    head = read_source(content["head"], "head")
+    entries = items(content["classes"], "classes", most=4096)
+    work, leaves, labels = Work(MAX_PRODUCTS), 0, set()
+    for entry in entries:
+        mapping(entry, "a class", _CLASS | _DERIVED)
+        where = f"class {entry['class'] if type(entry['class']) is int else '?'}"
+        try:
+            leaves += _check_class(head, entry, where, work)
+        except Rejected as rejection:
+            raise Rejected(f"{where}: {rejection}") from None
+        labels.add(entry["class"])
+    if len(labels) != len(entries):
+        raise Rejected("a class stands twice in the certificate")
+    _same(content["together"], words.all_together(entries), "what is said of all classes")
+    return leaves
+
+
+def _check_class(head: Source, entry: dict[str, Any], where: str, work: Work) -> int:
+    """All that is said of one class; the number of leaves that it took."""
+    conditions = mapping(entry["conditions"], f"{where}.conditions", set(CONDITIONS))
+    problem = class_problem(head, entry, where, work)
+    leaves = sum(_check_answer(problem, name, conditions[name], work) for name in ASKED)
+    derived = derive(head, problem, entry)
+    for name in ("representative", "hole"):
+        _same(conditions[name], derived["conditions"][name], f"what is said of {name}")
+    for name in sorted(_DERIVED):
+        _same(entry[name], derived[name], f"its {name}")
+    return leaves
+
+
+def class_problem(head: Source, entry: dict[str, Any], where: str, work: Work) -> Problem:
+    """The question about a class, of networks composed here from the shipped weights."""
+    controller = read_source(entry["controller"], f"{where}.controller")
+    forward = collapsed(composed(controller, head), f"{where}: the loop", work)
+    lyapunov = collapsed(read_source(entry["lyapunov"], f"{where}.lyapunov"), f"{where}: V", work)
+    return read_problem(entry["problem"], entry["class"], forward, lyapunov, f"{where}.problem")
+
+
+def _check_answer(problem: Problem, condition: str, answer: Any, work: Work) -> int:
+    """Prove again, or replay; the number of leaves."""
+    mapping(answer, condition, {"verdict", "proof", "counterexample"}, _REMARKS)
+    verdict, proof, point = answer["verdict"], answer["proof"], answer["counterexample"]
+    if verdict not in ("proved", "refuted", "unknown"):
+        raise Unreadable(f"{condition}: a verdict is proved, refuted or unknown")
+    shown = "proved" if proof is not None else "refuted" if point is not None else "unknown"
+    if shown != verdict or (proof is not None and point is not None):
+        raise Rejected(f"{condition} is called {verdict} without what shows it")
+    if point is not None:
+        _replay(problem, condition, vector(point, f"{condition}.counterexample", problem.n))
+    if proof is None:
+        return 0
+    version = proof.get("version") if isinstance(proof, dict) else None
+    if type(version) is not int or version != 3 or proof.get("condition") != condition:
+        raise Rejected(f"{condition}: a proof of version 3 of this very condition is needed")
+    checks = {"branch": check_branch, "homogeneous": check_faces, "contraction": check_contraction}
+    if proof.get("kind") not in checks:
+        raise Unreadable(f"{condition}: unknown kind of proof")
+    return checks[proof["kind"]](problem, condition, proof, work)
+
+
+def _replay(problem: Problem, condition: str, point: Vector) -> None:
+    """That a counterexample lies where the condition is claimed, and violates it."""
+    away = problem.distance(point)
+    asked = condition == "invariance" or away >= problem.radius > 0 or away > problem.radius == 0
+    if condition == "region":
+        asked = _lead(point, problem.label) >= problem.margin
+    if not problem.in_box(point) or not asked:
+        raise Rejected(f"{condition}: the counterexample lies where nothing is claimed")
+    after = value_at(problem.forward, point)
+    if condition == "invariance":
+        violated = not problem.in_box(after)
+    elif condition == "region":
+        lead = _lead(after, problem.label)
+        violated = lead < problem.margin or lead <= 0
+    elif condition == "positivity":
+        here = problem.gauge(point)
+        violated = here < problem.positivity * away or here <= 0 == problem.positivity
+    else:
+        fall = problem.rho * problem.gauge(point) - problem.gauge(after)
+        violated = fall < 0 or (fall == 0 and problem.rho == 1)
+    if not violated:
+        raise Rejected(f"{condition}: the counterexample satisfies the condition")
+
+
+def _lead(state: Vector, label: int) -> Fraction:
+    """By how much a class's logit leads all others."""
+    values = state.fractions()
+    own = values.pop(label)
+    return own - max(values, default=own - 1)
+
+
+def derive(head: Source, problem: Problem, entry: dict[str, Any]) -> dict[str, Any]:
+    """All that a class's entry says besides its weights, its question and the searched answers;
+    used by the check, and by whoever writes a certificate."""
+    answers = {name: entry["conditions"][name]["verdict"] for name in ASKED}
+    proved = {name for name, verdict in answers.items() if verdict == "proved"}
+    representative, distance = _representative(head, problem, entry)
+    hole = words.analyse_hole(problem, proved)
+    end = words.conclude(problem, hole, proved)
+    flows = end.kind in ("asymptotic", "practical") and end.region in ("everywhere", "D")
+    switched = flows and {"region", "invariance"} <= proved
+    closed = "unknown" if hole.kind == "open" else "proved"
+    verdicts = {*answers.values(), representative["verdict"], closed}
+    sizes = {"radius": _up(hole.radius), "factor": _up(hole.factor)}
+    inside = {"verdict": closed, "kind": hole.kind, "fixed_point": hole.fixed_point, **sizes}
+    return {
+        "conditions": {"representative": representative, "hole": inside},
+        "verdict": next((v for v in ("refuted", "unknown") if v in verdicts), "proved"),
+        "setting": words.setting(problem, distance),
+        "conclusion": {
+            "kind": end.kind,
+            "region": end.region,
+            "radius": _up(end.radius),
+            "steps": end.steps,
+            "switched": switched,
+            "sentence": end.sentence + (words.switched_sentence(problem) if switched else ""),
+        },
+    }
+
+
+def _representative(
+    head: Source, problem: Problem, entry: dict[str, Any]
+) -> tuple[dict[str, Any], Fraction]:
+    """‖C(h*) − Y‖₂ ≤ δ, and how far h* is from f(Y)."""
+    centre = problem.equilibrium.fractions()
+    if problem.delta > LOOSE * max(*map(abs, centre), max(centre) - min(centre)):
+        raise Rejected(f"δ is more than {LOOSE} of the size of Y, so that it says nothing")
+    at_rest = source_value(read_source(entry["controller"], "controller"), problem.equilibrium)
+    anchor = vector(entry["anchor"], "anchor", len(at_rest))
+    offset = source_value(head, anchor) - problem.equilibrium
+    square = offset.dot(offset)
+    root = math.isqrt(-((-square.numerator << 512) // square.denominator)) + 1
+    distance = Fraction(root, 1 << 256) if square else square
+    gap = max((anchor - at_rest).each(abs).fractions())
+    verdict = "proved" if square <= problem.delta**2 else "refuted"
+    return {"verdict": verdict, "distance": _up(distance), "anchor_gap": _up(gap)}, distance
+
+
+def _up(value: Fraction | None) -> float | None:
+    """The next float that is not below; for the reader, nothing is decided by it."""
+    if value is None:
+        return None
+    near = value.numerator / value.denominator
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def _same(stored: Any, truth: Any, what: str) -> None:
+    """Compared as texts: to Python, 1, 1.0 and True are the same."""
+    if json.dumps(stored, sort_keys=True) != json.dumps(truth, sort_keys=True):
+        raise Rejected(f"{what} is not what follows from the weights and the proofs")

@@ -1,0 +1,226 @@
+"""From the conditions that were shown to the one sentence they give, and never to more than that.
+
+Outside the hole V is shown to fall. What happens inside is decided here, from the weights:
+
+* `contraction`: F shrinks V-distances everywhere, so one fixed point attracts all of Rⁿ (Banach);
+* `homogeneous`: on the hole's box F(y) − F(Y) and V(y) are positively homogeneous in y − Y, so what
+  holds on the hole's shell holds on every smaller copy of it, but for the residual F(Y) − Y: inside
+  V(F(y)) ≤ ρV(y) + V(residual), so trajectories end within V(residual)/((1 − ρ)c) of Y;
+* `open`: neither.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from .contraction import contraction_factor, gauge_of
+from .exact import Vector, drop, rise
+from .networks import Network, value_at
+from .problem import Problem
+
+NOT_COVERED = [
+    "Message passing on the real graph: the loop is that of a node whose whole receptive field"
+    " carries one feature.",
+    "Test accuracy: a stable loop says where its trajectories go, not whether predictions get"
+    " better.",
+    "Float rounding at run time: the claim is about real arithmetic over the shipped weights.",
+    "Switching where the region is not proved: the class's controller is taken as chosen once, not"
+    " anew at every step.",
+]
+LONGEST = 10**5  # steps; a longer bound is not worth stating
+
+
+class Hole(NamedTuple):
+    """`radius`: how far from Y trajectories may end; `fixed_point`: they end in one point."""
+
+    kind: str
+    radius: Fraction | None = None
+    fixed_point: bool = False
+    factor: Fraction | None = None
+
+
+class Conclusion(NamedTuple):
+    """kind: asymptotic, practical, recurrent or nothing; region: everywhere, D, sublevel, none."""
+
+    kind: str
+    region: str
+    radius: Fraction | None
+    steps: int | None
+    sentence: str
+
+
+def analyse_hole(problem: Problem, proved: set[str]) -> Hole:
+    """What is shown of the hole, given the conditions that are shown outside of it."""
+    residual = value_at(problem.forward, problem.equilibrium) - problem.equilibrium
+    gauge = gauge_of(problem)
+    factor = Fraction(1) if gauge is None else contraction_factor(problem.forward, gauge)
+    if gauge is not None and factor < 1:
+        # y* − Y = (F(y*) − F(Y)) + (F(Y) − Y), so V_h(y* − Y) ≤ κ·V_h(y* − Y) + V_h(residual).
+        radius = gauge(residual) / ((1 - factor) * gauge.floor)
+        return Hole("contraction", radius, True, factor)
+    covered = min(problem.room().fractions()) >= problem.radius  # all of the shell lies in D
+    if covered and {"decrease", "positivity"} <= proved:
+        return _homogeneous(problem, residual)
+    return Hole("open")
+
+
+def _homogeneous(problem: Problem, residual: Vector) -> Hole:
+    centre, radius, c = problem.equilibrium, problem.radius, problem.positivity
+    shape = _local_shape(problem.forward, centre, radius)
+    if shape is None or not _is_gauge(problem.lyapunov, centre):
+        return Hole("open")
+    if problem.rho == 1 or c == 0 or radius == 0:
+        return Hole("open")
+    end = problem.gauge(centre + residual) / ((1 - problem.rho) * c)
+    if 2 * end >= radius:  # trajectories have to end where F is affine or conic, with room to spare
+        return Hole("open")
+    # On an affine piece V(Jz) ≤ (ρ + V(−residual)/min V on the shell)·V(z).
+    back = problem.gauge(centre - residual) / (c * radius)
+    fixed = end == 0 or (shape == "affine" and problem.rho + back < 1)
+    return Hole("homogeneous", end, fixed)
+
+
+def _local_shape(network: Network, centre: Vector, radius: Fraction) -> str | None:
+    """Affine or conic around the centre: N(centre + t·z) − N(centre) is t times that of z, for
+    0 ≤ t ≤ 1 and ‖z‖∞ ≤ radius; None if a unit may change its sign in between."""
+    value, shape = centre, "affine"
+    spread = Vector([1] * len(centre)).times(radius)
+    for layer in network[:-1]:
+        value = layer.apply(value)
+        spread = layer.weight.each(abs).apply(spread)
+        sizes = zip(value.fractions(), spread.fractions(), strict=True)
+        for unit, (at_rest, moves) in enumerate(sizes):
+            if at_rest and moves > abs(at_rest):
+                return None
+            shape = "conic" if moves and not at_rest else shape
+            spread.ints[unit] = 0 if at_rest < 0 else spread.ints[unit]
+        value = value.each(rise)
+    return shape
+
+
+def _is_gauge(network: Network, centre: Vector) -> bool:
+    """Positively homogeneous around the centre, as every unit is zero there, and subadditive, as
+    outer weights are ≥ 0 (homogeneous and convex)."""
+    value = centre
+    for layer in network:
+        value = layer.apply(value)
+        if any(value.ints):
+            return False
+    return not any(any(map(drop, row)) for layer in network[1:] for row in layer.weight.rows)
+
+
+def conclude(problem: Problem, hole: Hole, proved: set[str]) -> Conclusion:
+    """The strongest sentence about the class's own loop."""
+    every = {"positivity", "decrease", "invariance"} <= proved
+    steps = _steps_into_hole(problem) if every else None
+    if hole.kind == "contraction":
+        return _attracted(hole, "everywhere", "anywhere in Rⁿ", steps)
+    if not {"positivity", "decrease"} <= proved:
+        return _nothing("positivity and decrease are not both proved")
+    if hole.kind == "homogeneous" and not every:
+        # V ≥ c‖y − Y‖∞, so this sublevel set lies in D.
+        level = decimal(problem.positivity * min(problem.room().fractions()), up=False)
+        return _attracted(hole, "sublevel", f"in the set V < {level}", None)
+    if hole.kind == "homogeneous":
+        return _attracted(hole, "D", "in D", steps)
+    if not every or problem.radius == 0:
+        return _nothing("a trajectory may leave D, or Y may be no fixed point")
+    text = "Every trajectory that starts in D reaches the hole around Y"
+    text += f"{_within(steps)} and returns to it whenever it leaves; no more is proved."
+    return Conclusion("recurrent", "D", None, steps, text)
+
+
+def _attracted(hole: Hole, region: str, where: str, steps: int | None) -> Conclusion:
+    radius = hole.radius or Fraction(0)
+    entry = "" if steps is None else f" From any state of D the hole is reached{_within(steps)}."
+    start = f"Every trajectory that starts {where} converges to"
+    if hole.fixed_point:
+        point = f"one fixed point, which lies within {decimal(radius)} of Y in the sup norm"
+        text = f"{start} {point if radius else 'Y'}: asymptotic stability.{entry}"
+        return Conclusion("asymptotic", region, radius, steps, text)
+    text = f"{start} the box of radius {decimal(radius)} around Y: practical stability.{entry}"
+    return Conclusion("practical", region, radius, steps, text)
+
+
+def _nothing(reason: str) -> Conclusion:
+    return Conclusion("nothing", "none", None, None, f"Nothing follows: {reason}.")
+
+
+def _within(steps: int | None) -> str:
+    return "" if steps is None else f" within {steps} steps"
+
+
+def _steps_into_hole(problem: Problem) -> int | None:
+    """T with ρ^T·max V < c·r: staying outside for T steps would contradict positivity."""
+    floor = problem.positivity * problem.radius
+    if problem.rho == 1 or floor == 0:
+        return None
+    low, high = problem.lower, problem.upper  # interval bounds of V's layers
+    for layer in problem.lyapunov:
+        plus, less = layer.weight.each(rise), layer.weight.each(drop)
+        least = (plus.apply(low) - less.apply(high) + layer.bias).each(rise)
+        most = (plus.apply(high) - less.apply(low) + layer.bias).each(rise)
+        low, high = least, most
+    top = high.fractions()[0]
+    left = -((-top.numerator << 200) // top.denominator)  # in units of 2^-200, rounded up
+    steps = 1
+    bar = floor * (1 << 200)
+    while steps < LONGEST and left * bar.denominator >= bar.numerator:
+        left = -(-left * problem.rho.numerator // problem.rho.denominator)
+        steps += 1
+    return steps if steps < LONGEST else None
+
+
+def setting(problem: Problem, distance: Fraction) -> str:
+    """Y, D, the hole and δ, in numbers; D rounded inwards."""
+    centre = [decimal(value, digits=6) for value in problem.equilibrium.fractions()]
+    ends = zip(problem.lower.fractions(), problem.upper.fractions(), strict=True)
+    sides = [f"[{decimal(low)}, {decimal(high, up=False)}]" for low, high in ends]
+    return (
+        f"Y = ({', '.join(centre)}); D = {' × '.join(sides)}; the hole is the box of radius"
+        f" {decimal(problem.radius)} around Y; δ = {decimal(problem.delta)}, and ‖C(h*) − Y‖ is at"
+        f" most {decimal(distance)}."
+    )
+
+
+def decimal(value: Fraction, up: bool = True, digits: int = 3) -> str:
+    """A few decimal digits, rounded so that a sentence promises no more than the number."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    context = Context(prec=digits, rounding=rounding, Emin=-(10**6), Emax=10**6)
+    return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
+
+
+def switched_sentence(problem: Problem) -> str:
+    lead = "is the largest" if problem.margin == 0 else f"leads by {decimal(problem.margin)}"
+    return (
+        f" From the states of D in which this class's logit {lead} the same holds if the controller"
+        " is chosen anew at every step."
+    )
+
+
+def all_together(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What holds of all classes with the controller chosen anew at every step."""
+    shown = [e for e in entries if e["verdict"] == "proved" and e["conclusion"]["switched"]]
+    if len(shown) < len(entries):
+        labels = ", ".join(str(entry["class"]) for entry in entries if entry not in shown)
+        refuted = any(entry["verdict"] == "refuted" for entry in entries)
+        text = "Nothing follows about a controller chosen anew at every step from the states of"
+        verdict = "refuted" if refuted else "unknown"
+        return {"verdict": verdict, "everywhere": False, "sentence": f"{text} class {labels}."}
+    radius = max(Fraction(entry["conclusion"]["radius"]) for entry in entries)
+    margin = max(Fraction(entry["problem"]["margin"]) for entry in entries)
+    boxes = [[entry["problem"][end] for end in ("lower", "upper")] for entry in entries]
+    classes = sorted(entry["class"] for entry in entries)
+    complete = classes == list(range(boxes[0][0]["shape"][0])) and margin == 0
+    everywhere = complete and all(box == boxes[0] for box in boxes)
+    labels = ", ".join(map(str, classes))
+    states = "Every state of D" + ("" if everywhere else f" that belongs to class {labels}")
+    lead = f" by a lead of {decimal(margin)}" if margin else ""
+    text = (
+        f"{states}{lead} flows to the equilibrium of its own class, that of its largest logit, to"
+        f" within {decimal(radius)} in the sup norm, with the controller chosen anew at every step:"
+        " the choice never changes."
+    )
+    return {"verdict": "proved", "everywhere": everywhere, "sentence": text}

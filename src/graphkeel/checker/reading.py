@@ -1,0 +1,151 @@
+"""From bytes to numbers, with limits; nothing of a file is believed.
+
+A certificate begins with its own SHA-256, so that no byte can change unnoticed:
+
+    {
+     "sha256": "<64 hex digits, over all bytes after this line>",
+     ...the rest of one JSON object...
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import json
+import math
+import stat
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .exact import Matrix, Vector
+
+MAX_BYTES = 256 << 20
+LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
+_PREFIX = b'{\n "sha256": "'
+_BODY = len(_PREFIX) + 64 + len(b'",\n')
+_FLOATS = {"<f8": ("d", 8), "<f4": ("f", 4)}
+_DTYPES = _FLOATS | {"<i4": ("i", 4), "<i2": ("h", 2), "|i1": ("b", 1), "|u1": ("B", 1)}
+
+
+class Unreadable(Exception):
+    """The file is no certificate of this version: exit code 2."""
+
+
+class Rejected(Exception):
+    """The file is a certificate, and something it states is not shown: exit code 1."""
+
+
+def read_bytes(path: str) -> bytes:
+    """The bytes of a regular file of bounded size; devices and pipes are refused unread."""
+    try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise Unreadable("a certificate is a regular file, and this is none")
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"the file cannot be read: {shown(str(error))}") from None
+    if len(raw) > MAX_BYTES:
+        raise Unreadable(f"a certificate has at most {MAX_BYTES >> 20} MiB")
+    return raw
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a certificate whose seal holds."""
+    try:
+        words = raw.decode("ascii")
+        content = json.loads(words, parse_constant=_refused, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable(f"the file is not one whole JSON text: {shown(str(error))}") from None
+    if not isinstance(content, dict) or content.get("format") != "graphkeel-certificate":
+        raise Unreadable("the file does not say that it is a graphkeel-certificate")
+    version = content.get("version")
+    if type(version) is not int or version != 3:
+        raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")
+    if seal(raw[_BODY:]) != raw[:_BODY]:
+        raise Rejected("the SHA-256 at the top is not that of the rest of the file")
+    return content
+
+
+def seal(body: bytes) -> bytes:
+    """The first two lines of a certificate whose other lines are `body`."""
+    return _PREFIX + hashlib.sha256(body).hexdigest().encode() + b'",\n'
+
+
+def _refused(word: str) -> float:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return content
+
+
+def shown(value: Any) -> str:
+    """A value from the file for a message: short, and without control characters."""
+    return ascii(value)[:120]
+
+
+def mapping(value: Any, where: str, need: set[str], may: frozenset[str] = frozenset()) -> Any:
+    if not isinstance(value, dict) or not need <= set(value) <= need | may:
+        raise Unreadable(f"{where} must be an object with the names {sorted(need)}")
+    return value
+
+
+def items(value: Any, where: str, most: int) -> list[Any]:
+    if not isinstance(value, list) or not 0 < len(value) <= most:
+        raise Unreadable(f"{where} must be a list of 1 to {most} entries")
+    return value
+
+
+def number(value: Any, where: str) -> float:
+    usable = type(value) in (int, float) and (value == 0 or 1 / LARGEST <= abs(value) <= LARGEST)
+    if not usable or float(value) != value:
+        raise Unreadable(f"{where} must be a number of ordinary size, not {shown(value)}")
+    return float(value)
+
+
+def vector(value: Any, where: str, length: int | None = None) -> Vector:
+    values, shape = floats(value, where, 1)
+    if length is not None and shape != [length]:
+        raise Unreadable(f"{where} must have {length} numbers, not {shape[0]}")
+    return Vector.of(values)
+
+
+def matrix(value: Any, where: str) -> Matrix:
+    values, (height, width) = floats(value, where, 2)
+    if not height or not width:
+        raise Unreadable(f"{where} must not be empty")
+    flat = Vector.of(values)
+    return Matrix([flat.ints[i : i + width] for i in range(0, len(values), width)], flat.exp)
+
+
+def floats(value: Any, where: str, dimensions: int) -> tuple[Sequence[float], list[int]]:
+    """The numbers of an encoded float array, and its shape."""
+    values, shape = array(value, where, dimensions, ("<f8", "<f4"))
+    if not all(1 / LARGEST <= abs(value) <= LARGEST for value in values if value):
+        raise Unreadable(f"{where} holds a number that is not finite, too large or too small")
+    return values, shape
+
+
+def array(
+    value: Any, where: str, dimensions: int, dtypes: tuple[str, ...]
+) -> tuple[Sequence[Any], list[int]]:
+    """The numbers of an encoded array as they are stored, and its shape."""
+    content = mapping(value, where, {"dtype", "shape", "base64"})
+    shape = content["shape"]
+    counts = isinstance(shape, list) and all(type(k) is int and k >= 0 for k in shape)
+    if content["dtype"] not in dtypes or not counts or len(shape) != dimensions:
+        raise Unreadable(f"{where} must be a {dimensions}-dimensional array of {dtypes}")
+    try:
+        raw = binascii.a2b_base64(content["base64"], strict_mode=True)
+    except (ValueError, TypeError):
+        raise Unreadable(f"{where} is not base64") from None
+    code, size = _DTYPES[content["dtype"]]
+    count = math.prod(shape)
+    if len(raw) != count * size:
+        raise Unreadable(f"{where} has another size than its shape says")
+    return struct.unpack(f"<{count}{code}", raw), shape

@@ -1,0 +1,190 @@
+"""An upper bound of a row over a box by linear relaxation (proof format, 2).
+
+Each ReLU is put between two lines, chosen from the bounds l ≤ z ≤ u of its input:
+
+    l ≥ 0: z and z.   u ≤ 0: 0 and 0.   else: α·z ≤ relu(z) ≤ s·(z − l), 0 ≤ α ≤ 1, s ≥ u/(u − l).
+
+Substituted backwards from the last stage to y they give a linear form above g, whose maximum over
+the box is plain arithmetic. Slopes are *choices*, sound whatever they are, and are multiples of
+2^-60; all that is claimed of them is computed without rounding.
+
+Where unit cuts fixed the signs of some inputs, their lines are exact, and Q·g + Σ β_i·(±z_i) with
+β ≥ 0 is bounded instead: on that part of the box every term ±z_i is ≥ 0, so Q·g is not larger.
+
+Exponents. Let stage j have weights of exponent w_j, and the box e. A form over the outputs of stage
+k with exponent c has, over y, the exponent c + Σ_{j≤k}(w_j − 60). Its value over the box, and each
+constant met on the way, has e more: inputs of stage j have z_j = w_j + Σ_{i<j}(w_i − 60) + e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from operator import mul
+from typing import NamedTuple
+
+from .exact import Ints, Vector, scaled, shifted
+from .problem import Row
+
+BITS = 60
+ONE = 1 << BITS
+Signs = dict[tuple[int, int], bool]  # (stage, unit): whether its input is ≥ 0, or else ≤ 0
+
+
+class Lines(NamedTuple):
+    """The lines around the units of one stage: slopes, and the upper lines' values at z = 0."""
+
+    lower: Ints
+    upper: Ints
+    lift: Ints
+
+
+class _Stage(NamedTuple):
+    """A stage whose bias has the exponent of its inputs."""
+
+    rows: list[Ints]
+    columns: list[Ints]
+    bias: Ints
+    relus: int
+    exp: int
+
+
+class RowBound:
+    """Upper bounds of one row over boxes whose corners are integers of one exponent."""
+
+    def __init__(self, row: Row, exp: int) -> None:
+        self.row = row
+        self.box_exp = exp
+        self.stages: list[_Stage] = []
+        for weight, bias, relus in row.stages:
+            own = min(weight.exp + exp, bias.exp)
+            rows = weight.at(own - exp)
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            self.stages.append(_Stage(rows, columns, bias.at(own), relus, own))
+            exp = own - BITS
+        constant = Vector.single(row.constant)
+        final_exp = min(row.final.exp, constant.exp - exp)
+        self.final = row.final.at(final_exp)
+        self.exp = final_exp + exp
+        self.constant = constant.at(self.exp)[0]
+
+    def upper(
+        self,
+        low: Ints,
+        high: Ints,
+        slopes: Sequence[int] = (),
+        signs: Signs | None = None,
+        multipliers: Sequence[int] = (1,),
+    ) -> Fraction:
+        """At least the largest value of Q·g on the part of a box with the given signs.
+
+        `slopes`: stored lower slopes q/255 of the networks' first layers, used in the last
+        substitution only; `multipliers`: Q > 0, then β of each sign.
+        """
+        signs = signs or {}
+        lines = self._lines(low, high, signs)
+        self._choose(lines, slopes)
+        scale, *weights = multipliers
+        pulls = {
+            place: weight if signs[place] else -weight
+            for place, weight in zip(signs, weights, strict=True)
+        }
+        final = [scale * value for value in self.final]
+        form, constant = self._substituted(final, len(lines) - 1, lines, pulls)
+        return scaled(highest(form, low, high) + constant + scale * self.constant, self.exp)
+
+    def _lines(self, low: Ints, high: Ints, signs: Signs) -> list[Lines]:
+        """The lines of every stage, from the bounds of its inputs."""
+        lines: list[Lines] = []
+        least, most = low, high  # of the previous outputs
+        for k, stage in enumerate(self.stages):
+            box, outputs = (low, high), (least, most)
+            bounds = [self._bounds(k, i, lines, box, outputs) for i in range(stage.relus)]
+            for (place, unit), active in signs.items():
+                if place == k:
+                    a, b = bounds[unit]
+                    bounds[unit] = (max(a, 0), max(b, 0)) if active else (min(a, -1), min(b, 0))
+            by = self.box_exp - stage.exp
+            inputs = list(zip(shifted(low, by), shifted(high, by), strict=True))
+            lines.append(_lines(bounds + inputs, stage.relus))
+            ends = [(max(a, 0), max(b, 0)) for a, b in bounds] + inputs
+            least = [a << BITS for a, _ in ends]  # on the exponent that the next weights expect
+            most = [b << BITS for _, b in ends]
+        return lines
+
+    def _bounds(
+        self,
+        k: int,
+        unit: int,
+        lines: list[Lines],
+        box: tuple[Ints, Ints],
+        outputs: tuple[Ints, Ints],
+    ) -> tuple[int, int]:
+        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else the
+        closer ones of substitution both ways."""
+        stage = self.stages[k]
+        row, bias = stage.rows[unit], stage.bias[unit]
+        negative = [-value for value in row]
+        low = bias - highest(negative, *outputs)
+        high = bias + highest(row, *outputs)
+        affine = k == 0 or not any(row[: self.stages[k - 1].relus])
+        if affine or low >= 0 or high <= 0:
+            return low, high
+        above, lift = self._substituted(row, k - 1, lines, {})
+        below, drop = self._substituted(negative, k - 1, lines, {})
+        return bias - highest(below, *box) - drop, bias + highest(above, *box) + lift
+
+    def _substituted(
+        self, form: Ints, k: int, lines: list[Lines], pulls: dict[tuple[int, int], int]
+    ) -> tuple[Ints, int]:
+        """A linear form over the outputs of stage k as one over y that is nowhere smaller; `pulls`
+        are multiples of inputs to be added, for the row itself only."""
+        constant = 0
+        exp = self.exp - self.stages[k].exp + BITS if lines else 0  # of the form, if it is the row
+        for j in range(k, -1, -1):
+            lower, upper, lift = lines[j]
+            stage = self.stages[j]
+            sloped = [c * (b if c > 0 else a) for c, a, b in zip(form, lower, upper, strict=True)]
+            constant += sum([c * rise for c, rise in zip(form, lift, strict=True) if c > 0])
+            for (place, unit), pull in pulls.items():
+                if place == j:
+                    sloped[unit] += pull << (BITS - exp)
+            constant += sum(map(mul, sloped, stage.bias))
+            form = [sum(map(mul, sloped, column)) for column in stage.columns]
+            exp = self.exp - self.stages[j - 1].exp + BITS
+        return form, constant
+
+    def _choose(self, lines: list[Lines], slopes: Sequence[int]) -> None:
+        """Put stored slopes where a unit has both signs (only there is the lift not zero)."""
+        chosen = iter(slopes)
+        for k, first, count in self.row.firsts if slopes else ():
+            for unit in range(first, first + count):
+                slope = next(chosen)
+                if lines[k].lift[unit]:
+                    lines[k].lower[unit] = (slope << BITS) // 255
+
+
+def highest(form: Ints, low: Ints, high: Ints) -> int:
+    """The maximum of a linear form over a box."""
+    return sum([c * (b if c > 0 else a) for c, a, b in zip(form, low, high, strict=True)])
+
+
+def _lines(bounds: list[tuple[int, int]], relus: int) -> Lines:
+    lines = Lines([], [], [])
+    for unit, (least, most) in enumerate(bounds):
+        slope = chord = 0 if unit < relus and least < 0 else ONE
+        lift = 0
+        if unit < relus and least < 0 < most:
+            width = most - least
+            slope = (ONE >> 1) + ((most + least) << (BITS + 2)) // width
+            chord = -((-most << BITS) // width)  # rounded up
+            lift = -chord * least
+        lines.lower.append(min(max(slope, 0), ONE))
+        lines.upper.append(chord)
+        lines.lift.append(lift)
+    return lines
+
+
+def rounded(floats: Sequence[float]) -> Vector:
+    """Choices from the file (multipliers, θ) as multiples of 2^-60, rounded down."""
+    return Vector([int(Fraction(value) * ONE // 1) for value in floats], -BITS)

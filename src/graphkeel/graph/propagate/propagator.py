@@ -1,0 +1,54 @@
+"""The graph as an operator on tensors: Ŝ = D^-1/2 (A + I) D^-1/2, and personalised smoothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate.local import hops_of
+
+TELEPORT = 0.1
+STEPS = 10
+
+
+class Propagator:
+    """Multiplies by Ŝ, the normalised adjacency with self-loops.
+
+    Edges are taken both ways and once each, so Ŝ is symmetric with spectrum in [-1, 1] whatever
+    `edge_index` says: the contraction argument of `diffuse` rests on that.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        n_nodes: N.
+    """
+
+    def __init__(self, edge_index: Tensor, n_nodes: int) -> None:
+        self.n_nodes = n_nodes
+        self.matrix = normalise(edge_index.numpy(), n_nodes)
+
+    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
+        """Row starts, columns and values of Ŝ, sharing memory with it."""
+        return self.matrix.indptr, self.matrix.indices, self.matrix.data
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Ŝ·values, shape (N, k)."""
+        return self._hops(values, 1)
+
+    def smooth(self, values: Tensor, teleport: float = TELEPORT, steps: int = STEPS) -> Tensor:
+        """Z ← (1−a) Ŝ Z + a·values, from Z = values: personalised PageRank, cut off after `steps`.
+
+        Args:
+            values: float32, shape (N, k).
+            teleport: a.
+            steps: how many times.
+        """
+        return self._hops(values, steps, teleport)
+
+    def _hops(self, values: Tensor, hops: int, teleport: float = 0.0) -> Tensor:
+        dense = np.ascontiguousarray(values.detach().numpy(), dtype=np.float32)
+        return torch.from_numpy(hops_of(self.matrix, dense, hops, teleport))

@@ -1,0 +1,1 @@
+"""The candidates: every way of rewriting the features that the guard may choose from."""

@@ -1,0 +1,237 @@
+"""The guard: candidates are judged on held-back labels, and a paired test decides whether anything
+changes at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from graphkeel.core.statistics import percent
+from graphkeel.reconstruct.candidates.builder import Candidate
+from graphkeel.reconstruct.candidates.prototype import Prototype
+from graphkeel.reconstruct.labels import balanced_gain
+
+RISK = 0.3  # see "The rule of the guard" in docs/research.md
+PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
+SLACK = 1e-9  # points of balanced accuracy that rounding may take
+MIN_LABELS = 10  # labels to judge by, below which the guard does not try
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What became of the held-back labels: which were predicted rightly, and how many nodes are
+    predicted otherwise."""
+
+    correct: Tensor  # bool, one entry per held-back label
+    changed: int
+    classes: Tensor  # the held-back labels, int64
+
+
+class Judge(Protocol):
+    """Tries candidates on labels that their making has not seen."""
+
+    source: str
+
+    def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
+        """How the candidates do on the held-back labels.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+
+
+@dataclass(frozen=True)
+class Score:
+    """A candidate against the untouched model, on the same held-back labels."""
+
+    name: str
+    accuracy: float  # percent
+    wins: int  # right where the untouched model is wrong
+    losses: int
+    p_value: float
+
+
+@dataclass(frozen=True)
+class GuardDecision:
+    """What was chosen, and why.
+
+    Attributes:
+        chosen: names of the candidates used (averaged when several); empty when the features are
+            left alone.
+        reason: a sentence.
+        source: the labels it was judged on.
+        n_labels: how many those were.
+        untouched, accuracy: percent of them right, before and after (equal when left alone); None
+            where no label judged.
+        p_value: exact one-sided McNemar test of the chosen features against the untouched ones; 1
+            when left alone without a test.
+        scores: every candidate, *none* first.
+    """
+
+    chosen: tuple[str, ...]
+    reason: str
+    source: str
+    n_labels: int
+    untouched: float | None
+    accuracy: float | None
+    p_value: float
+    scores: tuple[Score, ...]
+
+    @property
+    def left_alone(self) -> bool:
+        return not self.chosen
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {
+            "chosen": list(self.chosen),
+            "scores": [asdict(score) for score in self.scores],
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> GuardDecision:
+        """The decision that `to_dict` gave.
+
+        Args:
+            stored: what `to_dict` gave.
+        """
+        scores = tuple(Score(**score) for score in stored["scores"])
+        return cls(**{**stored, "chosen": tuple(stored["chosen"]), "scores": scores})
+
+
+def decide(
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    *,
+    risk: float = RISK,
+    average: bool = True,
+    presumed: bool = False,
+) -> tuple[tuple[Candidate, ...], GuardDecision]:
+    """Choose among the candidates and *none*.
+
+    The candidates that are not measurably worse than the best one (within one standard error of the
+    paired difference) are averaged: with few labels to judge by, their mean is steadier than the
+    luckiest of them. The average is then tried like any candidate, and kept only if McNemar's test
+    says that it beats *none*, and if it does not trade small classes for large ones.
+
+    Args:
+        candidates: to choose from.
+        judge: tries them on held-back labels.
+        risk: the p-value up to which the change is accepted; 1 accepts whatever is not worse.
+        average: take the mean of the leading prototypes rather than the single best candidate.
+        presumed: signs without labels speak for the change, so labels only have to not speak
+            against it.
+    """
+    base = judge.evaluate(())
+    if len(base.correct) < MIN_LABELS:
+        return (), _left_alone(
+            base,
+            judge,
+            f"left unchanged: {len(base.correct)} labels are too few to judge by "
+            f"(at least {MIN_LABELS})",
+        )
+    trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
+    scores = (
+        _score(NONE, base, base),
+        *(_score(c.name, trial, base) for c, trial in trials.items()),
+    )
+    best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
+    members = leaders(trials, best) if average else (best,)
+    final = trials[best] if members == (best,) else judge.evaluate(members)
+    result = _score("chosen", final, base)
+    balance = balanced_gain(final.correct, base.correct, base.classes)
+    if not _accepted(result, balance, risk, presumed):
+        reason = (
+            f"left unchanged: no candidate beat the untouched model on {judge.source} "
+            f"(best: {result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g})"
+        )
+        return (), _left_alone(base, judge, reason, scores, result.p_value)
+    reason = (
+        f"changed: {result.wins} labels won and {result.losses} lost against the untouched model "
+        f"on {judge.source} (p = {result.p_value:.2g})"
+    )
+    names = tuple(member.name for member in members)
+    return members, GuardDecision(
+        names,
+        reason,
+        judge.source,
+        len(base.correct),
+        scores[0].accuracy,
+        result.accuracy,
+        result.p_value,
+        scores,
+    )
+
+
+def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> bool:
+    if presumed:
+        against = mcnemar(result.losses, result.wins)
+        return against > risk and balance >= -SLACK
+    better = result.wins > result.losses and result.p_value <= risk
+    return better and balance >= -SLACK
+
+
+def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
+    """The best and all prototypes within one standard error of it; the best alone if it is no
+    prototype.
+
+    Args:
+        trials: for each candidate how it did.
+        best: the best of them.
+    """
+    if not isinstance(best, Prototype):
+        return (best,)
+    top = trials[best].correct
+    return tuple(
+        c
+        for c, trial in trials.items()
+        if isinstance(c, Prototype) and _as_good(trial.correct, top)
+    )
+
+
+def _as_good(correct: Tensor, top: Tensor) -> bool:
+    """(losses − wins) / √(losses + wins) ≤ 1: the paired difference is within its own standard
+    error."""
+    wins, losses = _paired(correct, top)
+    return losses - wins <= math.sqrt(wins + losses)
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Exact one-sided McNemar test: the chance of at least so many wins if both sides were equally
+    good.
+
+    Args:
+        wins: labels that only the candidate got right.
+        losses: labels that only the untouched model got right.
+
+    >>> mcnemar(wins=9, losses=1)
+    0.0107421875
+    """
+    n = wins + losses
+    return sum(math.comb(n, k) for k in range(wins, n + 1)) / 2**n
+
+
+def _paired(correct: Tensor, other: Tensor) -> tuple[int, int]:
+    return int((correct & ~other).sum()), int((other & ~correct).sum())
+
+
+def _score(name: str, trial: Evaluation, base: Evaluation) -> Score:
+    wins, losses = _paired(trial.correct, base.correct)
+    return Score(name, percent(trial.correct), wins, losses, mcnemar(wins, losses))
+
+
+def _left_alone(
+    base: Evaluation,
+    judge: Judge,
+    reason: str,
+    scores: tuple[Score, ...] = (),
+    p_value: float = 1.0,
+) -> GuardDecision:
+    accuracy = percent(base.correct)
+    return GuardDecision(
+        (), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores
+    )

@@ -1,0 +1,235 @@
+"""What people hand to a `Reconstructor`, checked: each mistake gets one sentence, at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphkeel.control import CLASSICAL
+from graphkeel.core.errors import ConfigError, DataError, ModelError
+from graphkeel.graph.task import check_edges
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.candidates.builder import GRIDS
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.summary import SourceSummary
+
+NEURAL = "neural"
+LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
+LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
+KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
+SHOWN = 5  # values of a list that a message shows
+
+# ---- the constructor's arguments
+
+
+def check_parameters(parameters: Mapping[str, Any]) -> None:
+    """Refuse constructor arguments of a wrong type or out of range.
+
+    Args:
+        parameters: as `Reconstructor.get_params` gives them. What the model and its return type
+            are, `FrozenModel` checks.
+    """
+    if parameters["model"] is None:
+        raise ModelError(
+            "there is no model to reconstruct for",
+            fix="Pass the trained model: Reconstructor(model).",
+        )
+    _check_choice("method", parameters["method"], tuple(GRIDS))
+    _check_controller(parameters["controller"])
+    _check_verifier(parameters["verifier"])
+    _check_risk(parameters["risk"])
+    _check_choice("labels", parameters["labels"], LABELS)
+    _check_seed(parameters["seed"])
+
+
+def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ConfigError(f"{name} must be one of {', '.join(known)}", got=repr(value))
+
+
+def _check_controller(value: object) -> None:
+    if not hasattr(value, "regulate"):  # a controller of the user's own may be an object
+        _check_choice("the controller", value, (*CLASSICAL, NEURAL))
+
+
+def _check_verifier(value: object) -> None:
+    if not isinstance(value, str):
+        raise ConfigError(
+            "verifier must be the name of an engine", got=repr(value), fix="'auto' is usual."
+        )
+    if value != "auto":
+        from graphkeel.lyapunov import ask_engine  # the engines are not loaded for nothing
+
+        ask_engine(value)
+
+
+def _check_risk(value: object) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0.0 < float(value) <= 1.0:  # type: ignore[arg-type]
+        raise ConfigError("risk must lie in (0, 1]", got=repr(value), fix="0.3 is the default.")
+
+
+def _check_seed(value: object) -> None:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not 0 <= int(value) <= LARGEST_SEED:  # type: ignore[call-overload]
+        raise ConfigError(f"seed must be a whole number from 0 to {LARGEST_SEED}", got=repr(value))
+
+
+# ---- another graph
+
+
+def check_keep(value: object, known: tuple[str, ...] = KEEP) -> None:
+    """Refuse a level of keeping that there is not.
+
+    Args:
+        value: as given.
+        known: the levels there are.
+    """
+    _check_choice("keep", value, known)
+
+
+def check_source(source: SourceSummary, context: Context) -> None:
+    """Refuse the summary of a source whose classes or features are not those of the target.
+
+    Args:
+        source: the summary.
+        context: the model on the target.
+    """
+    n_classes, width = source.statistics.means.shape
+    if n_classes != context.n_classes:
+        raise DataError(
+            f"the source has {n_classes} classes, the model answers with another number",
+            got=context.n_classes,
+        )
+    expected = len(source.centre) or width
+    if context.x.shape[1] != expected:
+        raise DataError(
+            f"the target must have the source's {expected} features",
+            got=int(context.x.shape[1]),
+            fix="Prepare them in the same way: the same words, the same fitted PCA.",
+        )
+
+
+# ---- the graph, and the model on it
+
+
+def check_graph(data: object) -> None:
+    """Refuse what is no graph, before a model fails on it with words of its own.
+
+    Args:
+        data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
+    """
+    for field in ("x", "edge_index"):
+        if not hasattr(data, field):
+            raise DataError(
+                "the graph must be a PyG Data object with x and edge_index",
+                got=type(data).__name__,
+                fix="Data(x=…, edge_index=…, y=…, train_mask=…) makes one.",
+            )
+        value = getattr(data, field)
+        if not isinstance(value, Tensor):
+            missing = value is None
+            raise DataError(
+                f"data.{field} is missing" if missing else f"data.{field} must be a torch tensor",
+                got=None if missing else type(value).__name__,
+                fix=f"Set data.{field} before handing the graph over.",
+            )
+    x, edge_index = data.x, data.edge_index  # type: ignore[attr-defined]
+    if x.dim() != 2:
+        raise DataError("x must have shape (nodes, features)", got=tuple(x.shape))
+    if edge_index.is_floating_point():
+        raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
+    check_edges(edge_index, x.shape[0])
+
+
+def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) -> Tensor:
+    """The model's scores of every node, shape (N, n); a model that cannot take this graph is
+    named as the cause."""
+    try:
+        return frozen(data.x, data.edge_index, **model_kwargs)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ModelError(
+            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype})",
+            got=f"{type(error).__name__}: {error}",
+            fix="Hand over the features it was trained on; arguments of its own go to fit.",
+        ) from error
+
+
+def check_scores(scores: Tensor) -> None:
+    """Refuse scores that cannot be compared.
+
+    Args:
+        scores: of every node, shape (N, n).
+    """
+    bad = ~torch.isfinite(scores).all(dim=1)
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise ModelError(
+            "the model's scores must be finite",
+            got=f"NaN or infinity for {int(bad.sum())} of {len(bad)} nodes, the first is {first}",
+            fix="Look for NaN in its weights, or for a logarithm of 0 in its last layer.",
+        )
+
+
+# ---- feedback
+
+
+def checked_feedback(
+    nodes: object, labels: object, n_nodes: int, n_classes: int
+) -> tuple[Tensor, Tensor]:
+    """Node ids and their classes as int64 tensors, shape (L,) both.
+
+    Args:
+        nodes: ids in 0..n_nodes-1: a tensor, an array or a list.
+        labels: as many classes in 0..n_classes-1.
+    """
+    ids = _whole_numbers("nodes", nodes, n_nodes)
+    classes = _whole_numbers("labels", labels, n_classes)
+    if ids.shape != classes.shape:
+        raise DataError(
+            "feedback needs one label per node", got=f"{len(ids)} nodes, {len(classes)} labels"
+        )
+    _check_agreement(ids.tolist(), classes.tolist())
+    return ids, classes
+
+
+def _whole_numbers(what: str, values: object, limit: int) -> Tensor:
+    wanted = f"{what} must be integers in 0..{limit - 1}"
+    if _is_mask(values):
+        raise DataError(
+            wanted, got="true and false", fix="mask.nonzero().flatten() gives the ids of a mask."
+        )
+    try:
+        found = torch.as_tensor(values).flatten()
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise DataError(wanted, got=repr(values)[:80]) from error
+    if not len(found):
+        return found.long()
+    if found.is_floating_point() or found.is_complex():
+        raise DataError(wanted, got=found.tolist()[:SHOWN])
+    if int(found.min()) < 0 or int(found.max()) >= limit:
+        raise DataError(wanted, got=found.tolist()[:SHOWN])
+    return found.long()
+
+
+def _is_mask(values: object) -> bool:
+    """Truth values, which Python would count as 0 and 1."""
+    if isinstance(values, list | tuple):
+        return any(isinstance(value, bool) for value in values)
+    return isinstance(values, bool) or "bool" in str(getattr(values, "dtype", ""))
+
+
+def _check_agreement(nodes: list[int], classes: list[int]) -> None:
+    seen: dict[int, int] = {}
+    for node, label in zip(nodes, classes, strict=True):
+        if seen.setdefault(node, label) != label:
+            raise DataError(
+                f"node {node} has two labels in one call",
+                got=f"{seen[node]} and {label}",
+                fix="Decide for one; a later call may correct an earlier one.",
+            )

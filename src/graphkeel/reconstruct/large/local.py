@@ -1,0 +1,235 @@
+"""Candidates on large graphs: those that a label changes in its neighbourhood alone.
+
+Class means and discriminants are left out, as every label moves every node's evidence there. For a
+linear model the rest is done in as many dimensions as there are classes. The state is a handful of
+N × C arrays; `update_labels` moves it to other labels by the difference, and it then holds, up to
+rounding, what it would have held had it begun with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkeel.reconstruct.candidates.builder import Candidate, Diffuse, Replace
+from graphkeel.reconstruct.candidates.diffuse import diffuse
+from graphkeel.reconstruct.candidates.evidence import FLOOR
+from graphkeel.reconstruct.candidates.prototype import NEAR, Prototype
+from graphkeel.reconstruct.candidates.replace import replace
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.large.linear import LinearModel
+from graphkeel.reconstruct.large.push import EPSILON, push
+
+TELEPORT = NEAR[0]
+LOCAL: tuple[Candidate, ...] = (
+    Replace(),
+    Diffuse(1.0 - TELEPORT),
+    Prototype("model", with_labels=True),
+    Prototype("labels"),
+)
+_UNKNOWN = -1
+_REST = 1e-6  # evidence for every class where no label is near
+
+
+class LocalContext:
+    """What no label changes, for a linear model: its projections and what feature evidence is
+    measured by."""
+
+    def __init__(self, context: Context, model: LinearModel) -> None:
+        self.context = context
+        self.model = model
+        self.graph = context.propagator.arrays()
+
+    @cached_property
+    def projected(self) -> Tensor:
+        return self.model.project(self.context.x)
+
+    @cached_property
+    def diffused(self) -> Tensor:
+        """The features' diffusion, projected (projection and diffusion commute)."""
+        return diffuse(self.projected, self.context.propagator, 1.0 - TELEPORT).features
+
+    @cached_property
+    def diffused_features(self) -> Tensor:
+        """The same unprojected; only asked for where diffusion is chosen."""
+        return diffuse(self.context.x, self.context.propagator, 1.0 - TELEPORT).features
+
+    @cached_property
+    def answers(self) -> Tensor:
+        """The anchors, projected: shape (C, C)."""
+        return self.model.project(self.context.anchors().features)
+
+    @cached_property
+    def log_beliefs(self) -> Tensor:
+        return self.context.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
+
+
+class LocalBuilder:
+    """The candidates of `LOCAL` for one set of labels, which may change."""
+
+    def __init__(self, fixed: LocalContext, labels: Labels) -> None:
+        self.fixed = fixed
+        self.context = fixed.context
+        n, c = fixed.projected.shape
+        self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
+        self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
+        # Per node: evidence for the classes | what diffusion adds to the scores. In float64, since
+        # what rounding leaves of labels that were taken back would else be a share of the evidence
+        # where no label is near.
+        self._spread = torch.zeros(n, 2 * c, dtype=torch.float64)
+        self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
+        self._replaced = fixed.projected.clone()
+        self._written: tuple[tuple[Candidate, ...], Tensor] | None = (
+            None  # the features handed out last, and of whom
+        )
+        self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
+        prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
+        self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
+        self.update_labels(labels)
+
+    # ---- labels
+
+    def update_labels(self, labels: Labels) -> None:
+        """Take these labels in place of the present ones; the work is that of the labels that
+        differ.
+
+        Args:
+            labels: the labels to use.
+        """
+        wanted = torch.full_like(self._known, _UNKNOWN)
+        wanted[labels.nodes] = labels.classes
+        changed = (wanted != self._known).nonzero().flatten()
+        before = self._known[changed]
+        after = wanted[changed]
+        touched = self._push(changed, before, after)
+        self._replaced[changed] = self._row(changed, after)
+        self.labels = labels
+        self._known = wanted
+        touched[changed.numpy()] = True
+        self._stale |= touched
+        rows = _marked(touched)
+        for prototype, posterior in self._posteriors.items():
+            posterior[rows] = self._posterior(prototype, rows)
+
+    def _row(self, nodes: Tensor, classes: Tensor) -> Tensor:
+        """What the hops carry from these nodes: their anchor's answer, or their own where no label
+        is known."""
+        own = self.fixed.projected[nodes]
+        return torch.where((classes == _UNKNOWN).unsqueeze(1), own, self.fixed.answers[classes])
+
+    def _push(self, nodes: Tensor, before: Tensor, after: Tensor) -> NDArray[np.bool_]:
+        """Spread the difference; marks the nodes it reached."""
+        c = self.labels.n_classes
+        evidence = _one_hot(after, c) - _one_hot(before, c)
+        amounts = torch.cat([evidence, self._row(nodes, after) - self._row(nodes, before)], dim=1)
+        touched = self._pushed(nodes, amounts, self._spread)
+        rows = _marked(touched)
+        near = self._spread[rows, :c].clamp_min(0.0) + _REST
+        self._log_near[rows] = (near / near.sum(dim=1, keepdim=True)).clamp_min(FLOOR).log().float()
+        return touched
+
+    def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
+        touched = np.zeros(out.shape[0], dtype=bool)
+        push(
+            *self.fixed.graph,
+            nodes.numpy(),
+            amounts.numpy(),
+            TELEPORT,
+            EPSILON,
+            out.numpy(),
+            touched,
+        )
+        return touched
+
+    # ---- candidates
+
+    def carried(self, members: Sequence[Candidate], nodes: Tensor | slice = slice(None)) -> Tensor:
+        """What the model's hops carry from the nodes with the candidates' features (several
+        prototypes: the mean).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+            nodes: the nodes wanted, int64 or a slice.
+        """
+        if not members:
+            return self.fixed.projected[nodes]
+        if isinstance(members[0], Replace):
+            return self._replaced[nodes]
+        if isinstance(members[0], Diffuse):
+            return self.fixed.diffused[nodes] + self._spread[nodes, self.labels.n_classes :].float()
+        return self._mean_posterior(members, nodes) @ self.fixed.answers
+
+    def features(self, members: Sequence[Candidate]) -> Tensor:
+        """New features for every node.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        anchors = self.context.anchors().features
+        if not members:
+            return self.context.x
+        if isinstance(members[0], Replace):
+            return replace(self.context.x, self.labels, anchors)
+        if isinstance(members[0], Diffuse):
+            features = self.fixed.diffused_features.clone()
+            self._pushed(
+                self.labels.nodes,
+                anchors[self.labels.classes] - self.context.x[self.labels.nodes],
+                features,
+            )
+            return features
+        return self._written_features(tuple(members), anchors)
+
+    def _written_features(self, members: tuple[Candidate, ...], anchors: Tensor) -> Tensor:
+        """Of prototypes; while the choice stays the same, only the rows that labels have reached
+        are rewritten."""
+        if self._written is None or self._written[0] != members:
+            self._written = members, self._mean_posterior(members) @ anchors
+        else:
+            rows = _marked(self._stale)
+            self._written[1][rows] = self._mean_posterior(members, rows) @ anchors
+        self._stale[:] = False
+        return self._written[1]
+
+    def predict(self, members: Sequence[Candidate]) -> Tensor:
+        """The class of every node.
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        if not members:
+            return self.context.logits.argmax(dim=1)
+        return self.fixed.model.everywhere(self.carried(members)).argmax(dim=1)
+
+    def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
+        """p of some nodes, as in `Posteriors`."""
+        logs = self._log_near[rows]
+        if prototype.evidence == "model":
+            logs = 0.5 * (logs + self.fixed.log_beliefs[rows])
+        posterior = logs.softmax(dim=-1)
+        classes = self._known[rows]
+        named = (classes != _UNKNOWN).unsqueeze(1)
+        return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
+
+    def _mean_posterior(
+        self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)
+    ) -> Tensor:
+        found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
+        return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
+
+
+def _marked(mask: NDArray[np.bool_]) -> Tensor:
+    return torch.from_numpy(np.flatnonzero(mask))
+
+
+def _one_hot(classes: Tensor, n_classes: int) -> Tensor:
+    """Rows of zeros where the class is unknown."""
+    rows = torch.zeros(len(classes), n_classes)
+    named = (classes != _UNKNOWN).nonzero().flatten()
+    rows[named, classes[named]] = 1.0
+    return rows
