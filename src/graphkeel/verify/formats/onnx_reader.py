@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ProblemError
-from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.core.optional import import_optional
+from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
 
@@ -56,7 +56,6 @@ def read_onnx(path: str | Path) -> BlockNetwork:
         raise ProblemError(f"{path}: {error.what}", got=error.got, fix=error.fix) from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
         raise ProblemError(f"{path}: the network is malformed", got=first_line(error)) from None
-
 
 
 class _Reader:
@@ -230,7 +229,9 @@ class _Reader:
         if not right.terms:
             weight = self._constant_matrix(names[1]).T
             if left.shape[-1:] != (weight.shape[1],):
-                raise ProblemError("the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape))
+                raise ProblemError(
+                    "the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape)
+                )
             return self._rows_times(left, weight)
         weight = self._constant_matrix(names[0])
         if len(right.shape) not in (1, 2) or right.shape[0] != weight.shape[1]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
+from graphkeel.verify.proof import RELAXED, SLOPED
 from graphkeel.verify.property import pack, relax
 from graphkeel.verify.property.pack import Net
 from graphkeel.verify.property.relax import (
@@ -28,7 +29,6 @@ from graphkeel.verify.property.relax import (
     relaxed_values,
     values_at,
 )
-from graphkeel.verify.proof import RELAXED, SLOPED
 
 FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
 OPEN, NODES, CUTS, LEAVES, SLOPES = 0, 1, 2, 3, 4  # what `counts` counts
