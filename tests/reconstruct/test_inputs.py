@@ -65,7 +65,6 @@ def test_what_is_no_graph_is_refused(fitted, call, given) -> None:
     [
         ({"x": None}, "data.x is missing"),
         ({"edge_index": None}, "data.edge_index is missing"),
-        ({"y": None}, "train_mask selects nodes without a label"),
         ({"x": np.ones((300, 6))}, r"data.x must be a torch tensor \(got ndarray\)"),
         ({"x": torch.ones(300)}, "x must have shape"),
         ({"edge_index": torch.ones(2, 4)}, "edge_index must hold integers"),

@@ -21,6 +21,7 @@ from graphkeel.reconstruct.summary import SourceSummary
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
+GUARDS = ("cross-fit", "holdout")
 KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
 SHOWN = 5  # values of a list that a message shows
 
@@ -44,6 +45,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_verifier(parameters["verifier"])
     _check_risk(parameters["risk"])
     _check_choice("labels", parameters["labels"], LABELS)
+    _check_choice("guard", parameters["guard"], GUARDS)
     _check_seed(parameters["seed"])
 
 

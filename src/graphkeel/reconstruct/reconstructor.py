@@ -23,6 +23,7 @@ from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.conformal import allowed_gap, prediction_sets
 from graphkeel.reconstruct.guard.decision import RISK
 from graphkeel.reconstruct.inputs import (
     check_graph,
@@ -61,6 +62,8 @@ class Reconstructor:
             cost.
         labels: what labels in `val_mask` do: with `all` they serve and judge, by cross-fitting,
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
+        guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
+            and the statement in `guard_` is exact, at the price of those labels.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
         seed: of everything random.
@@ -85,6 +88,7 @@ class Reconstructor:
         controller: str = "deadbeat",
         verifier: str = "auto",
         labels: str = "all",
+        guard: str = "cross-fit",
         risk: float = RISK,
         return_type: str = ReturnType.RAW.value,
         seed: int = 0,
@@ -94,6 +98,7 @@ class Reconstructor:
         self.controller = controller
         self.verifier = verifier
         self.labels = labels
+        self.guard = guard
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -227,6 +232,7 @@ class Reconstructor:
             task.train_mask,
             self.seed,
             elsewhere=elsewhere,
+            holdout=self.guard == "holdout",
         )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
@@ -381,6 +387,34 @@ class Reconstructor:
             data: the graph that was fitted.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
+
+    @one_at_a_time
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
+
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data: the graph that was fitted.
+            coverage: how often a set is to hold the true class, in (0, 1).
+            model_kwargs: passed to the model.
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_fitted()
+        self._check_context()
+        calibration = self._chooser.calibration()
+        if calibration is None:
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_gap(*calibration, coverage)
+        scores = self.scores(data, **model_kwargs)
+        return prediction_sets(self._context.frozen._as_logits(scores), allowed)
 
     @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
