@@ -43,11 +43,13 @@ def load(
     Args:
         name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
+        seed: number of the split, and seed of what is drawn.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
             public.
         features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca`
             dimensions, the paper's protocol); `auto`: `pca` for the paper's five datasets, `raw`
             for the others.
+        pca: number of principal components.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
 
