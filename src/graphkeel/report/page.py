@@ -149,8 +149,8 @@ def _same_data(sources: Sources) -> bool | None:
     missing."""
     if sources.run is None or sources.certificate is None:
         return None
-    data = (sources.certificate.get("hashes") or {}).get("data")
-    return bool(data) and data in {row.get("data") for row in sources.run.rows}
+    graph = sources.certificate.get("data")
+    return bool(graph) and graph in {row.get("graph") for row in sources.run.rows}
 
 
 def _figure(path: Path) -> dict[str, str]:
