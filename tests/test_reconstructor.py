@@ -254,7 +254,7 @@ class Weighted(nn.Module):
 
 def test_model_arguments_pass_through(data):
     weights = torch.rand(data.edge_index.shape[1])
-    rec = gk.Reconstructor(Weighted(), significance=1.0).fit(data, edge_weight=weights)
+    rec = gk.Reconstructor(Weighted(), risk=1.0).fit(data, edge_weight=weights)
     changed = rec.transform(data)
     expected = rec.model(changed.x, changed.edge_index, edge_weight=weights).argmax(1)
     assert torch.equal(rec.predict(data), expected)
@@ -265,7 +265,7 @@ def test_model_arguments_pass_through(data):
     [
         ({"method": "hope"}, "method must be one of"),
         ({"controller": "hope"}, "the controller must be one of"),
-        ({"significance": 0.0}, "significance must lie in"),
+        ({"risk": 0.0}, "risk must lie in"),
         ({"return_type": "vibes"}, "return_type must be one of"),
     ],
 )
@@ -293,9 +293,9 @@ def test_its_representation_says_what_it_did(fitted, model):
 def test_neural_controllers_come_with_a_certificate():
     task = make_task(make_sbm(300, 900, n_classes=3, n_features=6), split="random")
     model, data = train_model("sgc", task, seed=0), task.to_data()
-    rec = gk.Reconstructor(model, controller="neural", significance=1.0).fit(data)
+    rec = gk.Reconstructor(model, controller="neural", risk=1.0).fit(data)
     assert rec.anchors_.controller == "neural"
     assert len(rec.certificate_["classes"]) == 3
-    closed_form = gk.Reconstructor(model, significance=1.0).fit(data)
+    closed_form = gk.Reconstructor(model, risk=1.0).fit(data)
     agree = (rec.predict(data) == closed_form.predict(data)).float().mean()
     assert agree > 0.99  # whoever finds an exact anchor, the predictions are the same

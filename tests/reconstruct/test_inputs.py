@@ -88,7 +88,7 @@ def test_an_empty_data_object_is_refused(model) -> None:
     ("options", "message"),
     [
         *(
-            ({"significance": value}, r"significance must lie in (0, 1]")
+            ({"risk": value}, r"risk must lie in (0, 1]")
             for value in ("a", None, True, float("nan"), 0.0, 1.5, -1, [0.05], 1j)
         ),
         *(
@@ -118,7 +118,7 @@ def test_constructor_arguments_are_checked_by_fit(model, data, options, message)
 
 
 def test_numbers_of_numpy_are_numbers(model, data) -> None:
-    rec = gk.Reconstructor(model, significance=np.float32(0.05), seed=np.int64(1)).fit(data)
+    rec = gk.Reconstructor(model, risk=np.float32(0.05), seed=np.int64(1)).fit(data)
     assert rec.guard_.reason
 
 

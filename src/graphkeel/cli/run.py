@@ -29,7 +29,7 @@ from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.published import Published
-    from graphkeel.paper.tables.run import RunResult, RunSpec
+    from graphkeel.paper.tables.run import AnySpec, RunResult, RunSpec
 
 HELP = "better predictions from the same frozen weights, over several seeds"
 
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
+def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[AnySpec]:
     """`run_seeds` with a progress bar on stderr.
 
     Args:
@@ -121,7 +121,7 @@ def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
         return run_seeds(spec, seeds, on_row=on_row, **options)
 
 
-def payload(result: RunResult) -> dict[str, Any]:
+def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
     """The stable JSON object of `keel run --json`.
 
     Args:
@@ -141,7 +141,7 @@ def payload(result: RunResult) -> dict[str, Any]:
     }
 
 
-def show(result: RunResult) -> None:
+def show(result: RunResult[RunSpec]) -> None:
     """Print a row a seed, then the mean with the paper's figure beside it.
 
     Args:

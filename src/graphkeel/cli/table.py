@@ -1,4 +1,4 @@
-"""The paper's tables with our measurements beside the published numbers.
+"""The paper's tables with our measurements beside the published numbers, and two of our own.
 
   keel table 1                                       every row, ten seeds, all five datasets
   keel table 1 --quick --datasets digits             two seeds, nothing downloaded
@@ -7,6 +7,9 @@
   keel table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel table 3 --format md                           the controllers
   keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
+  keel table adapt                                   a frozen model on another graph
+  keel table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
+  keel table ingraph                                 every label serving, beside retraining
 
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
 kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON.
@@ -36,6 +39,8 @@ from graphkeel.cli.common import (
 from graphkeel.cli.signals import end_if_asked
 
 if TYPE_CHECKING:
+    from graphkeel.paper.adapt.comparison import Plan
+    from graphkeel.paper.tables.build import PlannedTable
     from graphkeel.paper.tables.job import Job, Measurement
     from graphkeel.paper.tables.store import Store
 
@@ -51,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser: of this command.
     """
     parser.add_argument(
-        "table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers"
+        "table",
+        choices=("1", "3", "adapt", "ingraph"),
+        help="1: all methods; 3: the controllers; adapt: another graph; ingraph: every label",
     )
     parser.add_argument(
         "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
@@ -66,6 +73,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         metavar="NAMES",
         help="separated by commas (default: the paper's)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=_pairs,
+        default=None,
+        metavar="A:B,…",
+        help="of table adapt: source:target, separated by commas (default: citations, Twitch)",
+    )
+    parser.add_argument(
+        "--target-labels",
+        type=_counts,
+        default=None,
+        metavar="N,…",
+        help="of table adapt: label counts (default 0,20,50,100,500)",
     )
     parser.add_argument(
         "--labels",
@@ -119,27 +140,30 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _pairs(text: str) -> list[tuple[str, str]]:
+    pairs = [tuple(name.split(":")) for name in _names(text)]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise argparse.ArgumentTypeError(f"must be source:target,… (got {text})")
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _counts(text: str) -> list[int]:
+    counts = [int(name) for name in _names(text)]
+    if not counts or min(counts) < 0:
+        raise argparse.ArgumentTypeError(f"must be counts, 0 or more (got {text})")
+    return counts
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code.
 
     Args:
         args: the flags.
     """
-    from graphkeel.paper.tables.build import plan_table
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.store import FILE, Store
 
-    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
-    plan = plan_table(
-        args.table,
-        range(args.seed, args.seed + count),
-        only=args.only,
-        datasets=args.datasets,
-        labels=args.labels,
-        model=args.model,
-        features=args.features,
-        heavy_seeds=args.heavy_seeds,
-    )
+    plan = _plan(args)
     out = make_out_dir(args.out or Path("tables"))
     store = Store(out / FILE, versions=package_versions())
     if not args.no_run:
@@ -151,6 +175,34 @@ def run(args: argparse.Namespace) -> int:
     else:
         emit_lines(filled.render(args.format).splitlines())
     return EXIT_DONE
+
+
+def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
+    """The rows, columns and jobs of the table that was asked for."""
+    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
+    seeds = range(args.seed, args.seed + count)
+    if args.table == "adapt":
+        from graphkeel.paper.adapt.table import plan_adapt_table
+
+        return plan_adapt_table(
+            seeds, only=args.only, pairs=args.pairs, counts=args.target_labels, model=args.model
+        )
+    if args.table == "ingraph":
+        from graphkeel.paper.adapt.ingraph import plan_ingraph_table
+
+        return plan_ingraph_table(seeds, only=args.only, datasets=args.datasets)
+    from graphkeel.paper.tables.build import plan_table
+
+    return plan_table(
+        int(args.table),
+        seeds,
+        only=args.only,
+        datasets=args.datasets,
+        labels=args.labels,
+        model=args.model,
+        features=args.features,
+        heavy_seeds=args.heavy_seeds,
+    )
 
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:

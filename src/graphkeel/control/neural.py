@@ -59,8 +59,13 @@ class NeuralWeights:
 
 
 class NeuralController:
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ =
-    C(f(y))."""
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
+
+    Args:
+        weights: of f.
+        steps: at most so many of the trajectory.
+        tolerance: the trajectory ends once it moves less than that.
+    """
 
     name = "neural"
 

@@ -106,7 +106,11 @@ def _showable(report: ConditionReport) -> ConditionReport:
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
+    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
+
+    Args:
+        control: the weights of f.
+    """
     anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
     return anchor.numpy()
 

@@ -50,6 +50,7 @@ def train(
         plant: the head C, with layers.
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
         classes: labels, by default all of them.
+        config: what to train and what to prove.
         ask: the verifier.
         ask_region: the verifier of decision regions; None leaves them out.
         on_round: called after every round with its log and a resumable state.

@@ -34,6 +34,8 @@ _TABLE: dict[str, _Entry] = {
     "frgnn-logits-labelled": _Entry(
         "frozen.frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
     ),
+    "matcha": _Entry("frozen.matcha:Matcha"),
+    "tsa": _Entry("frozen.tsa:TSA"),
     "gtrans": _Entry("frozen.gtrans:GTrans"),
     "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
     # The paper's row, read in other ways.
@@ -50,6 +52,11 @@ _TABLE: dict[str, _Entry] = {
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
     "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
     "tent": _Entry("retrained.tent:Tent"),
+    "soga": _Entry("retrained.soga:SOGA"),
+    "homottt": _Entry("retrained.homottt:HomoTTT"),
+    "retrain": _Entry("retrained.retrain:Retrain"),
+    "finetune": _Entry("retrained.retrain:FineTune"),
+    "pool": _Entry("retrained.pool:Pool"),
     "mh-aug": _Entry("retrained.mh_aug:MHAug"),
     "kdga": _Entry("retrained.kdga:KDGA"),
     "srgnn": _Entry("retrained.srgnn:SRGNN"),

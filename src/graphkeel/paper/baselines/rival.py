@@ -6,7 +6,7 @@ nodes in the paper's protocol, by cross-fitting where every label both serves an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]
+FOLDS = 5
 
 
 class Baseline(ABC):
@@ -97,7 +98,40 @@ class Rival(Baseline):
     def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        return best_on_validation(self.candidates(frozen, task, labelled, seed), task, validation)
+        if len(validation):
+            candidates = self.candidates(frozen, task, labelled, seed)
+            return self.choose([Judged.on(c, task, validation) for c in candidates])
+        return self._cross_fitted(frozen, task, labelled, seed)
+
+    def choose(self, judged: Sequence[Judged]) -> MethodResult:
+        """The candidate with most labels right; the first one on ties or without labels.
+
+        Args:
+            judged: every candidate, with the labels it has right; at least one.
+        """
+        best = max(judged, key=lambda one: int(one.correct.sum()))
+        return best.result(chosen=[best.candidate])
+
+    def _cross_fitted(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> MethodResult:
+        """Every label serves and judges: candidates for a fold are made from all other labels, the
+        choice is judged on the pooled folds, the scores are made from all labels. Labels that the
+        model was trained on serve, but do not judge."""
+        candidates = list(self.candidates(frozen, task, labelled, seed))
+        judges = labelled[~task.train_mask[labelled]]
+        if self.uses_labels and len(judges) < 2:
+            judges = judges[:0]  # a label that serves cannot judge
+        if not self.uses_labels or not len(judges):
+            return self.choose([Judged.on(c, task, judges) for c in candidates])
+        correct: list[list[Tensor]] = [[] for _ in candidates]
+        for fold in folds(judges, seed):
+            others = labelled[~torch.isin(labelled, fold)]
+            for i, candidate in enumerate(self.candidates(frozen, task, others, seed)):
+                correct[i].append(Judged.on(candidate, task, fold).correct)
+        return self.choose(
+            [Judged(c, torch.cat(parts)) for c, parts in zip(candidates, correct, strict=True)]
+        )
 
 
 def scored(setting: Setting, scores: Tensor) -> Candidate:
@@ -110,40 +144,51 @@ def scored(setting: Setting, scores: Tensor) -> Candidate:
     return Candidate(setting, MethodResult(scores))
 
 
-def best_on_validation(
-    candidates: Iterable[Candidate], task: GraphTask, validation: Tensor
-) -> MethodResult:
-    """The candidate with most validation nodes right; the first one on ties or without validation
-    nodes.
+class Judged(NamedTuple):
+    """A candidate, and which of the judging labels it has right."""
+
+    candidate: Candidate
+    correct: Tensor  # bool, shape (n,)
+
+    @classmethod
+    def on(cls, candidate: Candidate, task: GraphTask, nodes: Tensor) -> Judged:
+        """Compare a candidate's classes with labels.
+
+        Args:
+            candidate: of a rival.
+            task: the graph, for its labels.
+            nodes: ids of the judging nodes, shape (n,).
+        """
+        scores = candidate.result.scores
+        if scores is None:
+            return cls(candidate, torch.zeros(len(nodes), dtype=torch.bool))
+        return cls(candidate, scores[nodes].argmax(dim=1) == task.y[nodes])
+
+    def result(self, chosen: Sequence[Candidate]) -> MethodResult:
+        """This candidate's result, with what was chosen and by how many labels.
+
+        Args:
+            chosen: the candidates behind it.
+        """
+        result = self.candidate.result
+        decision = {
+            **result.decision,
+            "chosen": [str(candidate.setting) for candidate in chosen],
+            "validation_right": int(self.correct.sum()),
+            "n_labels": len(self.correct),
+        }
+        return MethodResult(result.scores, result.features, decision)
+
+
+def folds(nodes: Tensor, seed: int) -> list[Tensor]:
+    """A partition of the judging nodes into at most five parts.
 
     Args:
-        candidates: at least one.
-        task: the graph, for its labels.
-        validation: node ids whose labels may be compared, shape (n,).
+        nodes: ids, shape (n,); at least two.
+        seed: of the partition.
     """
-    best: tuple[int, Candidate] | None = None
-    for candidate in candidates:
-        right = _right(candidate.result.scores, task, validation)
-        if best is None or right > best[0]:
-            best = (right, candidate)
-        if not len(validation):
-            break  # nothing can choose
-    if best is None:
-        raise ValueError("a rival must try at least one setting")
-    right, (setting, result) = best
-    decision = {
-        **result.decision,
-        "chosen": [str(setting)],
-        "validation_right": right,
-        "n_labels": len(validation),
-    }
-    return MethodResult(result.scores, result.features, decision)
-
-
-def _right(scores: Tensor | None, task: GraphTask, nodes: Tensor) -> int:
-    if scores is None:
-        return 0
-    return int((scores[nodes].argmax(dim=1) == task.y[nodes]).sum())
+    order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
+    return list(nodes[order].chunk(min(FOLDS, len(nodes))))
 
 
 def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:

@@ -15,6 +15,7 @@ from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
+    from graphkeel.paper.tables.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
 DONE = "done"
@@ -85,8 +86,32 @@ class RunSpec:
             pca=self.pca,
         )
 
-    def measure(self, seed: int) -> dict[str, Any]:
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the split of a seed.
+
+        Args:
+            seed: of the split.
+        """
+        return self.task(seed).hash
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number depends on."""
+        from graphkeel.paper.tables.fingerprint import method_version
+
+        return method_version(self)
+
+    def outcome(self, seed: int) -> Outcome:
         """Train, freeze, apply the method, score.
+
+        Args:
+            seed: of the split, the training and the method.
+        """
+        from graphkeel.paper.tables.run import run_seed
+
+        return run_seed(self, seed)
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """The row of a seed.
 
         Args:
             seed: of the split and of the training.

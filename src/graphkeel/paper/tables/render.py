@@ -141,16 +141,22 @@ def legend() -> list[str]:
 # ---- formats
 
 
-def _aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+def aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+    """Lines whose columns stand below each other.
+
+    Args:
+        lines: of the same length, the head first.
+        left: columns that begin at their left edge; the others end at their right one.
+    """
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    aligned = []
+    texts = []
     for line in lines:
         padded = [
             text.ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        aligned.append("  ".join(padded).rstrip())
-    return aligned
+        texts.append("  ".join(padded).rstrip())
+    return texts
 
 
 def _text(
@@ -161,13 +167,13 @@ def _text(
     blocks = [
         TITLES[table],
         "",
-        *_aligned([["", *datasets], *_summary(table, cells)], left=[0]),
+        *aligned([["", *datasets], *_summary(table, cells)], left=[0]),
         "",
     ]
     for dataset in datasets:
         head, *rows = _details(table, [cell for cell in cells if cell.dataset == dataset])
         numbered = [[*row[:-1], _marked(row[-1], numbers)] for row in rows]
-        blocks += [dataset, *_aligned([head, *numbered], left=[0, len(head) - 1]), ""]
+        blocks += [dataset, *aligned([head, *numbered], left=[0, len(head) - 1]), ""]
     notes = [f"[{number}] {note}" for note, number in numbers.items()]
     parts = [part for part in (blocks, notes, remarks, legend()) if part]
     return "\n\n".join("\n".join(part).rstrip() for part in parts) + "\n"
@@ -177,21 +183,30 @@ def _marked(note: str, numbers: dict[str, int]) -> str:
     return f"[{numbers.setdefault(note, len(numbers) + 1)}]" if note else ""
 
 
+def markdown_lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
+    """A Markdown table.
+
+    Args:
+        head: of its columns.
+        body: its lines.
+        right: columns that end at their right edge.
+    """
+    rule = ["---:" if i in right else "---" for i in range(len(head))]
+    escaped = [[text.replace("|", "∣").strip() for text in line] for line in (head, rule, *body)]
+    return [f"| {' | '.join(line)} |" for line in escaped]
+
+
 def _markdown(
     table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
 ) -> str:
-    def lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
-        rule = ["---:" if i in right else "---" for i in range(len(head))]
-        escaped = [
-            [text.replace("|", "∣").strip() for text in line] for line in (head, rule, *body)
-        ]
-        return [f"| {' | '.join(line)} |" for line in escaped]
-
     blocks = [f"### {TITLES[table]}", ""]
-    blocks += [*lines(["", *datasets], _summary(table, cells), range(1, len(datasets) + 1)), ""]
+    blocks += [
+        *markdown_lines(["", *datasets], _summary(table, cells), range(1, len(datasets) + 1)),
+        "",
+    ]
     for dataset in datasets:
         head, *rows = _details(table, [cell for cell in cells if cell.dataset == dataset])
-        blocks += [f"#### {dataset}", "", *lines(head, rows, range(1, len(head) - 1)), ""]
+        blocks += [f"#### {dataset}", "", *markdown_lines(head, rows, range(1, len(head) - 1)), ""]
     blocks += [f"- {remark}" for remark in remarks] + ([""] if remarks else [])
     return "\n".join([*blocks, *legend()]) + "\n"
 

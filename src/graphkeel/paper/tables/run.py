@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -20,8 +20,7 @@ from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy, train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.registry import find_method
-from graphkeel.paper.tables.fingerprint import method_version
-from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec
+from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
 from graphkeel.paper.tables.provenance import package_versions
 from graphkeel.paper.tables.statistics import summarise
 from graphkeel.paper.tables.store import FILE, Store
@@ -29,12 +28,14 @@ from graphkeel.reconstruct.method import MethodResult
 
 __all__ = [
     "LABELS",
+    "Outcome",
     "Prepared",
     "RunResult",
     "RunSpec",
     "apply_method",
     "label_budget",
     "measure",
+    "node_columns",
     "prepare",
     "run_seed",
     "run_seeds",
@@ -43,11 +44,46 @@ __all__ = [
 Row = dict[str, Any]
 
 
+class Runnable(Spec, Protocol):
+    """A specification that `keel run` or `keel adapt` can run seed by seed."""
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the data of a seed."""
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that computes it."""
+
+    def outcome(self, seed: int) -> Outcome:
+        """The result for a seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of one seed.
+
+    Attributes:
+        row: plain values.
+        features: the rewritten ones, shape (N, d); None where they were left alone.
+        nodes: what the report lists, a column a name, each of shape (N,).
+    """
+
+    row: Row
+    features: Tensor | None
+    nodes: dict[str, Tensor]
+
+
+AnySpec = TypeVar("AnySpec", bound=Runnable)
+
+
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(Generic[AnySpec]):
     """The rows of a run, in the order of their seeds."""
 
-    spec: RunSpec
+    spec: AnySpec
     rows: list[Row]
 
     def summary(self) -> dict[str, Any]:
@@ -68,12 +104,12 @@ class RunResult:
 
 
 def run_seeds(
-    spec: RunSpec,
+    spec: AnySpec,
     seeds: Iterable[int],
     *,
     out: Path | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
-) -> RunResult:
+) -> RunResult[AnySpec]:
     """Run every seed that the run folder does not hold yet.
 
     Args:
@@ -85,7 +121,7 @@ def run_seeds(
     folder = None if out is None else RunFolder(out, spec)
     rows = []
     for seed in seeds:
-        row = run_seed(spec, seed) if folder is None else folder.row(seed)
+        row = spec.outcome(seed).row if folder is None else folder.row(seed)
         rows.append(row)
         on_row(row)
     return RunResult(spec, rows)
@@ -100,7 +136,7 @@ class RunFolder:
         spec: what is run; a folder of another run is refused.
     """
 
-    def __init__(self, folder: Path, spec: RunSpec) -> None:
+    def __init__(self, folder: Path, spec: Runnable) -> None:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
@@ -112,49 +148,33 @@ class RunFolder:
         Args:
             seed: of the split, the training and the method.
         """
-        task = self.spec.task(seed)
-        job = Job(self.spec.method, self.spec, seed, task.hash, method_version(self.spec))
+        spec = self.spec
+        job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
         found = self.store.find(job)
         if found is not None and found.done:
             return found.result
         start = time.perf_counter()
+        outcome = spec.outcome(seed)
         file = f"seed-{seed:04d}.safetensors"
-        row = run_seed(
-            self.spec,
-            seed,
-            task=task,
-            features_to=self.folder / "features" / file,
-            nodes_to=self.folder / "nodes" / file,
-        )
+        if outcome.features is not None:
+            save_tensors(self.folder / "features" / file, {"x": outcome.features})
+        save_tensors(self.folder / "nodes" / file, outcome.nodes)
         # The row comes last: where it is stored, the files that belong to it are there.
-        self.store.keep(job, Measurement(DONE, time.perf_counter() - start, 0.0, row))
-        return row
+        seconds = time.perf_counter() - start
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
+        return outcome.row
 
 
-def run_seed(
-    spec: RunSpec,
-    seed: int,
-    *,
-    task: GraphTask | None = None,
-    features_to: Path | None = None,
-    nodes_to: Path | None = None,
-) -> Row:
+def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one trained model, one reconstruction.
 
     Args:
         spec: what is run.
         seed: of the split, the training and the method.
-        task: the split, where it is made already.
-        features_to: where rewritten features go; None drops them.
-        nodes_to: where predictions go, before and after, node by node; None drops them.
     """
-    prepared = prepare(spec, seed, task)
-    row, outcome = apply_method(spec, seed, prepared)
-    if features_to is not None and outcome.features is not None:
-        save_tensors(features_to, {"x": outcome.features})
-    if nodes_to is not None:
-        save_tensors(nodes_to, node_changes(prepared, outcome))
-    return row
+    prepared = prepare(spec, seed)
+    row, result = apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, node_changes(prepared, result))
 
 
 def measure(spec: RunSpec, seed: int) -> Row:
@@ -184,15 +204,14 @@ class Prepared:
     base: Tensor
 
 
-def prepare(spec: RunSpec, seed: int, task: GraphTask | None = None) -> Prepared:
+def prepare(spec: RunSpec, seed: int) -> Prepared:
     """What every method of a table is given for one seed.
 
     Args:
         spec: dataset, split, features and model.
         seed: of the split and the training.
-        task: the split, where it is made already.
     """
-    task = spec.task(seed) if task is None else task
+    task = spec.task(seed)
     model = train_model(spec.model, task, seed=seed, **spec.model_options)
     frozen = FrozenModel(model, n_classes=task.n_classes)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
@@ -241,17 +260,33 @@ def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]
         prepared: split and model.
         outcome: of the method.
     """
-    task, base = prepared.task, prepared.base
-    scores = base if outcome.scores is None else outcome.scores
+    task = prepared.task
+    scores = prepared.base if outcome.scores is None else outcome.scores
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
         split[mask] = code
-    before, after = base.argmax(dim=-1), scores.argmax(dim=-1)
-    return {"y": task.y, "split": split, "before": before, "after": after, "degree": _degree(task)}
+    return node_columns(task.edge_index, task.y, split, prepared.base, scores)
 
 
-def _degree(task: GraphTask) -> Tensor:
-    return torch.bincount(task.edge_index[1], minlength=task.n_nodes)
+def node_columns(
+    edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
+) -> dict[str, Tensor]:
+    """The columns of the report's list of nodes, each of shape (N,).
+
+    Args:
+        edge_index: int64, shape (2, E).
+        y: labels, shape (N,).
+        split: 1 training, 2 validation, 3 test, 0 none; int8, shape (N,).
+        before: scores of the untouched model, shape (N, n_classes).
+        after: scores of the method, shape (N, n_classes).
+    """
+    return {
+        "y": y,
+        "split": split,
+        "before": before.argmax(dim=-1),
+        "after": after.argmax(dim=-1),
+        "degree": torch.bincount(edge_index[1], minlength=len(y)),
+    }
 
 
 def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:

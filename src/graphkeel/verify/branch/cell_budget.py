@@ -2,14 +2,17 @@
 
 Exact linear programs settle what cutting never does, and cost a thousand times as much a box. So
 they are tried on boxes with few units left after many cuts in vain, all looks together may take a
-share of the time, each look alone no more than what is left of that share, and success makes the
-next look come earlier. Boxes too small to cut are looked at whatever it takes."""
+share of the time, and each look alone no more than what is left of that share. A look that proves a
+box makes the next one come earlier and raises the share, one in vain sets both back. Boxes too
+small to cut are looked at whatever it takes, and show that cutting does not end: from then on looks
+are not limited."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,9 +20,13 @@ from graphkeel.verify.branch.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
 
 SHARE = 0.1  # of the processor time so far may go into looking at cells
-LEAST_SECONDS = 0.01  # of one look: less decides nothing
-CUTS_IN_VAIN = 24  # cuts that did not settle a box with few units: cutting on may never do
+MOST_SHARE = 0.8  # after looks that helped
+LEAST_SECONDS = 0.25  # of one look: less decides nothing
+# cuts, in all and for each axis, that did not settle a box with few units: cutting on may never do
+CUTS_IN_VAIN = 12
+CUTS_AN_AXIS = 6
 RETRY = -64  # cuts after cells did not help, before they are tried again
+LATER = -3  # cuts after a look was not allowed, before it is asked for again
 
 
 class CellBudget:
@@ -29,44 +36,52 @@ class CellBudget:
 
     Args:
         cells: the exact row, or None where there is none.
-        deadline: of the monotonic clock; no look begins after it.
+        expired: whether the search's own time is over.
+        n: the number of axes.
     """
 
-    def __init__(self, cells: Cells | None, deadline: float) -> None:
+    def __init__(self, cells: Cells | None, expired: Callable[[], bool], n: int) -> None:
         self.cells = cells
-        self.deadline = deadline
-        self.cuts = np.array([CUTS_IN_VAIN], dtype=np.int64)
+        self.expired = expired
+        self.most_cuts = CUTS_IN_VAIN + CUTS_AN_AXIS * n
+        self.cuts = np.array([self.most_cuts], dtype=np.int64)
+        self.share = SHARE
+        self.tight = False  # whether a box was too small to cut
         self.start = time.process_time()
         self.seconds = 0.0
         self.lock = threading.Lock()
 
     def left(self) -> float:
         """The seconds of processor time that cells may take now."""
-        return SHARE * (time.process_time() - self.start) - self.seconds
+        return self.share * (time.process_time() - self.start) - self.seconds
 
-    def look(self, box: Array, stuck: bool) -> CellLeaf:
-        """The cells of a box, decided; nothing once the time is over.
+    def look(self, box: Array, stuck: bool) -> CellLeaf | None:
+        """The cells of a box, decided; None where the budget does not allow to look now.
 
         Args:
             box: its lower and upper ends, shape (2, n).
             stuck: whether the box can no longer be cut, so that no look is too long.
         """
-        if self.cells is None or time.monotonic() >= self.deadline:
+        if self.cells is None or self.expired():
             return CellLeaf()
         with self.lock:
-            left = math.inf if stuck else self.left()
+            self.tight = self.tight or stuck
+            left = math.inf if self.tight else self.left()
             if left <= 0.0:
-                return CellLeaf()
+                return None
             begin = time.thread_time()
             until = begin + max(left, LEAST_SECONDS)
-            leaf = self.cells.decide(box[0], box[1], until, self.deadline)
+            over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
+            leaf = self.cells.decide(box[0], box[1], over)
             self.seconds += time.thread_time() - begin
         return leaf
 
     def helped(self) -> None:
         """Cells proved a box: larger boxes are worth a look, too."""
         self.cuts[0] //= 2
+        self.share = min(2 * self.share, MOST_SHARE)
 
     def in_vain(self) -> None:
         """Cells did not help: cut on for as long as at the start."""
-        self.cuts[0] = CUTS_IN_VAIN
+        self.cuts[0] = CUTS_IN_VAIN if self.tight else self.most_cuts
+        self.share = SHARE

@@ -9,8 +9,7 @@ checked here in rationals before anything is believed."""
 
 from __future__ import annotations
 
-import math
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -73,28 +72,21 @@ class Cells:
     point: Array | None = None  # where the last form that was looked at is largest
     lower: list[Fraction] = field(default_factory=list)
     upper: list[Fraction] = field(default_factory=list)
-    until: float = math.inf
-    deadline: float = math.inf
+    expired: Callable[[], bool] | None = None
 
     def decide(
-        self,
-        lower: Array,
-        upper: Array,
-        until: float = math.inf,
-        deadline: float = math.inf,
+        self, lower: Array, upper: Array, expired: Callable[[], bool] | None = None
     ) -> CellLeaf:
         """Walk through the cells of a box, as long as the time allows.
 
         Args:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
-            until: of this thread's processor time.
-            deadline: of the monotonic clock.
+            expired: whether the time is over.
         """
         self.lower = rationals(lower)
         self.upper = rationals(upper)
-        self.until = until
-        self.deadline = deadline
+        self.expired = expired
         self.steps = []
         self.point = None
         n = len(self.lower)
@@ -153,7 +145,7 @@ class Cells:
             self._units(index, side, _replaced(forms, unit, sign), unit + 1)
 
     def _watch_the_time(self) -> None:
-        if time.thread_time() >= self.until or time.monotonic() >= self.deadline:
+        if self.expired is not None and self.expired():
             self.point = None
             raise GivenUp
 

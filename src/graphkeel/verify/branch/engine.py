@@ -90,7 +90,7 @@ class _Verification:
         self.problem = problem
         self.condition = condition
         self.budget = budget
-        self.deadline = time.monotonic() + budget.seconds
+        self.deadline = budget.now() + budget.seconds
         self.confirm = Confirmation(problem, condition)
         self.nodes = 0
 

@@ -238,7 +238,7 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS)
         rng.random(len(faces)) < 0.5, lower[axis], upper[axis]
     )
     reach = float(np.abs(np.stack([lower, upper]) - problem.equilibrium).max())
-    smallest = max(problem.hole_radius, 1e-6 * reach)
+    smallest = max(problem.hole_radius, 1e-6 * reach, 1e-300)
     radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((quarter, 1))
     direction = rng.uniform(-1.0, 1.0, (quarter, n))
     direction /= np.abs(direction).max(axis=1, keepdims=True)

@@ -91,7 +91,7 @@ class Views:
             kept: bool mask of the edges, shape (E,).
         """
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
-        with self._weighted(weights if kept is None else weights[kept]):
+        with self.weighted(weights if kept is None else weights[kept]):
             return self.frozen.differentiable_logits(x, edges)
 
     def embedding(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
@@ -117,8 +117,12 @@ class Views:
         return seen[-1]
 
     @contextmanager
-    def _weighted(self, weights: Tensor) -> Iterator[None]:
-        """Hand the weights to every layer; the model itself need not know of them."""
+    def weighted(self, weights: Tensor) -> Iterator[None]:
+        """Within the block every layer gets these weights; the model itself need not know of them.
+
+        Args:
+            weights: of the edges, shape (E,).
+        """
         if not self.weighable:
             yield
             return
