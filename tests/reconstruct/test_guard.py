@@ -89,7 +89,7 @@ def test_ties_go_to_the_least_change():
 
 
 def test_a_tie_with_none_leaves_the_model_alone():
-    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 50}), significance=1.0)
+    members, decision = decide((ONE,), Scripted(100, 50, {ONE: 50}), risk=1.0)
     assert members == ()
     assert decision.left_alone
     assert decision.accuracy == decision.untouched

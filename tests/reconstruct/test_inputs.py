@@ -65,8 +65,7 @@ def test_what_is_no_graph_is_refused(fitted, call, given) -> None:
     [
         ({"x": None}, "data.x is missing"),
         ({"edge_index": None}, "data.edge_index is missing"),
-        ({"y": None}, "data.y is missing"),
-        ({"train_mask": None}, "data.train_mask is missing"),
+        ({"y": None}, "train_mask selects nodes without a label"),
         ({"x": np.ones((300, 6))}, r"data.x must be a torch tensor \(got ndarray\)"),
         ({"x": torch.ones(300)}, "x must have shape"),
         ({"edge_index": torch.ones(2, 4)}, "edge_index must hold integers"),
@@ -89,7 +88,7 @@ def test_an_empty_data_object_is_refused(model) -> None:
     ("options", "message"),
     [
         *(
-            ({"significance": value}, r"significance must lie in (0, 1]")
+            ({"risk": value}, r"risk must lie in (0, 1]")
             for value in ("a", None, True, float("nan"), 0.0, 1.5, -1, [0.05], 1j)
         ),
         *(
@@ -119,7 +118,7 @@ def test_constructor_arguments_are_checked_by_fit(model, data, options, message)
 
 
 def test_numbers_of_numpy_are_numbers(model, data) -> None:
-    rec = gk.Reconstructor(model, significance=np.float32(0.05), seed=np.int64(1)).fit(data)
+    rec = gk.Reconstructor(model, risk=np.float32(0.05), seed=np.int64(1)).fit(data)
     assert rec.guard_.reason
 
 
@@ -211,6 +210,12 @@ def test_the_same_label_twice_is_no_contradiction_and_a_later_call_may_correct(
     assert len(rec.labels_) == known + 1
     assert rec.labels_.classes[rec.labels_.nodes == node].tolist() == [2]
     assert len(rec.feedback([], []).labels_) == known + 1
+
+
+@pytest.mark.parametrize("given", [{"nodes": [1]}, {"labels": [1]}])
+def test_fit_takes_nodes_and_labels_together(model, data, given) -> None:
+    with pytest.raises(DataError, match=r"must be integers in .* \(got None\)"):
+        gk.Reconstructor(model).fit(data, **given)
 
 
 # ---- threads

@@ -277,7 +277,7 @@ def _substituted(units: list[Units], row: Any, first: Any) -> tuple[Any, Fractio
 # ---- trees
 
 
-def reprove(problem: Problem, proof: dict[str, Any], most: int = 400) -> int:
+def reprove(problem: Problem, proof: dict[str, Any], most: int = 60) -> int:
     """The number of leaves, or NotProved; of large trees about `most` leaves are re-proved."""
     assert proof["version"] == 3
     rows = {row.name: row for row in rows_of(problem, proof)}

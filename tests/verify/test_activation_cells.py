@@ -15,7 +15,7 @@ from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
 
 ONE = np.ones(1)
-BUDGET = Budget(seconds=20.0, nodes=100_000)
+BUDGET = Budget(seconds=600.0, nodes=100_000)
 
 
 def test_a_kink_that_touches_zero_needs_cells(monkeypatch: pytest.MonkeyPatch) -> None:

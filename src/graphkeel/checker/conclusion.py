@@ -166,7 +166,8 @@ def _steps_into_hole(problem: Problem) -> int | None:
     top = high.fractions()[0]
     left = -((-top.numerator << 200) // top.denominator)  # in units of 2^-200, rounded up
     steps = 1
-    while steps < LONGEST and Fraction(left, 1 << 200) >= floor:
+    bar = floor * (1 << 200)
+    while steps < LONGEST and left * bar.denominator >= bar.numerator:
         left = -(-left * problem.rho.numerator // problem.rho.denominator)
         steps += 1
     return steps if steps < LONGEST else None

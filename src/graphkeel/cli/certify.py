@@ -2,16 +2,18 @@
 certificate.
 
   keel certify                                              digits, every class, the default form
-  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20
-  principal components
-  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the
-  same
-  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own
-  loss keel certify --dataset cora --model gcn --model-hidden 16
+  keel certify --dataset cora --out runs/cora
+        the paper's protocol: SGC on 20 principal components
+  keel certify --dataset cora --features rownorm
+        all 1433 features: the proof costs the same
+  keel certify --dataset cora --form paper --budget 60
+        the paper's free networks and its own loss
+  keel certify --dataset cora --model gcn --model-hidden 16
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
 training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
-refuted, 3: unknown."""
+refuted, 3: unknown.
+"""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.lyapunov.records import ClassOutcome, TrainResult
 from graphkeel.verify.result import ConditionReport, Verdict
 
+SMALL = 16.0  # times δ is the least size of Y
+
 
 def certificate_of(
     plant: Plant,
@@ -39,14 +41,27 @@ def certificate_of(
         provenance: what the writer wants to say of itself.
         data_sha256: `graph_sha256` of the graph whose logits span the domain.
     """
+    delta, margin = result.config.delta, result.config.margin
     proofs = [
-        class_proof(outcome, result.config.delta, result.config.margin)
-        for outcome in result.outcomes
+        class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
     ]
-    details = {"config": result.config.as_dict(), "stopped": result.stopped, **(provenance or {})}
+    notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
+    details = {
+        "config": result.config.as_dict(),
+        "stopped": result.stopped,
+        "notes": notes,
+        **(provenance or {}),
+    }
     return build_certificate(
         head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256
     )
+
+
+def _tolerance(outcome: ClassOutcome, delta: float) -> float:
+    """δ, smaller where Y itself is small: a tolerance of Y's own size would say nothing."""
+    centre = outcome.problem.equilibrium
+    size = max(float(np.abs(centre).max()), float(np.ptp(centre)))
+    return min(delta, size / SMALL) if size > 0 else delta
 
 
 def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
@@ -84,7 +99,11 @@ def _showable(report: ConditionReport) -> ConditionReport:
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
+    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
+
+    Args:
+        control: the weights of f.
+    """
     anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
     return anchor.numpy()
 

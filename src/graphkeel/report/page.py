@@ -22,21 +22,31 @@ from graphkeel.report.run_view import node_data, run_view
 from graphkeel.report.sources import Sources
 
 CAPTIONS = {
-    "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers are measured in the "
-    "embedding itself.",
+    "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers "
+    "are measured in the embedding itself.",
     "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
-    "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples met in training.",
+    "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples "
+    "met in training.",
 }
 
 
 def write_report(sources: Sources, path: Path) -> Path:
-    """Write the page; returns its path."""
+    """Write the page; returns its path.
+
+    Args:
+        sources: what the page is about.
+        path: the HTML file.
+    """
     write_text(path, render_page(sources))
     return path
 
 
 def render_page(sources: Sources) -> str:
-    """One HTML document that needs nothing else: no network, no file beside it."""
+    """One HTML document that needs nothing else: no network, no file beside it.
+
+    Args:
+        sources: what the page is about.
+    """
     try:
         return _rendered(sources)
     except (
@@ -81,7 +91,11 @@ def _rendered(sources: Sources) -> str:
 
 def script_json(value: Any) -> Markup:
     """JSON that may stand in a script element: no character of it can end the element or begin a
-    comment."""
+    comment.
+
+    Args:
+        value: plain values.
+    """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -150,8 +164,8 @@ def _table(content: dict[str, Any]) -> dict[str, Any]:
     rows = content["rows"]
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    places = {(row["method"], row["dataset"]): row for row in rows}
-    lines = [[places.get((method, dataset)) for dataset in datasets] for method in methods]
+    cells = {(row["method"], row["dataset"]): row for row in rows}
+    lines = [[cells.get((method, dataset)) for dataset in datasets] for method in methods]
     return {
         "number": content.get("table", ""),
         "datasets": datasets,
@@ -181,18 +195,17 @@ _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> list[str]:
     """What to type to get the same again."""
-    told = []
+    commands = []
     if run:
-        spec, seeds = run["spec"], [row["seed"] for row in run["seeds"]]
-        flags = [f"--{key} {shlex.quote(str(spec[key]))}" for key in _RUN_FLAGS if key in spec]
-        told.append(
-            f"keel run {' '.join(flags)} --seed {min(seeds)} --seeds {len(seeds)} --out run/"
-        )
+        seeds = [row["seed"] for row in run["seeds"]]
+        flags = _flags(run["spec"], _RUN_FLAGS)
+        commands.append(f"keel run {flags} --seed {min(seeds)} --seeds {len(seeds)} --out run/")
     if certificate:
-        by = certificate["provenance"]
-        flags = [f"--{key} {shlex.quote(str(by[key]))}" for key in _CERTIFY_FLAGS if key in by]
-        told += [
-            f"keel certify {' '.join(flags)} --out certificate/",
-            "keel check certificate/certificate.json",
-        ]
-    return told
+        flags = _flags(certificate["provenance"], _CERTIFY_FLAGS)
+        commands.append(f"keel certify {flags} --out certificate/")
+        commands.append("keel check certificate/certificate.json")
+    return commands
+
+
+def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:
+    return " ".join(f"--{key} {shlex.quote(str(values[key]))}" for key in names if key in values)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.candidates.diffuse import Diffusion, diffuse
-from graphkeel.reconstruct.candidates.prototype import Posteriors, Prototype
+from graphkeel.reconstruct.candidates.prototype import SIZED, Posteriors, Prototype
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
@@ -70,6 +70,21 @@ PROTOTYPE: tuple[Prototype, ...] = (
         for start in ("labels", "balanced-labels")
         for kind in ("cosine", "discriminant", "smoothed-discriminant")
     ),
+)
+# What needs no label: the model's own probabilities, alone and as memberships of classes on this
+# graph, and the classes of the graph it was trained on.
+TRANSFER: tuple[Prototype, ...] = (
+    Prototype("model", smooth=True),
+    Prototype("model", refine="smoothed-discriminant", smooth=True),
+    Prototype("model", refine=SIZED, smooth=True),
+    Prototype("source", smooth=True),
+)
+WITHOUT_SOURCE = TRANSFER[:3]
+# The same joined with labels, where the graph that is asked about has some.
+JOINED: tuple[Prototype, ...] = (
+    Prototype("model", with_labels=True, refine="smoothed-discriminant", smooth=True),
+    Prototype("model", with_labels=True, refine=SIZED, smooth=True),
+    Prototype("model", with_labels=True, smooth=True),
 )
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 

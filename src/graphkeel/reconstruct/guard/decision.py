@@ -13,9 +13,12 @@ from torch import Tensor
 from graphkeel.core.statistics import percent
 from graphkeel.reconstruct.candidates.builder import Candidate
 from graphkeel.reconstruct.candidates.prototype import Prototype
+from graphkeel.reconstruct.labels import balanced_gain
 
-SIGNIFICANCE = 0.05
-MIN_LABELS = 20  # labels to judge by, below which the guard does not try
+RISK = 0.3  # see "The rule of the guard" in docs/research.md
+PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
+SLACK = 1e-9  # points of balanced accuracy that rounding may take
+MIN_LABELS = 10  # labels to judge by, below which the guard does not try
 NONE = "none"
 
 
@@ -26,6 +29,7 @@ class Evaluation:
 
     correct: Tensor  # bool, one entry per held-back label
     changed: int
+    classes: Tensor  # the held-back labels, int64
 
 
 class Judge(Protocol):
@@ -62,7 +66,8 @@ class GuardDecision:
         reason: a sentence.
         source: the labels it was judged on.
         n_labels: how many those were.
-        untouched, accuracy: percent of them right, before and after (equal when left alone).
+        untouched, accuracy: percent of them right, before and after (equal when left alone); None
+            where no label judged.
         p_value: exact one-sided McNemar test of the chosen features against the untouched ones; 1
             when left alone without a test.
         scores: every candidate, *none* first.
@@ -72,8 +77,8 @@ class GuardDecision:
     reason: str
     source: str
     n_labels: int
-    untouched: float
-    accuracy: float
+    untouched: float | None
+    accuracy: float | None
     p_value: float
     scores: tuple[Score, ...]
 
@@ -102,20 +107,24 @@ def decide(
     candidates: Sequence[Candidate],
     judge: Judge,
     *,
-    significance: float = SIGNIFICANCE,
+    risk: float = RISK,
     average: bool = True,
+    presumed: bool = False,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
     The candidates that are not measurably worse than the best one (within one standard error of the
     paired difference) are averaged: with few labels to judge by, their mean is steadier than the
     luckiest of them. The average is then tried like any candidate, and kept only if McNemar's test
-    says that it beats *none*.
+    says that it beats *none*, and if it does not trade small classes for large ones.
 
     Args:
-        significance: the p-value up to which the change is accepted; 1 accepts whatever is not
-            worse.
+        candidates: to choose from.
+        judge: tries them on held-back labels.
+        risk: the p-value up to which the change is accepted; 1 accepts whatever is not worse.
         average: take the mean of the leading prototypes rather than the single best candidate.
+        presumed: signs without labels speak for the change, so labels only have to not speak
+            against it.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
@@ -134,7 +143,8 @@ def decide(
     members = leaders(trials, best) if average else (best,)
     final = trials[best] if members == (best,) else judge.evaluate(members)
     result = _score("chosen", final, base)
-    if result.wins <= result.losses or result.p_value > significance:
+    balance = balanced_gain(final.correct, base.correct, base.classes)
+    if not _accepted(result, balance, risk, presumed):
         reason = (
             f"left unchanged: no candidate beat the untouched model on {judge.source} "
             f"(best: {result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g})"
@@ -155,6 +165,14 @@ def decide(
         result.p_value,
         scores,
     )
+
+
+def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> bool:
+    if presumed:
+        against = mcnemar(result.losses, result.wins)
+        return against > risk and balance >= -SLACK
+    better = result.wins > result.losses and result.p_value <= risk
+    return better and balance >= -SLACK
 
 
 def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:

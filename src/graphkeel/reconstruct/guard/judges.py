@@ -50,7 +50,8 @@ class ValidationJudge:
         """
         predicted = self.builder.predict(members)
         correct = predicted[self.validation.nodes] == self.validation.classes
-        return Evaluation(correct, int((predicted != self.untouched).sum()))
+        changed = int((predicted != self.untouched).sum())
+        return Evaluation(correct, changed, self.validation.classes)
 
 
 class CrossFitJudge:
@@ -63,6 +64,7 @@ class CrossFitJudge:
         generator = torch.Generator().manual_seed(seed)
         shuffled = judged[torch.randperm(len(judged), generator=generator)]
         self.folds = [fold for fold in shuffled.chunk(FOLDS) if len(fold)]
+        self.classes = labels.classes[torch.cat([judged[:0], *self.folds])]
         self.builders = [make(labels.without(fold)) for fold in self.folds]
         self.untouched = self.builders[0].predict(()) if self.builders else judged
 
@@ -78,7 +80,7 @@ class CrossFitJudge:
             predicted = builder.predict(members)
             parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
             changed += int((predicted != self.untouched).sum())
-        return Evaluation(torch.cat(parts), changed)
+        return Evaluation(torch.cat(parts), changed, self.classes)
 
 
 class PropagatedRowsJudge:
@@ -106,9 +108,9 @@ class PropagatedRowsJudge:
             predicted = (
                 torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
             )
-        return Evaluation(
-            predicted == self.validation.classes, int((predicted != self.untouched).sum())
-        )
+        correct = predicted == self.validation.classes
+        changed = int((predicted != self.untouched).sum())
+        return Evaluation(correct, changed, self.validation.classes)
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
@@ -136,7 +138,9 @@ def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> Cros
     """
     fresh = (~trained_on[labels.nodes]).nonzero().flatten()
     if len(fresh) >= MIN_LABELS:
-        return CrossFitJudge(make, labels, fresh, "fed-back labels, cross-fitted", seed)
+        return CrossFitJudge(
+            make, labels, fresh, "labels the model was not trained on, cross-fitted", seed
+        )
     every = torch.arange(len(labels))
     source = (
         "training labels, cross-fitted (the model was trained on them, which favours leaving it "

@@ -9,8 +9,7 @@ checked here in rationals before anything is believed."""
 
 from __future__ import annotations
 
-import math
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -73,20 +72,21 @@ class Cells:
     point: Array | None = None  # where the last form that was looked at is largest
     lower: list[Fraction] = field(default_factory=list)
     upper: list[Fraction] = field(default_factory=list)
-    deadline: float = math.inf
+    expired: Callable[[], bool] | None = None
 
-    def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
-        """Walk through the cells of a box, no longer than to the deadline (of the monotonic
-        clock).
+    def decide(
+        self, lower: Array, upper: Array, expired: Callable[[], bool] | None = None
+    ) -> CellLeaf:
+        """Walk through the cells of a box, as long as the time allows.
 
         Args:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
-            deadline: of the monotonic clock.
+            expired: whether the time is over.
         """
         self.lower = rationals(lower)
         self.upper = rationals(upper)
-        self.deadline = deadline
+        self.expired = expired
         self.steps = []
         self.point = None
         n = len(self.lower)
@@ -102,9 +102,10 @@ class Cells:
             self._bound(part)
             return
         stage = self.stages[index]
-        forms = [
-            _affine(stage.layer, j, part.values[stage.chain]) for j in range(stage.layer.n_out)
-        ]
+        forms = []
+        for unit in range(stage.layer.n_out):
+            self._watch_the_time()
+            forms.append(_affine(stage.layer, unit, part.values[stage.chain]))
         if stage.relu:
             self._units(index, part, forms, 0)
         else:
@@ -135,7 +136,7 @@ class Cells:
     def _both(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
         form = forms[unit]
         self.steps.append("split")
-        if len(self.steps) > MOST_CELLS or time.monotonic() >= self.deadline:
+        if len(self.steps) > MOST_CELLS:
             self.point = None
             raise GivenUp
         for sign in (-1, 1):
@@ -143,10 +144,16 @@ class Cells:
             side = Part(part.values, (*part.path, known))
             self._units(index, side, _replaced(forms, unit, sign), unit + 1)
 
+    def _watch_the_time(self) -> None:
+        if self.expired is not None and self.expired():
+            self.point = None
+            raise GivenUp
+
     def _sign(self, part: Part, form: Form) -> int:
         """±1 where the unit cannot have the other sign on this part (shown by multipliers), else
         0."""
         for sign, name in ((-1, "-"), (1, "+")):
+            self._watch_the_time()
             claim = form if sign < 0 else _negated(form)
             multipliers = self._shown(part, claim, strict=False)
             if multipliers is not None:
