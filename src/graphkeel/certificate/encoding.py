@@ -91,6 +91,9 @@ def read_certificate(path: str | Path) -> dict[str, Any]:
     from graphkeel.checker import Rejected
 
     try:
-        return parse(read_bytes(str(path)))
+        content = parse(read_bytes(str(path)))
     except (Unreadable, Rejected) as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
+    if content["format"] != "graphkeel-certificate":
+        raise CertificateError("the file is no certificate", got=content["format"])
+    return content

@@ -20,7 +20,7 @@ from .relaxation import RowBound
 from .trees import STORED, Tree, _Leaves, _products
 
 _REMARKS = frozenset({"sha256", "provenance"})
-_DEAR = 10_000  # a fraction is counted as so many products: it takes memory
+_DEAR = 100_000  # a weight is counted as so many products: as a fraction it takes memory
 _TREE = {"axis", "cut", "slopes", "multipliers"}
 Unit = tuple[int, int]  # of a value (0: the input): its number, and the place in it
 Form = dict[Unit | None, Fraction]  # a number for each unit, and None for the constant
@@ -66,7 +66,7 @@ def _term(value: Any, widths: list[int], height: int, work: Work) -> tuple[int, 
     known = type(source) is int and 0 <= source < len(widths)
     if not known or (weight.height, weight.width) != (height, widths[source]):
         raise Unreadable("the blocks do not fit together")
-    work.spend(height * weight.width * _DEAR)
+    work.spend(height * weight.width * _DEAR, -weight.exp)
     return source, weight
 
 
@@ -125,13 +125,14 @@ def _check_tree(
             shapes[used] = _shape(blocks, [forms[j] for j in used], n, work)
         shape = shapes[used]
         row = _row(shape, [weights[j] for j in used])
-        work.spend(_products(row, 1))
+        bound = RowBound(row, tree.exp)
+        work.spend(_products(row, 1), -bound.exp)
         choices: list[int] = []
         if kind == STORED:
             chosen = dict(zip(relus, slopes[line * width : (line + 1) * width], strict=True))
             choices = [0 if unit is None else chosen[unit] for unit in shape.units]
             line += 1
-        if RowBound(row, tree.exp).upper(low, high, choices) >= 0:
+        if bound.upper(low, high, choices) >= 0:
             raise Rejected("the bound of a leaf does not show what is claimed of it")
     return leaves
 
@@ -192,10 +193,14 @@ def _substituted(form: Form, exact: dict[Unit, Form], work: Work) -> Form:
     total: Form = {None: form[None]}
     for unit, number in form.items():
         parts = exact[unit] if unit is not None and number else {}
-        work.spend(len(parts) * 100)
+        work.spend(len(parts) * 100, max(map(_bits, parts.values()), default=0))
         for part, factor in parts.items():
             total[part] = total.get(part, Fraction(0)) + number * factor
     return total
+
+
+def _bits(number: Fraction) -> int:
+    return number.numerator.bit_length() + number.denominator.bit_length()
 
 
 def _over(forms: list[Form], units: list[Unit]) -> Matrix:

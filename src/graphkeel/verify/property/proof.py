@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.checker.reading import seal
+from graphkeel.checker.reading import Rejected, Unreadable, parse, read_bytes, seal
+from graphkeel.core.errors import CertificateError
 from graphkeel.core.files import write_bytes
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import VERSION, Json, encode
@@ -72,6 +73,25 @@ def write_proof(entry: Json, path: str | Path) -> None:
         path: of the file.
     """
     write_bytes(Path(path), proof_bytes(entry))
+
+
+def read_proof(path: str | Path) -> Json:
+    """The JSON object of a proof file whose seal holds; nothing else of it is checked.
+
+    Args:
+        path: of the file.
+    """
+    try:
+        content = parse(read_bytes(str(path)))
+    except (Unreadable, Rejected) as error:
+        raise CertificateError("the proof cannot be read", got=str(error)) from None
+    if content["format"] != FORMAT:
+        raise CertificateError(
+            "the file is no proof of a property",
+            got=content["format"],
+            fix="--network and --property are for proofs of keel verify.",
+        )
+    return content
 
 
 def difference(content: Json, network: BlockNetwork, prop: Property) -> str | None:
