@@ -89,9 +89,9 @@ def _store(answer: Answer, args: argparse.Namespace) -> bool:
     """Write the proof if it is asked for and there is one."""
     if args.proof is None or answer.proof is None:
         return False
-    from graphkeel.verify.property.proof import write_proof
+    from graphkeel.certificate.encoding import write_certificate
 
-    write_proof(answer.proof, args.proof)
+    write_certificate(answer.proof, args.proof)
     return True
 
 
@@ -134,15 +134,16 @@ def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
         args: the flags; `network` and `property` name the files.
         result: of the check of the proof by itself.
     """
+    from graphkeel.certificate.encoding import read_certificate
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
-    from graphkeel.verify.property.proof import difference, read_proof
+    from graphkeel.verify.property.proof import FORMAT, difference
 
     if args.network is None or args.property is None:
         raise ConfigError("--network and --property are checked together", fix="Give both.")
     if not result.accepted:
         return result
-    content = read_proof(args.certificate)
+    content = read_certificate(args.certificate, FORMAT)
     wrong = difference(content, read_onnx(args.network), read_vnnlib(args.property))
     if wrong is not None:
         return replace(result, accepted=False, reason=wrong)

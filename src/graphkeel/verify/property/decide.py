@@ -30,7 +30,7 @@ class Answer:
         reason: why nothing was decided, or a remark.
         seconds: how long it took.
         nodes: boxes looked at.
-        proof: for "unsat", what `write_proof` writes; None where it was too large.
+        proof: for "unsat", the JSON of the proof; None where it was too large.
     """
 
     verdict: str

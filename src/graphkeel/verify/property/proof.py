@@ -1,16 +1,13 @@
-"""The proof file of a property that holds (docs/proof-format.md, 6)."""
+"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); whoever writes the file
+seals it."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.checker.reading import Rejected, Unreadable, parse, read_bytes, seal
-from graphkeel.core.errors import CertificateError
-from graphkeel.core.files import write_bytes
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import BlockNetwork
@@ -52,46 +49,6 @@ def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Jso
             "multipliers": encode(tree.weights),
         }
     return {"format": FORMAT, "version": VERSION, **entry}
-
-
-def proof_bytes(entry: Json) -> bytes:
-    """The bytes of a proof file: the seal of the rest, and the rest.
-
-    Args:
-        entry: of `proof_entry`.
-    """
-    text = json.dumps(entry, indent=1, sort_keys=True, allow_nan=False)
-    body = text.removeprefix("{\n").encode("ascii") + b"\n"
-    return seal(body) + body
-
-
-def write_proof(entry: Json, path: str | Path) -> None:
-    """Write a proof file.
-
-    Args:
-        entry: of `proof_entry`.
-        path: of the file.
-    """
-    write_bytes(Path(path), proof_bytes(entry))
-
-
-def read_proof(path: str | Path) -> Json:
-    """The JSON object of a proof file whose seal holds; nothing else of it is checked.
-
-    Args:
-        path: of the file.
-    """
-    try:
-        content = parse(read_bytes(str(path)))
-    except (Unreadable, Rejected) as error:
-        raise CertificateError("the proof cannot be read", got=str(error)) from None
-    if content["format"] != FORMAT:
-        raise CertificateError(
-            "the file is no proof of a property",
-            got=content["format"],
-            fix="--network and --property are for proofs of keel verify.",
-        )
-    return content
 
 
 def difference(content: Json, network: BlockNetwork, prop: Property) -> str | None:
