@@ -55,9 +55,9 @@ def property_from(text: str) -> Property:
     """
     commands = parse(text)
     if any(command[:1] == [_VERSION_2] for command in commands if isinstance(command, list)):
-        from graphkeel.verify.formats.vnnlib2_reader import property_from_version_2
+        from graphkeel.verify.formats.vnnlib2_reader import commands_of_version_2
 
-        return property_from_version_2(text)
+        commands = commands_of_version_2(text)
     return _Script(commands).property()
 
 
