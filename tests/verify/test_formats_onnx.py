@@ -170,14 +170,22 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     product = model([node("Mul", ["x", "x"], "y")], [], *shape)
     assert "not linear" in refused(path, product.SerializeToString())
     nan = constant("w", np.full((2, 2), np.nan, np.float32))
-    assert "finite" in refused(path, model([node("MatMul", ["x", "w"], "y")], [nan], *shape).SerializeToString())
+    assert "finite" in refused(
+        path, model([node("MatMul", ["x", "w"], "y")], [nan], *shape).SerializeToString()
+    )
     wrong = constant("w", weights(3, 2))
-    assert "fit" in refused(path, model([node("MatMul", ["x", "w"], "y")], [wrong], *shape).SerializeToString())
+    assert "fit" in refused(
+        path, model([node("MatMul", ["x", "w"], "y")], [wrong], *shape).SerializeToString()
+    )
     outside = constant("w", weights(2, 2))
     outside.data_location = onnx.TensorProto.EXTERNAL
-    assert "another file" in refused(path, model([node("MatMul", ["x", "w"], "y")], [outside], *shape).SerializeToString())
+    assert "another file" in refused(
+        path, model([node("MatMul", ["x", "w"], "y")], [outside], *shape).SerializeToString()
+    )
     huge = onnx.TensorProto(name="w", data_type=FLOAT, dims=[2**31, 2**31])
-    assert "at most" in refused(path, model([node("MatMul", ["x", "w"], "y")], [huge], *shape).SerializeToString())
+    assert "at most" in refused(
+        path, model([node("MatMul", ["x", "w"], "y")], [huge], *shape).SerializeToString()
+    )
     wide = model([node("Relu", ["x"], "y")], [], (1, 2**40), (1, 2**40))
     assert "fixed shape" in refused(path, wide.SerializeToString())
 

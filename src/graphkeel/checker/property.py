@@ -1,11 +1,11 @@
-"""A property of a network, proved: no input of a case's box has all of its s_j ≥ 0 (proof format, 6).
+"""A property of a network, proved: no input of a case's box has all s_j ≥ 0 (proof format, 6).
 
     s(x) = A·x + B·N(x) + c, one line for each inequality of the case.
 
-N is a graph of blocks, each an affine map of the input and of earlier blocks, with a ReLU or without.
-A leaf carries μ ≥ 0, not all 0: where Σ μ_j·s_j < 0 on its box, not all s_j are ≥ 0. For every set of
-inequalities that leaves use, the blocks they depend on become stages: a block without a ReLU is
-multiplied out, and a ReLU's value that is needed later goes along as relu(x) = x.
+N is a graph of blocks, each an affine map of the input and of earlier blocks, with a ReLU or
+without. A leaf carries μ ≥ 0, not all 0: where Σ μ_j·s_j < 0 on its box, not all s_j are ≥ 0. For
+every set of inequalities that leaves use, the blocks they depend on become stages: a block without
+a ReLU is multiplied out, and a ReLU's value that is needed later goes along as relu(x) = x.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def check_property(content: dict[str, Any], work: Work) -> int:
         if type(value["relu"]) is not bool:
             raise Unreadable("relu must be true or false")
         bias = vector(value["bias"], "a bias")
-        terms = [_term(term, widths, len(bias), work) for term in items(value["terms"], "terms", 10_000)]
+        terms = [
+            _term(term, widths, len(bias), work) for term in items(value["terms"], "terms", 10_000)
+        ]
         blocks.append(Block(_forms(terms, bias), value["relu"]))
         widths.append(len(bias))
     return sum(_check_case(case, blocks, widths, work) for case in top["cases"])
@@ -104,7 +106,9 @@ def _check_tree(
     slopes, (stored, width) = array(content["slopes"], "slopes", 2, ("|u1",))
     flat, (leaves, count) = array(content["multipliers"], "multipliers", 2, ("<i4",))
     n = len(lower)
-    relus = [(b, i) for b, block in enumerate(blocks) if block.relu for i in range(len(block.forms))]
+    relus = [
+        (b, i) for b, block in enumerate(blocks) if block.relu for i in range(len(block.forms))
+    ]
     wanted = [sum(a >= 0 for a in axis), axis.count(STORED), len(relus), sum(a < 0 for a in axis)]
     if [len(cut), stored, width, leaves] != wanted or count != len(forms):
         raise Rejected("the numbers of nodes, cuts, slopes and multipliers do not fit together")

@@ -74,6 +74,8 @@ def run_verify(args: argparse.Namespace) -> int:
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
     from graphkeel.verify.property.decide import decide
 
+    if args.property is None:
+        raise ConfigError("an .onnx network needs a property", fix="Add a .vnnlib file.")
     if args.engine != "auto" or args.cross_check:
         raise ConfigError("a property is decided by one engine only", fix="Leave out --engine.")
     answer = decide(read_onnx(args.problem), read_vnnlib(args.property), args.timeout)

@@ -1,7 +1,7 @@
 """VNN-LIB version 1, read by an s-expression reader of our own.
 
-Supported is what the standard's queries are made of: `declare-const` of X_i and Y_j, and `assert` of
-`and`, `or`, `<=` and `>=` over linear terms. Assertions that bound one input make the box; all
+Supported is what the standard's queries are made of: `declare-const` of X_i and Y_j, and `assert`
+of `and`, `or`, `<=` and `>=` over linear terms. Assertions that bound one input make the box; all
 others are inequalities ≥ 0. Nothing is rounded here: decimals are rationals."""
 
 from __future__ import annotations

@@ -68,9 +68,7 @@ class Search:
         deadline: of the monotonic clock.
     """
 
-    def __init__(
-        self, network: BlockNetwork, case: Case, attack: Attack, deadline: float
-    ) -> None:
+    def __init__(self, network: BlockNetwork, case: Case, attack: Attack, deadline: float) -> None:
         self.case = case
         self.attack = attack
         self.deadline = deadline
@@ -164,5 +162,7 @@ class Search:
     def _tree(self) -> Tree | None:
         if self.kept > MOST_KEPT:
             return None
-        parts = [np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)]
+        parts = [
+            np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
+        ]
         return Tree(*parts)
