@@ -1,7 +1,7 @@
 """Every installed verification engine on one collection of closed loops.
 
-    python benchmarks/bench_verify.py                     ours on all of it, the others until
-    --minutes are over
+    python benchmarks/bench_verify.py
+          ours on all of it, the others until --minutes are over
     python benchmarks/bench_verify.py --limit 10 --n 3 6  a smaller one
 
 `branch` is asked about every instance; then the other engines, in an order shuffled once and for
@@ -11,7 +11,8 @@ of a warm process (no import and no compilation is timed) with a limit on its pr
 limit per core times the cores the engine uses. Answers are appended to --log at once, and a second
 run goes on where the first one ended. Prints verdict, wall and processor seconds, nodes, memory and
 the ratio to `branch` in processor seconds, which a busy machine does not change (a time-out counts
-as what it was given), then medians. Exits 1 if two engines contradict each other."""
+as what it was given), then medians. Exits 1 if two engines contradict each other.
+"""
 
 from __future__ import annotations
 

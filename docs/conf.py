@@ -16,6 +16,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "keel_architecture",
     "keel_commands",
     "keel_docstrings",
     "keel_examples",

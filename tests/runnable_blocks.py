@@ -14,7 +14,8 @@ A block is marked by a comment on a line of its own, right before its fence:
 
 Python blocks are executed (or, where they start with >>>, compared as doctests). In the other
 blocks every line is a command, except that a console block has its commands after `$`, and what
-stands below one is compared with what it prints, `...` standing for anything."""
+stands below one is compared with what it prints, `...` standing for anything.
+"""
 
 from __future__ import annotations
 

@@ -223,6 +223,34 @@ def test_certified_anchors_survive_the_folder(model, data, tmp_path):
     assert torch.equal(back.features_, rec.features_)
 
 
+def test_certify_changes_no_prediction_and_is_about_the_anchors_in_use(model, data):
+    rec = gk.Reconstructor(model).fit(data)
+    before, features = rec.predict(data), rec.features_.clone()
+    result = rec.certify(budget=20.0)
+    assert result and result.certificate == rec.certificate_
+    assert "anchors in use" in result.remark
+    assert torch.equal(result.anchors(), rec.anchors_.features)
+    assert torch.equal(rec.features_, features) and torch.equal(rec.predict(data), before)
+
+
+def test_anchors_that_are_not_proved_are_never_used(model, data, caplog):
+    rec = gk.Reconstructor(model, method="replace").fit(data)
+    kept, features = rec.anchors_.features.clone(), rec.features_.clone()
+    result = rec.certify(strength=3.0, rounds=1, steps=1, rho=1e-6)
+    assert not result and "other anchors" in result.remark
+    assert torch.equal(rec.anchors_.features, kept) and torch.equal(rec.features_, features)
+    assert "is not proved" in caplog.text and "other anchors" in caplog.text
+
+
+def test_other_anchors_are_used_only_if_the_guard_finds_them_no_worse(model, data):
+    rec = gk.Reconstructor(model, method="replace", significance=1.0).fit(data)
+    accuracy = rec.guard_.accuracy
+    result = rec.certify(strength=0.05, budget=20.0)
+    used = torch.equal(result.anchors(), rec.anchors_.features)
+    assert used == ("now in use" in result.remark)
+    assert rec.guard_.accuracy >= accuracy
+
+
 def test_attach_needs_the_model_and_the_graph_of_fit(fitted, model, data, tmp_path):
     fitted.save(tmp_path)
     with pytest.raises(ModelError, match="no model to reconstruct for"):

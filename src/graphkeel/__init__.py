@@ -9,29 +9,57 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
-    "GraphTask": "graphkeel.graph",
+    "CertifyResult": "graphkeel.lyapunov",
+    "CheckResult": "graphkeel.checker",
     "FrozenModel": "graphkeel.models.frozen",
+    "GraphTask": "graphkeel.graph",
     "KeelError": "graphkeel.core.errors",
-    "Reconstructor": "graphkeel.reconstruct.reconstructor",
-    "load": "graphkeel.reconstruct.reconstructor",
+    "LyapunovConfig": "graphkeel.lyapunov",
+    "Reconstructor": "graphkeel.reconstruct",
+    "certify": "graphkeel.lyapunov",
+    "check": "graphkeel.certificate",
+    "load": "graphkeel.reconstruct",
+    "load_reconstructor": "graphkeel.reconstruct",
+    "verify": "graphkeel.verify",
 }
+_OTHER_NAME = {"check": "check_certificate", "load": "load_reconstructor"}
 
-__all__ = ["FrozenModel", "GraphTask", "KeelError", "Reconstructor", "__version__", "load"]
+__all__ = [
+    "CertifyResult",
+    "CheckResult",
+    "FrozenModel",
+    "GraphTask",
+    "KeelError",
+    "LyapunovConfig",
+    "Reconstructor",
+    "__version__",
+    "certify",
+    "check",
+    "load",
+    "load_reconstructor",
+    "verify",
+]
 
 if TYPE_CHECKING:
+    from graphkeel.certificate import check_certificate as check
+    from graphkeel.checker import CheckResult
     from graphkeel.core.errors import KeelError
     from graphkeel.graph import GraphTask
+    from graphkeel.lyapunov import CertifyResult, LyapunovConfig
+    from graphkeel.lyapunov.certify import certify
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.reconstruct.reconstructor import Reconstructor, load
+    from graphkeel.reconstruct import Reconstructor, load_reconstructor
+    from graphkeel.reconstruct import load_reconstructor as load
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'graphkeel' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    home = importlib.import_module(_HOME[name])
+    return home if name == "verify" else getattr(home, _OTHER_NAME.get(name, name))
 
 
 def __dir__() -> list[str]:

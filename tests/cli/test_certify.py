@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from graphkeel.certificate.schema import CONDITIONS
 
 from graphkeel.certificate import check_certificate
+from graphkeel.checker.certificate import CONDITIONS
 from graphkeel.cli.main import main
 
 
 def certify(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict]:
-    code = main(["certify", "--json", *arguments])
+    code = main(["certify", "--json", "--budget", "600", *arguments])
     return code, json.loads(capsys.readouterr().out)
 
 
@@ -91,7 +91,7 @@ def test_a_head_without_a_relu_form_is_unknown_with_its_reason(
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import graphkeel.lyapunov as room
+    from graphkeel.lyapunov import ask as verifiers
     from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
     asked = 0
@@ -105,7 +105,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     arguments = ["certify", "--dataset", "digits", "--classes", "0", "--out", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "ask_portfolio", hesitant)
+        patch.setattr(verifiers, "ask_portfolio", hesitant)
         assert main(arguments) == 130
     assert (tmp_path / "training-state.safetensors").exists()
     code, told = certify(capsys, *arguments[1:])

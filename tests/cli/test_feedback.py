@@ -48,6 +48,7 @@ def test_labels_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
+        "node,label\n1,1180591620717411303424\n",
         "",
         "a,b\n1,2\n",
         "node,label\n",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tally import TALLY
+from threads import PATIENCE
 
 HERE = Path(__file__).parent
 
@@ -67,8 +68,8 @@ class WarmCommands:
         file_limit: int = 0,
         environment: dict[str, str] | None = None,
     ) -> Ended:
-        """Run to the end, or to the signal: after some seconds, or (SIGKILL) at the n-th change of
-        OUT or the cache.
+        """Run to the end, or to the signal: after some seconds, or at the n-th change of OUT or the
+        cache.
 
         With `file_limit` no file can grow beyond that many bytes, as if the disk were full.
         """
@@ -77,6 +78,7 @@ class WarmCommands:
         request = {
             "arguments": [*arguments, "--out", str(out)],
             "kill_at": kill_at,
+            "number": int(number),
             "file_limit": file_limit,
             "watched": [str(out), str(self.folder / "cache")],
             "environment": environment or {},
@@ -110,7 +112,7 @@ class WarmCommands:
     def close(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=PATIENCE)
 
 
 def _signal(pid: int, number: int) -> None:
@@ -136,7 +138,7 @@ def cold(
 
 
 def wait_for(
-    happened: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 300
+    happened: Callable[[], bool], process: subprocess.Popen[str], seconds: float = PATIENCE
 ) -> None:
     """Until it has happened, or the process has ended."""
     deadline = time.monotonic() + seconds

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_whole
+from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
 from faults.processes import Ended, WarmCommands, cold, wait_for
 from tally import TALLY
+from threads import PATIENCE
 
 # Moments within what a start has left to do, mostly: later ones would find it finished. As each
 # start goes on where the last was killed, the end of the work is met as well.
@@ -128,16 +129,15 @@ def test_a_table_with_worker_processes_is_killed(
     out = tmp_path / "killed"
     arguments = [*kept.arguments[:-3], "--jobs", "2", "--json", "--out", str(out)]
     rng, before, kills = random.Random(whole_group), {}, 0
-    for cells in (0, 1, 3):  # of six; then a moment longer
+    for jobs in (0, 1, 3):  # of six; then a moment longer
         process = cold(*arguments)
-        wait_for(lambda cells=cells: cells_in(out) >= cells, process)
+        wait_for(lambda jobs=jobs: jobs_in(out) >= jobs, process)
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is None:
             (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
             kills += 1
-        process.communicate(
-            timeout=30
-        )  # when the last worker, too, has let go of its end of the pipe
+        # Ends when the last worker, too, has let go of its end of the pipe.
+        process.communicate(timeout=PATIENCE)
         check_whole(out)
         now = kept.finished(out)
         assert before.items() <= now.items()
@@ -145,6 +145,6 @@ def test_a_table_with_worker_processes_is_killed(
     TALLY["kills", "table"] += kills
     assert kills >= 2
     last = cold(*arguments)
-    last.communicate(timeout=300)
+    last.communicate(timeout=PATIENCE)
     assert last.returncode == 0
     assert kept.result(out) == expected

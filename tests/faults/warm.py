@@ -2,8 +2,8 @@
 
 So a kill falls into the work of a command and not into ten seconds of imports. Each line on stdin
 is a request; the answers are the process id at once and the exit code at the end. A request may ask
-the process to kill itself (with a real SIGKILL) at the n-th time that it opens a file for writing,
-renames, links or removes one in the watched folders."""
+the process to send itself a signal (SIGKILL is a real one) at the n-th time that it opens a file
+for writing, renames, links or removes one in the watched folders."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ EVENTS = {
 }
 
 
-def kill_at(count: int, watched: list[str]) -> None:
-    """End this process, as `kill -9` does, at the count-th change of a watched folder."""
+def kill_at(count: int, watched: list[str], number: int) -> None:
+    """Send this process a signal, as `kill` does, at the count-th change of a watched folder."""
     left = count
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -34,7 +34,7 @@ def kill_at(count: int, watched: list[str]) -> None:
             return
         left -= 1
         if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), number)
 
     sys.addaudithook(hook)
 
@@ -66,7 +66,7 @@ def child(request: dict[str, Any]) -> None:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], request["file_limit"]))
     if request["kill_at"]:
-        kill_at(request["kill_at"], request["watched"])
+        kill_at(request["kill_at"], request["watched"], request["number"])
     from graphkeel.cli.main import main
 
     code = 70
@@ -85,7 +85,7 @@ def serve() -> None:
     import sklearn.neighbors  # noqa: F401
     import torch
 
-    import graphkeel.cli.certify_store
+    import graphkeel.lyapunov.folder
     import graphkeel.paper.tables.feedback
     import graphkeel.paper.tables.grid
     import graphkeel.verify.branch  # noqa: F401

@@ -26,7 +26,7 @@ from graphkeel.verify.result import Verdict
 
 def trained(sizes: tuple[int, ...], **options: object) -> tuple[object, TrainResult]:
     head = random_head(sizes, seed=4)
-    config = LyapunovConfig(**{"samples": 240, "seconds": 60.0, **options})  # type: ignore[arg-type]
+    config = LyapunovConfig(**{"samples": 240, "seconds": 600.0, **options})  # type: ignore[arg-type]
     return head, train(head, logits_of(head), config=config, ask=ask_portfolio)
 
 

@@ -211,6 +211,12 @@ def test_the_same_label_twice_is_no_contradiction_and_a_later_call_may_correct(
     assert len(rec.feedback([], []).labels_) == known + 1
 
 
+@pytest.mark.parametrize("given", [{"nodes": [1]}, {"labels": [1]}])
+def test_fit_takes_nodes_and_labels_together(model, data, given) -> None:
+    with pytest.raises(DataError, match=r"must be integers in .* \(got None\)"):
+        gk.Reconstructor(model).fit(data, **given)
+
+
 # ---- threads
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphkeel.report import find_sources, write_report
+from threads import PATIENCE
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -32,7 +33,7 @@ def browse(page: Path, *flags: str) -> subprocess.CompletedProcess[str]:
         "--enable-logging=stderr",
     )
     command = [str(BROWSER), *common, f"--user-data-dir={profile}", *flags, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
 
 
 def console(done: subprocess.CompletedProcess[str]) -> list[str]:
@@ -86,7 +87,10 @@ def test_a_console_error_would_be_noticed(page):
 
 
 def test_the_search_narrows_and_the_loop_runs(page):
-    search = "const s = document.getElementById('node-search'); s.value = 'test lost'; s.dispatchEvent(new Event('input'));"
+    search = (
+        "const s = document.getElementById('node-search'); s.value = 'test lost';"
+        " s.dispatchEvent(new Event('input'));"
+    )
     click = "byId('loop-random').click();"
     done = browse(with_script(page, search + click), "--dump-dom")
     assert console(done) == []
@@ -107,7 +111,10 @@ def test_a_screenshot_is_not_blank(page):
 
 def test_it_fits_a_phone(page):
     """Wide tables scroll in their own boxes; nothing else is wider than the page."""
-    probe = "document.body.style.width = '360px'; document.title = 'width ' + document.body.scrollWidth;"
+    probe = (
+        "document.body.style.width = '360px';"
+        " document.title = 'width ' + document.body.scrollWidth;"
+    )
     assert "<title>width 360</title>" in browse(with_script(page, probe), "--dump-dom").stdout
 
 

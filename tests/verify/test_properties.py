@@ -16,7 +16,7 @@ from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdi
 from graphkeel.verify.engines.falsify import admit, margin
 from graphkeel.verify.rational import violates
 
-BUDGET = Budget(seconds=5.0, nodes=3000, threads=1)
+BUDGET = Budget(seconds=600.0, nodes=3000, threads=1)
 
 
 def layer(rng: np.random.Generator, n_out: int, n_in: int, coarse: bool, spread: float) -> Affine:

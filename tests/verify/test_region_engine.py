@@ -48,7 +48,7 @@ def about(problem: Problem, axis: int, margin: float = 0.0) -> Problem:
     return replace(problem, region=Region(axis, margin))
 
 
-def decided(problem: Problem, seconds: float = 20.0, engine: str = "branch") -> ConditionReport:
+def decided(problem: Problem, seconds: float = 600.0, engine: str = "branch") -> ConditionReport:
     return verify(problem, engine, Budget(seconds=seconds), ("region",))["region"]
 
 
@@ -138,7 +138,7 @@ def test_no_verdict_is_wrong(seed: int) -> None:
         assert violates(problem, "region", report.counterexample)
     if report.verdict is Verdict.PROVED:
         assert report.proof is not None
-        reprove(problem, report.proof, 50)
+        reprove(problem, report.proof)
     quick = WholeBoxVerifier().decide(problem, "region")
     if quick.verdict is Verdict.PROVED:
         assert report.verdict is not Verdict.REFUTED
@@ -156,6 +156,6 @@ def test_a_violation_by_a_hair_is_not_called_proved() -> None:
     however little."""
     for sign, verdict in ((1.0, Verdict.REFUTED), (-1.0, Verdict.PROVED)):
         problem = loop(np.zeros((2, 2)), [0.5, 0.5 + sign * 2.0**-40])
-        report = decided(about(problem, 0), 5)
+        report = decided(about(problem, 0))
         assert report.verdict is verdict, report
     assert Fraction(0.5 + 2.0**-40) > Fraction(1, 2)

@@ -3,6 +3,7 @@ ones."""
 
 from __future__ import annotations
 
+import os
 import time
 
 import numpy as np
@@ -41,7 +42,7 @@ def engine(request: pytest.FixtureRequest) -> Verifier:
 @pytest.mark.parametrize("name", sorted(KNOWN))
 def test_known_loops(engine: Verifier, name: str) -> None:
     problem, truth = KNOWN[name]
-    report = engine.solve(problem, Budget(seconds=30))
+    report = engine.solve(problem, Budget(seconds=600))
     for condition in CONDITIONS:
         answer = report[condition]
         if answer.verdict is Verdict.UNKNOWN:
@@ -97,10 +98,11 @@ def hard_problem() -> Problem:
 
 
 def test_the_budget_is_kept(engine: Verifier) -> None:
-    start = time.perf_counter()
-    report = engine.solve(hard_problem(), Budget(seconds=2.0), conditions=("decrease",))
-    assert time.perf_counter() - start < 8.0
-    assert report["decrease"].verdict is not Verdict.PROVED
+    """In processor time: how long a busy machine lets it wait is not the engine's doing."""
+    start = time.process_time()
+    answer = engine.solve(hard_problem(), Budget(seconds=2.0), ("decrease",))["decrease"]
+    assert time.process_time() - start < 8.0 * (os.cpu_count() or 1)
+    assert answer.verdict is Verdict.UNKNOWN and answer.reason == "time"
 
 
 def test_weight_errors_that_matter_are_not_proved_over(engine: Verifier) -> None:

@@ -100,9 +100,12 @@ def link(content: Mapping[str, Any], model: nn.Module, data: Any | None) -> str 
     """
     from graphkeel.models.head import extract_head
 
-    first = content["head"][0][0]["weight"]
-    head = extract_head(model, int(first["shape"][1]))
-    difference = _head_difference(content["head"], head)
+    stored = content["head"]
+    plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
+    if not plain:
+        return "the certificate's head is no plain chain of layers, as a model's is"
+    head = extract_head(model, int(stored[0][0]["weight"]["shape"][1]))
+    difference = _head_difference(stored, head)
     if difference is None and data is not None:
         difference = _data_difference(content, model, data)
     return difference
@@ -141,14 +144,16 @@ def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) ->
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
     if stored != own:
-        return f"the certificate is about another graph: its hash is {stored[:12]}, not {own[:12]}"
+        other = str(stored)[:12]
+        return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
     states = logits.detach().double().cpu().numpy()
     for entry in content["classes"]:
         lower = decode_array(entry["problem"]["lower"])
         upper = decode_array(entry["problem"]["upper"])
-        outside = int(((states < lower) | (states > upper)).any(axis=1).sum())
+        inside = ((states >= lower) & (states <= upper)).all(axis=1)  # NaN is not
+        outside = len(states) - int(inside.sum())
         if outside:
             return f"class {entry['class']}: the logits of {outside} nodes lie outside the domain D"
     return None

@@ -2,16 +2,18 @@
 certificate.
 
   keel certify                                              digits, every class, the default form
-  keel certify --dataset cora --out runs/cora               the paper's protocol: SGC on 20
-  principal components
-  keel certify --dataset cora --features rownorm            all 1433 features: the proof costs the
-  same
-  keel certify --dataset cora --form paper --budget 60      the paper's free networks and its own
-  loss keel certify --dataset cora --model gcn --model-hidden 16
+  keel certify --dataset cora --out runs/cora
+        the paper's protocol: SGC on 20 principal components
+  keel certify --dataset cora --features rownorm
+        all 1433 features: the proof costs the same
+  keel certify --dataset cora --form paper --budget 60
+        the paper's free networks and its own loss
+  keel certify --dataset cora --model gcn --model-hidden 16
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
 training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
-refuted, 3: unknown."""
+refuted, 3: unknown.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,12 @@ from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
     from graphkeel.graph import GraphTask
-    from graphkeel.lyapunov import LyapunovConfig, RoundLog, TrainResult, TrainState
-    from graphkeel.models.head import Head
+    from graphkeel.lyapunov import LyapunovConfig, RoundLog
 
 MODEL = "model.safetensors"  # what the certificate is about
-STATE = "training-state.safetensors"  # what an interrupted run goes on from
 
 LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
 
@@ -227,39 +227,47 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
 def _certify(
     args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path
 ) -> dict[str, Any]:
-    from graphkeel.cli.certify_store import write_results
+    from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.models.head import extract_head
 
-    started = time.monotonic()
-    labels, config = _labels(args.classes, task.n_classes), _config(args)
+    labels = _labels(args.classes, task.n_classes)
     frozen = FrozenModel(model, n_classes=task.n_classes)
-    head = extract_head(model, task.n_features)
-    if head.unsupported is not None:
-        return _unsupported(head, labels, time.monotonic() - started)
-    logits = frozen.logits(task.x, task.edge_index)
-    result = _train(head, logits, labels, config, out, frozen.weights_hash + task.hash)
-    certificate = write_results(head, result, task, frozen.weights_hash, args, out)
-    (out / STATE).unlink(missing_ok=True)  # not before its results are on disk
-    entries = {entry["class"]: entry for entry in certificate["classes"]}
+    named = ("dataset", "split", "features", "model", "seed")
+    remarks = {name: getattr(args, name) for name in named}
+    result = certify_into(
+        out, frozen, task, _config(args), classes=labels, remarks=remarks, on_round=_say_round
+    )
+    payload = {"seconds": result.seconds, "features": task.n_features}
+    if result.certificate is None or result.training is None:
+        reason = f"unknown: {result.reason}"
+        rows = [_open_row(label, reason) for label in labels]
+        return {**payload, "classes": rows, "certificate": None}
+    entries = {entry["class"]: entry for entry in result.certificate["classes"]}
     return {
+        **payload,
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
-        "seconds": time.monotonic() - started,
-        "features": task.n_features,
         "rounds": len(result.log),
-        "stopped": result.stopped,
-        "together": certificate["together"],
-        "certificate": str(out / "certificate.json"),
+        "stopped": result.training.stopped,
+        "together": result.certificate["together"],
+        "certificate": str(out / CERTIFICATE),
     }
 
 
-def _unsupported(head: Head, labels: list[int], seconds: float) -> dict[str, Any]:
+def _say_round(log: RoundLog) -> None:
+    """One line a round on stderr; then it is a good moment to end, if somebody asked for it."""
+    end_if_asked()
+    proved = log.verdicts.count("proved")
+    console(stderr=True).print(
+        f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
+        f"{sum(log.counterexamples)} counterexamples, {log.steps} steps, "
+        f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
+        style="dim",
+    )
+
+
+def _open_row(label: int, reason: str) -> dict[str, Any]:
     """Anchors can still be computed for such a head, but nothing about it can be proved."""
-    reason = f"unknown: {head.unsupported}"
-    rows = [
-        {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason} for label in labels
-    ]
-    return {"classes": rows, "seconds": seconds, "certificate": None}
+    return {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason}
 
 
 def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
@@ -277,33 +285,6 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
         "radius": entry["conclusion"].get("radius"),
         "conclusion": entry["conclusion"]["sentence"],
     }
-
-
-def _train(
-    head: Head, logits: Tensor, labels: list[int], config: LyapunovConfig, out: Path, subject: str
-) -> TrainResult:
-    """Algorithm 1 with a line a round on stderr, keeping what is needed to go on after an
-    interruption."""
-    from graphkeel.cli import certify_store as store
-    from graphkeel.lyapunov import ask_portfolio, train
-
-    fingerprint = store.fingerprint(config, labels, subject)
-    stored = out / STATE
-    stderr = console(stderr=True)
-
-    def keep(log: RoundLog, state: TrainState) -> None:
-        store.save_state(stored, state, fingerprint)
-        end_if_asked()
-        proved = log.verdicts.count("proved")
-        stderr.print(
-            f"round {log.round}: {proved} of {len(log.classes)} open classes proved, "
-            f"{sum(log.counterexamples)} counterexamples, {log.steps} steps, "
-            f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
-            style="dim",
-        )
-
-    resume = store.load_state(stored, fingerprint)
-    return train(head, logits, labels, config, ask=ask_portfolio, on_round=keep, resume=resume)
 
 
 # ---- what the reader sees
@@ -341,7 +322,8 @@ def _show(payload: dict[str, Any]) -> None:
         )
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
-        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base model{where}"
+        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base"
+        f" model{where}"
     )
 
 
@@ -370,11 +352,10 @@ def _sentences(rows: list[dict[str, Any]]) -> list[str]:
     kinds: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
-    told = []
+    sentences = []
     for group in kinds.values():
         weakest = max(group, key=lambda row: row.get("radius") or 0.0)
         labels = ", ".join(str(row["class"]) for row in group)
-        told.append(
-            f"Classes {labels} (the weakest of them): {weakest.get('conclusion', weakest.get('reason'))}"
-        )
-    return told
+        words = weakest.get("conclusion", weakest.get("reason"))
+        sentences.append(f"Classes {labels} (the weakest of them): {words}")
+    return sentences

@@ -19,6 +19,7 @@ from graphkeel.core.text import printable
 COMMANDS = (
     "demo",
     "run",
+    "adapt",
     "feedback",
     "certify",
     "check",

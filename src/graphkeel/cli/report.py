@@ -19,6 +19,11 @@ HELP = "one self-contained HTML page about a run, its certificate, figures and t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "folders",
         type=path_type,
@@ -44,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.core.optional import import_optional
 
     import_optional("jinja2", extra="report")

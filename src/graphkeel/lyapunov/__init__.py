@@ -4,15 +4,17 @@ verifier."""
 from __future__ import annotations
 
 from graphkeel.lyapunov.ask import Ask, ask_engine, ask_portfolio
-from graphkeel.lyapunov.certify import anchor_of, certificate_of, class_proof
+from graphkeel.lyapunov.certify import CertifyResult, certify
 from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
 from graphkeel.lyapunov.domain import Domain, shared_domains
+from graphkeel.lyapunov.evidence import anchor_of, certificate_of, class_proof
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.train import train
 
 __all__ = [
     "Ask",
+    "CertifyResult",
     "ClassOutcome",
     "Domain",
     "LyapunovConfig",
@@ -25,6 +27,7 @@ __all__ = [
     "ask_engine",
     "ask_portfolio",
     "certificate_of",
+    "certify",
     "class_proof",
     "shared_domains",
     "train",

@@ -20,6 +20,7 @@ from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.replay import violates
 from graphkeel.lyapunov.states import StateSet
+from graphkeel.lyapunov.targets import Targets, choose_targets
 from graphkeel.verify.problem import Problem
 
 TIGHTEN = 0.6
@@ -30,20 +31,29 @@ class LoopBatch:
     """One tensor program for all classes. Index k below is a position in `classes`, not a label."""
 
     def __init__(
-        self, plant: Plant, logits: Tensor, classes: Sequence[int], config: ResolvedConfig
+        self,
+        plant: Plant,
+        logits: Tensor,
+        classes: Sequence[int],
+        config: ResolvedConfig,
+        goals: Targets | None = None,
     ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
         self.generator = torch.Generator().manual_seed(config.seed)
-        targets = (
-            config.strength * torch.eye(plant.n_out, dtype=torch.float64)[self.classes]
-            + config.shift
-        )
+        self.goals = goals or choose_targets(plant, self.classes, config)
+        targets = self.goals.equilibria
         logits = logits.detach().double().cpu()
         self.domains = shared_domains(logits.numpy(), targets.numpy())
         unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
         self.controller = ControllerBatch(
-            plant, targets, unit, form=config.form, hidden=config.hidden, generator=self.generator
+            plant,
+            targets,
+            unit,
+            form=config.form,
+            hidden=config.hidden,
+            generator=self.generator,
+            anchors=self.goals.anchors,
         )
         self.function = make_lyapunov(config, targets, unit, self.generator)
         low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
@@ -53,7 +63,15 @@ class LoopBatch:
             (len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64
         )
         self.context = LossContext(
-            loop, self.function, torch.tensor(self.classes), targets, low, high, aims, config
+            loop,
+            self.function,
+            torch.tensor(self.classes),
+            targets,
+            low,
+            high,
+            aims,
+            config,
+            self.goals.leads(self.classes),
         )
         self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
@@ -105,6 +123,23 @@ class LoopBatch:
         if real:
             self.states.learn(k, state, self.generator)
         return real
+
+    @torch.no_grad()
+    def hold(self, k: int) -> None:
+        """f ≡ h for one class: B = 0."""
+        self.controller.raw_outer[k] = 0.0
+
+    @torch.no_grad()
+    def scale(self, factor: float) -> Tensor:
+        """Multiply every B; what `unscale` takes to undo it."""
+        before = self.controller.raw_outer.clone()
+        self.controller.raw_outer.mul_(factor)
+        return before
+
+    @torch.no_grad()
+    def unscale(self, before: Tensor) -> None:
+        """Undo `scale`, to the bit."""
+        self.controller.raw_outer.copy_(before)
 
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""

@@ -1,99 +1,198 @@
-"""From a training result to a certificate: the shipped weights as the certificate's own chains of
-factors."""
+"""certify: from a frozen model on a graph to controllers, their proofs and a certificate.
+
+The one way there: the command line, `Reconstructor.certify`, the tables and the figures call it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from graphkeel.certificate import (
-    ClassProof,
-    Source,
-    anchored_controller,
-    build_certificate,
-    chain,
-    mlp,
-)
-from graphkeel.control.base import Layers, Plant
-from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, TrainResult
-from graphkeel.verify.result import ConditionReport, Verdict
+from graphkeel.certificate import sealed
+from graphkeel.graph.task import graph_sha256
+from graphkeel.lyapunov.ask import Ask, ask_engine
+from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.evidence import anchor_of, certificate_of
+from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.targets import targets_at
+from graphkeel.lyapunov.train import OnRound, train
+from graphkeel.models.aggregation import Aggregation, recognise
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import Head, extract_head
+
+log = logging.getLogger(__name__)
 
 
-def certificate_of(
-    plant: Plant,
-    result: TrainResult,
+@dataclass(frozen=True, eq=False)
+class CertifyResult:
+    """What was trained and proved; false unless every class is proved.
+
+    Attributes:
+        head: the plant C that was taken out of the model.
+        certificate: the JSON object, or None where the head cannot be proved anything about.
+        training: controllers, answers and log of Algorithm 1, or None likewise.
+        reason: why there is no certificate, or an empty text.
+        seconds: for everything but the model's own training.
+        remark: whether the certificate is about the anchors in use, where there are any.
+    """
+
+    head: Head
+    certificate: dict[str, Any] | None
+    training: TrainResult | None
+    reason: str
+    seconds: float
+    remark: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
+
+    def with_remark(self, remark: str) -> CertifyResult:
+        """The same with a remark, which the certificate carries too.
+
+        Args:
+            remark: whether the certificate is about the anchors in use.
+        """
+        if self.certificate is None:
+            return replace(self, remark=remark)
+        provenance = {**self.certificate["provenance"], "anchors": remark}
+        certificate = sealed({**self.certificate, "provenance": provenance})
+        return replace(self, remark=remark, certificate=certificate)
+
+    @property
+    def verdicts(self) -> dict[int, str]:
+        """The verdict of each class: proved, refuted or unknown."""
+        entries = self.certificate["classes"] if self.certificate else []
+        return {entry["class"]: entry["verdict"] for entry in entries}
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """What holds with message passing: `contraction`, then κ or the reason."""
+        unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
+        return dict((self.certificate or {}).get("graph", unknown))
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """For each class that is not proved the conditions that fail, in words."""
+        entries = self.certificate["classes"] if self.certificate else []
+        notes = {outcome.label: outcome.note for outcome in self.outcomes}
+        return {
+            entry["class"]: _reason(entry, notes.get(entry["class"], ""))
+            for entry in entries
+            if entry["verdict"] != "proved"
+        }
+
+    @property
+    def outcomes(self) -> tuple[ClassOutcome, ...]:
+        """Controller, V, question and answers of each class."""
+        return self.training.outcomes if self.training else ()
+
+    @property
+    def log(self) -> tuple[RoundLog, ...]:
+        """One entry a round of Algorithm 1."""
+        return self.training.log if self.training else ()
+
+    def anchors(self) -> Tensor:
+        """h* of every class, float32, shape (classes, d)."""
+        return torch.stack(
+            [torch.from_numpy(anchor_of(outcome.control)).float() for outcome in self.outcomes]
+        )
+
+
+def certify(
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    config: LyapunovConfig | None = None,
     *,
+    classes: Sequence[int] | None = None,
+    verifier: str | Ask = "auto",
+    on_round: OnRound | None = None,
+    resume: TrainState | None = None,
     provenance: dict[str, Any] | None = None,
-    data_sha256: str | None = None,
-) -> dict[str, Any]:
-    """The certificate of all classes, as a JSON object."""
-    proofs = [
-        class_proof(outcome, result.config.delta, result.config.margin)
-        for outcome in result.outcomes
-    ]
-    details = {"config": result.config.as_dict(), "stopped": result.stopped, **(provenance or {})}
-    return build_certificate(
-        head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256
+    anchors: Tensor | None = None,
+    constant: bool = False,
+    **model_kwargs: Any,
+) -> CertifyResult:
+    """Train a controller and a Lyapunov function per class, prove them, and write it all down.
+
+    Args:
+        frozen: the model; its weights are not touched.
+        x: features of the graph, shape (N, d).
+        edge_index: its edges, shape (2, E).
+        config: what to train and what to prove; by default `LyapunovConfig()`.
+        classes: labels, by default all of them.
+        verifier: the name of an engine, or a call that decides a problem.
+        on_round: called after every round with its log and a resumable state.
+        resume: the state that an interrupted run handed to `on_round`.
+        provenance: what the certificate should say of its making.
+        anchors: features to certify as they are, shape (classes, d): each loop then rests where the
+            head answers its feature. By default they are solved for.
+        constant: give a class that ends without a proof the constant controller f ≡ h.
+        model_kwargs: passed to the model beside x and edge_index.
+    """
+    started = time.monotonic()
+    head = extract_head(frozen.model, int(x.shape[1]))  # type: ignore[arg-type]
+    if head.unsupported is not None:
+        return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
+    ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
+    logits = frozen.logits(x, edge_index, **model_kwargs)
+    settings = config or LyapunovConfig()
+    labels = list(range(head.n_out)) if classes is None else list(classes)
+    goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
+
+    passing = _passing(frozen, int(x.shape[1]), model_kwargs)
+
+    def say(entry: RoundLog, state: TrainState) -> None:
+        proved = entry.verdicts.count("proved")
+        log.info("round %d: %d of %d open classes proved", entry.round, proved, len(entry.classes))
+        if on_round is not None:
+            on_round(entry, state)
+
+    result = train(
+        head,
+        logits,
+        labels,
+        settings,
+        ask=ask,
+        on_round=say,
+        resume=resume,
+        targets=goals,
+        constant=constant,
+        passing=partial(passing_factor, passing),
     )
+    remarks = {
+        "model_sha256": frozen.weights_hash,
+        "head_gap": head.model_gap,
+        "seconds": result.seconds,
+        "torch": torch.__version__,
+        **(provenance or {}),
+    }
+    data = graph_sha256(x, edge_index)
+    proof = graph_proof(passing, [outcome.control for outcome in result.outcomes])
+    certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
+    return CertifyResult(head, certificate, result, "", time.monotonic() - started)
 
 
-def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
-    control = outcome.control
-    return ClassProof(
-        label=outcome.label,
-        form=control.form,
-        controller=controller_source(control),
-        lyapunov=lyapunov_source(outcome.function),
-        anchor=anchor_of(control),
-        problem=outcome.problem,
-        conditions={
-            condition.condition: _showable(condition) for condition in outcome.report.conditions
-        },
-        delta=delta,
-        margin=margin,
-    )
+def _passing(frozen: FrozenModel, n_features: int, model_kwargs: dict[str, Any]) -> Aggregation:
+    if model_kwargs:
+        given = ", ".join(sorted(model_kwargs))
+        return Aggregation(reason=f"the model takes further arguments: {given}")
+    return recognise(frozen.model, n_features)  # type: ignore[arg-type]
 
 
-def _showable(report: ConditionReport) -> ConditionReport:
-    """A proof that was found but not kept (too large, or by an engine without one) cannot be
-    re-checked by anyone."""
-    if report.verdict is not Verdict.PROVED or report.proof is not None:
-        return report
-    return replace(
-        report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
-    )
-
-
-def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
-    anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
-    return anchor.numpy()
-
-
-def head_source(layers: Layers) -> Source:
-    return mlp((_numpy(weight), _numpy(bias)) for weight, bias in layers)
-
-
-def controller_source(control: NeuralWeights) -> Source:
-    inner, bias, outer, offset = map(
-        _numpy, (control.inner, control.bias, control.outer, control.offset)
-    )
-    if control.form == "paper":
-        return mlp(((inner, bias), (outer, offset)))
-    return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))
-
-
-def lyapunov_source(function: LyapunovWeights) -> Source:
-    first = (_numpy(function.inner), _numpy(function.bias))
-    last = (_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))
-    return (chain((None, -_numpy(function.centre)), first), chain(last))
-
-
-def _numpy(tensor: Tensor) -> np.ndarray:
-    """Float64, whose products the certificate forms exactly."""
-    return tensor.detach().double().numpy()
+def _reason(entry: dict[str, Any], note: str) -> str:
+    """Which conditions fail, and why; the note of the class first."""
+    parts = [note] if note else []
+    for name, answer in entry["conditions"].items():
+        if answer["verdict"] != "proved":
+            why = answer.get("reason") or answer.get("kind") or f"off by {answer.get('distance')}"
+            parts.append(f"{name} {answer['verdict']} ({why})")
+    return "; ".join(parts)

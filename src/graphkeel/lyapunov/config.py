@@ -41,16 +41,18 @@ class LyapunovConfig:
 
     Attributes:
         shift: Y = m·one-hot + shift in every logit. A common shift changes no prediction, and a
-        head with ReLU
-            units may reach the shifted target but not the one-hot itself.
+            head with ReLU units may reach the shifted target but not the one-hot itself.
         hidden: units of f, and of V in the paper's form.
         gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively
-        spanning rows. lyapunov_hidden: units of a `general` gauge; at least n + 1. margin: a state
-        belongs to a class's region if its logit leads all others by this much. contraction: the
-        factor that training aims at, below ρ by a margin that rounding and search can live on.
-        rounds, steps: of Algorithm 1, and of Adam within a round. falsify_rounds: so many first
-        rounds ask for counterexamples first, and for a proof only if there are none. seconds: the
-        whole training's budget; verify_seconds: of one class's first proof, doubled
+            spanning rows.
+        lyapunov_hidden: units of a `general` gauge; at least n + 1.
+        margin: a state belongs to a class's region if its logit leads all others by this much.
+        contraction: the factor that training aims at, below ρ by a margin that rounding and search
+            can live on.
+        rounds, steps: of Algorithm 1, and of Adam within a round.
+        falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if
+            there are none.
+        seconds: the whole training's budget; verify_seconds: of one class's first proof, doubled
             after each that ran out of time.
     """
 
@@ -118,6 +120,11 @@ class LyapunovConfig:
         return ResolvedConfig(**values)
 
     def with_(self, **changes: Any) -> LyapunovConfig:
+        """The same configuration with other values.
+
+        Args:
+            changes: fields by name.
+        """
         return replace(self, **changes)
 
 

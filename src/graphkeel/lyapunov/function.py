@@ -1,11 +1,10 @@
 """Candidate Lyapunov functions V, for every class at once; each is a two-layer ReLU network.
 
 * `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y and positive elsewhere by construction, and the
-  one for
-which
+one for which
   the contraction factor has a closed form.
 * `GeneralGauge`: V(y) = Σ vₖ·relu(uₖ·(y − Y)), v > 0, rows u₁…uₙ₊₁ positively spanning R^n, the
-  rest free.
+rest free.
 * `FreeFunction`: the paper's V, where nothing holds by construction.
 """
 

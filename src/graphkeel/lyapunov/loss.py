@@ -27,7 +27,7 @@ from graphkeel.lyapunov.function import LyapunovBatch
 Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
-# by how much more than the margin (as a share of the strength) training wants a class to keep its
+# by how much more than the margin (as a share of Y's own lead) training wants a class to keep its
 # lead
 LEAD = 0.1
 
@@ -44,6 +44,7 @@ class LossContext:
     high: Tensor
     aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
     config: ResolvedConfig
+    leads: Tensor  # (classes,): by how much Y leads with its own class
 
 
 def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
@@ -109,7 +110,8 @@ def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor
     the whole region."""
     config, classes = context.config, context.classes[active]
     bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
-    excess = (bounds + LEAD * (config.strength - config.margin)).relu() / config.strength
+    lead = context.leads[active].unsqueeze(1)
+    excess = (bounds + LEAD * (lead - config.margin)).relu() / lead
     return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 

@@ -54,6 +54,7 @@ class ClassOutcome:
     problem: Problem
     report: VerifyReport
     seconds: float  # of asking the verifier about this class, over all rounds
+    note: str = ""  # how Y or f differ from what was asked for; empty where they do not
 
     @property
     def verdict(self) -> Verdict:
@@ -62,7 +63,8 @@ class ClassOutcome:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """All classes; `stopped` says why the loop ended: "proved", "rounds" or "seconds"."""
+    """All classes; `stopped` says why the loop ended: "proved", "rounds", "seconds", or
+    "unreachable" where the head answers no feature with some class."""
 
     outcomes: tuple[ClassOutcome, ...]
     log: tuple[RoundLog, ...]

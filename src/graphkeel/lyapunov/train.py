@@ -15,14 +15,19 @@ from dataclasses import replace
 from torch import Tensor
 
 from graphkeel.control.base import Plant
+from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.targets import Targets
 from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
+Factor = Callable[[Sequence[NeuralWeights]], float]
+
+CALM = 0.9  # the factor with message passing that controllers are scaled down to
 
 
 def train(
@@ -35,6 +40,9 @@ def train(
     ask_region: AskRegion | None = ask_region,
     on_round: OnRound | None = None,
     resume: TrainState | None = None,
+    targets: Targets | None = None,
+    constant: bool = False,
+    passing: Factor | None = None,
 ) -> TrainResult:
     """Train and prove a controller and a Lyapunov function for each class.
 
@@ -42,14 +50,19 @@ def train(
         plant: the head C, with layers.
         logits: of every node, shape (nodes, n); they span the domain and are the first states.
         classes: labels, by default all of them.
+        config: what to train and what to prove.
         ask: the verifier.
         ask_region: the verifier of decision regions; None leaves them out.
         on_round: called after every round with its log and a resumable state.
         resume: the state that an interrupted run handed to `on_round`.
+        targets: equilibria and anchors of the classes; chosen for the configuration where None.
+        constant: give a class that ends without a proof the constant controller f ≡ h instead.
+        passing: the factor of the loop with message passing for given controllers; they are scaled
+            down until it is below one, where that costs no proof.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
-    batch = LoopBatch(plant, logits, labels, settings)
+    batch = LoopBatch(plant, logits, labels, settings, targets)
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
@@ -82,6 +95,10 @@ def train(
         )
         if on_round is not None:
             on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
+    if constant:
+        verification.hold()
+    if passing is not None and settings.form != "paper":
+        verification.calm(passing)
     return TrainResult(
         verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
     )
@@ -106,6 +123,8 @@ class _Verification:
         self.seconds = [0.0] * len(batch.classes)
         self.patience = [batch.config.verify_seconds] * len(batch.classes)
         self.started = time.monotonic()
+        self.held: set[int] = set()
+        self.scaled = 1.0
 
     def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
         """Ask about each class; count the counterexamples learnt, and those the shipped model
@@ -153,8 +172,45 @@ class _Verification:
 
     def open(self) -> list[int]:
         """The classes for which a condition that training works for is not proved yet."""
-        done = [k for k in self.reports if self.verdict(k) is Verdict.PROVED]
+        done = [k for k in self.reports if self._closed(k)]
         return [k for k in range(len(self.batch.classes)) if k not in done]
+
+    def _closed(self, k: int) -> bool:
+        """No training leads a loop to a state that the head cannot answer."""
+        return self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable
+
+    def hold(self) -> None:
+        """Constant controllers for the classes that training left without a proof."""
+        if self.batch.config.form == "paper":
+            return  # its offset is no solution of C(h) = Y
+        for k in range(len(self.batch.classes)):
+            if self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable:
+                continue
+            self.batch.hold(k)
+            self.problems[k] = self.batch.problem(k)
+            self.deadline = time.monotonic() + self.batch.config.verify_seconds
+            self.reports[k] = self._query(k, complete=True)
+            self.held.add(k)
+
+    def calm(self, factor: Factor) -> None:
+        """Make all controllers answer less, so that the loop with message passing contracts, too:
+        its factor falls in proportion. Taken back where a proof would be lost."""
+        everyone = range(len(self.batch.classes))
+        before = factor([self.batch.shipped(k)[0] for k in everyone])
+        if before <= CALM:
+            return
+        kept = (dict(self.problems), dict(self.reports))
+        weights = self.batch.scale(CALM / before)
+        self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
+        for k in everyone:
+            self.problems[k] = self.batch.problem(k)
+            self.reports[k] = self._query(k, complete=True)
+        lost = [k for k in everyone if _proves_less(self.reports[k], kept[1][k])]
+        if lost:
+            self.batch.unscale(weights)
+            self.problems, self.reports = kept
+            return
+        self.scaled = CALM / before
 
     def _goals(self, report: VerifyReport) -> list[ConditionReport]:
         return [c for c in report.conditions if c.condition in self.batch.config.goals]
@@ -167,7 +223,7 @@ class _Verification:
         if len(self.reports) < len(self.batch.classes):
             return ""
         if not self.open():
-            return "proved"
+            return "unreachable" if self.batch.goals.unreachable else "proved"
         if rounds >= self.batch.config.rounds:
             return "rounds"
         return "" if self.in_time() else "seconds"
@@ -192,6 +248,22 @@ class _Verification:
                 self.problems[k],
                 self.reports[k],
                 self.seconds[k],
+                self._note(k),
             )
             for k, label in enumerate(batch.classes)
         )
+
+    def _note(self, k: int) -> str:
+        notes = [self.batch.goals.notes[k]]
+        if k in self.held:
+            notes.append("training ended without a proof, so that its controller is constant")
+        if self.scaled < 1.0:
+            share = f"{self.scaled:.2g} of the trained one"
+            notes.append(f"its controller's answer is {share}, for message passing to contract")
+        return "; ".join(note for note in notes if note)
+
+
+def _proves_less(after: VerifyReport, before: VerifyReport) -> bool:
+    """Whether a condition that was proved is not any more."""
+    proved = {c.condition for c in after.conditions if c.verdict is Verdict.PROVED}
+    return any(c.verdict is Verdict.PROVED and c.condition not in proved for c in before.conditions)

@@ -20,7 +20,8 @@ WEIGHTS = "weights"
 BUFFERS = "buffers"
 ATTRIBUTES = "tensor attributes"
 _KINDS = {"_parameters": WEIGHTS, "_buffers": BUFFERS}
-_SUBMODULES = "_modules"
+# Hooks, the mode and the submodules, which are visited on their own.
+_INTERNALS = frozenset(vars(nn.Module())) - frozenset(_KINDS)
 
 
 class Snapshot:
@@ -109,8 +110,8 @@ def _tensors(model: nn.Module) -> Iterator[tuple[tuple[str, str], Tensor]]:
 
 
 def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """What a module holds itself; its submodules are visited on their own."""
-    return ((name, value) for name, value in vars(module).items() if name != _SUBMODULES)
+    """What a module holds itself."""
+    return ((name, value) for name, value in vars(module).items() if name not in _INTERNALS)
 
 
 def _members(container: Container) -> Iterator[tuple[Any, Tensor]]:

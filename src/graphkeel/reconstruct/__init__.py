@@ -12,6 +12,7 @@ from graphkeel.reconstruct.guard.decision import GuardDecision, Score, decide, m
 from graphkeel.reconstruct.guard.judges import CrossFitJudge, ValidationJudge, choose_judge
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.methods import METHODS, get_method
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 
 __all__ = [
     "GRIDS",
@@ -28,6 +29,7 @@ __all__ = [
     "Posteriors",
     "Propagator",
     "Prototype",
+    "Reconstructor",
     "Replace",
     "Score",
     "ValidationJudge",
@@ -36,6 +38,7 @@ __all__ = [
     "diffuse",
     "get_method",
     "known_labels",
+    "load_reconstructor",
     "mcnemar",
     "replace",
     "solve_anchors",

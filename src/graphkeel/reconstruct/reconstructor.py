@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,12 @@ from graphkeel.reconstruct.inputs import (
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.summary import SourceSummary, summarise
+
+if TYPE_CHECKING:
+    from graphkeel.lyapunov import CertifyResult
+    from graphkeel.reconstruct.guard.decision import GuardDecision
+
+_log = logging.getLogger(__name__)
 
 
 class Reconstructor:
@@ -151,12 +158,13 @@ class Reconstructor:
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
+        if nodes is None and labels is None:
+            self.reset()
+        else:
+            self._take_in(*self._start, nodes, labels)  # one without the other is refused
         if self.controller == "neural":
             self.certify()
-        if nodes is None or labels is None:
-            return self.reset()
-        known, validation = self._start
-        return self._take_in(known, validation, nodes, labels)
+        return self
 
     @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
@@ -258,7 +266,7 @@ class Reconstructor:
         return self._take_in(self.labels_, self._validation, nodes, labels)
 
     def _take_in(
-        self, known: Labels, validation: Labels, nodes: Tensor, labels: Tensor
+        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
     ) -> Reconstructor:
         n_nodes = self._context.x.shape[0]
         n_classes = len(self.classes_)
@@ -409,23 +417,50 @@ class Reconstructor:
         return prediction_sets(self._context.frozen._as_logits(scores), allowed)
 
     @one_at_a_time
-    def certify(self, **config: Any) -> dict[str, Any] | None:
-        """Train and prove a controller per class; their anchors replace those in use.
+    def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
+        """Prove a controller per class around the anchors in use; predictions stay what they are.
 
-        Returns the certificate (also in `certificate_`), or None where the head has an activation
-        that cannot be proved. `config` goes to `LyapunovConfig`."""
+        Where an anchor in use cannot be certified, or where `config` asks for other ones, the
+        certificate is about other anchors. These replace those in use only if every class is
+        proved and the guard finds them no worse on the same labels; else they stand beside. The
+        result's `remark` says which.
+
+        Args:
+            budget: seconds for training and proofs; by default 45.
+            config: fields of `LyapunovConfig`.
+
+        Returns:
+            Verdicts, reasons and the certificate (also in `certificate_`, None where the head
+            cannot be proved anything about); false unless every class is proved.
+        """
+        self._check_fitted()
         self._check_context()
-        settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
-        from graphkeel.reconstruct.proofs import proved_anchors  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
 
-        found = proved_anchors(self._context, self.verifier, settings)
-        if found is not None:
-            self.certificate_, anchors = found
-            self._context.use_anchors(anchors)
-            self._chooser.reset()
-            if hasattr(self, "features_"):
-                self._choose(self.labels_, self._validation)
-        return self.certificate_
+        limits = {} if budget is None else {"seconds": budget}
+        settings = {"seed": self.seed, **limits, **config}
+        result, anchors = certify_context(self._context, self.verifier, settings)
+        if anchors is not None:
+            result = self._adopt(result, anchors)
+        self.certificate_ = result.certificate
+        _warn_of(result)
+        return result
+
+    def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
+        """Use proved anchors: at once where they are those in use, else if the guard agrees."""
+        kept = self._context.anchors()
+        self._context.use_anchors(anchors)
+        if torch.equal(anchors.features, kept.features):
+            self.anchors_ = anchors
+            return result
+        self._chooser.reset()
+        decision = self._chooser.choose(self.labels_, self._validation)
+        if _no_worse(decision, self.guard_):
+            self._choose(self.labels_, self._validation)
+            return result.with_remark("the certificate is about the anchors now in use")
+        self._context.use_anchors(kept)
+        self._chooser.reset()
+        return result
 
     # ---- keeping
 
@@ -495,7 +530,9 @@ class Reconstructor:
             )
 
 
-def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconstructor:
+def load_reconstructor(
+    folder: str | Path, model: nn.Module | Scores | None = None
+) -> Reconstructor:
     """A reconstructor from `save`: it transforms at once; with the model it predicts and, after
     `attach`, learns on.
 
@@ -510,6 +547,22 @@ def load(folder: str | Path, model: nn.Module | Scores | None = None) -> Reconst
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
         ) from error
+
+
+def _no_worse(new: GuardDecision, old: GuardDecision) -> bool:
+    """Whether labels judged both, and the new choice is right on as many of them."""
+    judged = new.accuracy is not None and old.accuracy is not None
+    return judged and new.accuracy >= old.accuracy  # type: ignore[operator]
+
+
+def _warn_of(result: CertifyResult) -> None:
+    """Whatever keeps a certificate from being all that was asked for, in words."""
+    if result.certificate is None:
+        _log.warning("nothing is proved: %s", result.reason)
+    for label, reason in result.reasons.items():
+        _log.warning("class %d is not proved: %s", label, reason)
+    if "other anchors" in result.remark:
+        _log.warning("%s", result.remark)
 
 
 def _check_room(task: GraphTask) -> None:

@@ -40,11 +40,10 @@ def check_controller(
 
     Args:
         controller: the controller, its class, or a function `(plant, target) -> controller` for one
-        that is trained
-            for its plant and target; the function may refuse a plant with a `KeelError`.
+            that is trained for its plant and target; the function may refuse a plant with a
+            `KeelError`.
         reaches: the kinds of plants, "affine" and "relu", on which it claims to arrive. On the
-        others it still has to
-            tell the truth.
+            others it still has to tell the truth.
         tolerance: how near it has to come, as a part of 1 + ‖Y‖.
     """
     return run_all(yield_controller_checks(controller, reaches=reaches, tolerance=tolerance))
@@ -56,7 +55,13 @@ def yield_controller_checks(
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        controller: an instance, its class, or a call that makes one for a plant.
+        reaches: kinds of plants whose targets it has to reach.
+        tolerance: for ‖C(h*) − Y‖.
+    """
     subject = _Subject(controller, tolerance)
     for kind in reaches:
         for name, plant in REACHABLE[kind].items():

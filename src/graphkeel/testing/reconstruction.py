@@ -28,12 +28,11 @@ def check_reconstruction(
 
     Args:
         method: the method, or its class. Methods that retrain are not asked what only a frozen
-        model can promise. equivariant: renaming the nodes renames the answer; by default asked of
-        all but those that retrain. Not for
-            methods that draw nodes or edges at random.
+            model can promise.
+        equivariant: renaming the nodes renames the answer; by default asked of all but those that
+            retrain. Not for methods that draw nodes or edges at random.
         rewrites_edges: its scores are those of the new features on edges of its own, so they cannot
-        be recomputed
-            from the features alone.
+            be recomputed from the features alone.
     """
     return run_all(
         yield_reconstruction_checks(method, equivariant=equivariant, rewrites_edges=rewrites_edges)
@@ -43,7 +42,13 @@ def check_reconstruction(
 def yield_reconstruction_checks(
     method: Method | type[Method], *, equivariant: bool | None = None, rewrites_edges: bool = False
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        method: an instance, or its class.
+        equivariant: whether renumbered nodes must give renumbered results; None: it says so itself.
+        rewrites_edges: the method changes the graph, so its features alone do not give its scores.
+    """
     subject = _Subject(method() if isinstance(method, type) else method)
     for model in MODELS:
         yield subject.check(f"gives whole results ({model})", _gives_whole_results, model)

@@ -6,7 +6,7 @@ those without."""
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,8 @@ class Limits:
 
     Attributes:
         seconds: for each known loop.
-        grace: seconds an engine may go beyond its budget, for the step it is in.
+        grace: seconds an engine may compute beyond its budget on every core, for the step it is
+            in.
         nodes_grace: boxes it may go beyond its node budget, for the batch it is in.
         memory_mb: growth of the process while it works on a hard loop.
     """
@@ -51,7 +52,8 @@ def check_verifier(
     Args:
         verifier: the engine, or its class.
         complete: it claims to decide what can be decided, so `unknown` on an easy loop is a
-        failure. limits: time and memory.
+            failure.
+        limits: time and memory.
     """
     return run_all(yield_verifier_checks(verifier, complete=complete, limits=limits))
 
@@ -59,7 +61,13 @@ def check_verifier(
 def yield_verifier_checks(
     verifier: Verifier | type[Verifier], *, complete: bool = False, limits: Limits | None = None
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        verifier: an instance, or its class.
+        complete: it has to decide every known loop.
+        limits: of time and memory.
+    """
     subject = _Subject(
         verifier() if isinstance(verifier, type) else verifier, complete, limits or Limits()
     )
@@ -202,9 +210,10 @@ def _says_beforehand_what_it_cannot_do(subject: _Subject) -> None:
 def _keeps_to_its_time(subject: _Subject) -> None:
     subject.solve(stable().problem)  # what is compiled or loaded on first use is not the budget's
     for seconds in (0.0, 1.5):
-        begun = time.monotonic()
+        begun = _processor_seconds()
         report = subject.solve(hard_loop(), Budget(seconds=seconds))
-        taken, allowed = time.monotonic() - begun, seconds + subject.limits.grace
+        taken = (_processor_seconds() - begun) / (os.cpu_count() or 1)
+        allowed = seconds + subject.limits.grace
         expect(
             taken <= allowed,
             f"an answer within {allowed} s of a budget of {seconds} s",
@@ -212,6 +221,13 @@ def _keeps_to_its_time(subject: _Subject) -> None:
         )
         for answer in report.conditions:
             _expect_a_whole_answer(hard_loop(), answer)
+
+
+def _processor_seconds() -> float:
+    """Of this process, its threads and its children that have ended. What a busy machine lets an
+    engine wait for is not counted against it."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _keeps_to_its_nodes(subject: _Subject) -> None:
@@ -226,7 +242,7 @@ def _keeps_to_its_nodes(subject: _Subject) -> None:
 
 
 def _keeps_to_its_memory(subject: _Subject) -> None:
-    from graphkeel.paper.tables.memory import peak_mb, reset_peak
+    from graphkeel.core.memory import peak_mb, reset_peak
 
     status = Path("/proc/self/status")
     if not status.exists():

@@ -3,8 +3,11 @@ unknown and why."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import is_installed
@@ -16,6 +19,7 @@ from graphkeel.verify.problem import (
     Region,
     check_conditions,
 )
+from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
 # name -> (module, class, the package it cannot do without); modules are imported when their engine
@@ -104,5 +108,18 @@ __all__ = [
     "VerifyReport",
     "available_engines",
     "load_engine",
+    "read_problem",
     "verify",
+    "write_problem",
 ]
+
+
+class _CallablePackage(ModuleType):
+    """`graphkeel.verify` is this package; called, it is its main function, so that `gk.verify(…)`
+    works whether or not the package was loaded before."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> VerifyReport:
+        return verify(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallablePackage

@@ -16,6 +16,7 @@ from scipy import sparse
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import is_installed
 from graphkeel.graph.propagate import Partitions, normalise, partition, partition_edges, propagate
+from threads import PATIENCE
 
 needs_dask = pytest.mark.skipif(
     not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
@@ -180,7 +181,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster):
     killed = {}
 
     def kill() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             states = [
                 task.state

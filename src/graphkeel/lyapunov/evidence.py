@@ -1,0 +1,139 @@
+"""From a training result to a certificate: the shipped weights as the certificate's own chains of
+factors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graphkeel.certificate import (
+    ClassProof,
+    GraphProof,
+    Source,
+    anchored_controller,
+    build_certificate,
+    chain,
+    mlp,
+)
+from graphkeel.control.base import Layers, Plant
+from graphkeel.control.neural import NeuralWeights
+from graphkeel.lyapunov.function import LyapunovWeights
+from graphkeel.lyapunov.records import ClassOutcome, TrainResult
+from graphkeel.verify.result import ConditionReport, Verdict
+
+SMALL = 16.0  # times δ is the least size of Y
+
+
+def certificate_of(
+    plant: Plant,
+    result: TrainResult,
+    *,
+    provenance: dict[str, Any] | None = None,
+    data_sha256: str | None = None,
+    graph: GraphProof | None = None,
+) -> dict[str, Any]:
+    """The certificate of all classes, as a JSON object.
+
+    Args:
+        plant: the head C, with layers.
+        result: of Algorithm 1.
+        provenance: what the writer wants to say of itself.
+        data_sha256: `graph_sha256` of the graph whose logits span the domain.
+        graph: the model with its message passing.
+    """
+    delta, margin = result.config.delta, result.config.margin
+    proofs = [
+        class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
+    ]
+    notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
+    details = {
+        "config": result.config.as_dict(),
+        "stopped": result.stopped,
+        "notes": notes,
+        **(provenance or {}),
+    }
+    return build_certificate(
+        head_source(plant.layers),
+        proofs,
+        provenance=details,
+        data_sha256=data_sha256,
+        graph=graph,
+    )
+
+
+def _tolerance(outcome: ClassOutcome, delta: float) -> float:
+    """δ, smaller where Y itself is small: a tolerance of Y's own size would say nothing."""
+    centre = outcome.problem.equilibrium
+    size = max(float(np.abs(centre).max()), float(np.ptp(centre)))
+    return min(delta, size / SMALL) if size > 0 else delta
+
+
+def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
+    """One class's weights, question and answers, as a certificate takes them.
+
+    Args:
+        outcome: of Algorithm 1 for the class.
+        delta: δ, the representative's tolerance.
+        margin: γ, by which a state of the class's region leads.
+    """
+    control = outcome.control
+    return ClassProof(
+        label=outcome.label,
+        form=control.form,
+        controller=controller_source(control),
+        lyapunov=lyapunov_source(outcome.function),
+        anchor=anchor_of(control),
+        problem=outcome.problem,
+        conditions={
+            condition.condition: _showable(condition) for condition in outcome.report.conditions
+        },
+        delta=delta,
+        margin=margin,
+    )
+
+
+def _showable(report: ConditionReport) -> ConditionReport:
+    """A proof that was found but not kept (too large, or by an engine without one) cannot be
+    re-checked by anyone."""
+    if report.verdict is not Verdict.PROVED or report.proof is not None:
+        return report
+    return replace(
+        report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
+    )
+
+
+def anchor_of(control: NeuralWeights) -> np.ndarray:
+    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
+
+    Args:
+        control: the weights of f.
+    """
+    anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
+    return anchor.numpy()
+
+
+def head_source(layers: Layers) -> Source:
+    return mlp((_numpy(weight), _numpy(bias)) for weight, bias in layers)
+
+
+def controller_source(control: NeuralWeights) -> Source:
+    inner, bias, outer, offset = map(
+        _numpy, (control.inner, control.bias, control.outer, control.offset)
+    )
+    if control.form == "paper":
+        return mlp(((inner, bias), (outer, offset)))
+    return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))
+
+
+def lyapunov_source(function: LyapunovWeights) -> Source:
+    first = (_numpy(function.inner), _numpy(function.bias))
+    last = (_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))
+    return (chain((None, -_numpy(function.centre)), first), chain(last))
+
+
+def _numpy(tensor: Tensor) -> np.ndarray:
+    """Float64, whose products the certificate forms exactly."""
+    return tensor.detach().double().numpy()

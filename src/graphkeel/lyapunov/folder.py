@@ -1,0 +1,146 @@
+"""A folder of certify: the certificate, the controllers, and the state of an unfinished run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from graphkeel.certificate import sealed, write_certificate
+from graphkeel.core.files import locked, write_text
+from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
+from graphkeel.graph import GraphTask
+from graphkeel.lyapunov.certify import CertifyResult, certify
+from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.evidence import anchor_of
+from graphkeel.lyapunov.records import RoundLog, TrainResult, TrainState
+from graphkeel.models.frozen import FrozenModel
+
+CERTIFICATE = "certificate.json"
+CONTROLLERS = "controllers.safetensors"
+STATE = "training-state.safetensors"  # what an interrupted run goes on from
+TRAINING = "training.json"
+
+
+def certify_into(
+    folder: Path,
+    frozen: FrozenModel,
+    task: GraphTask,
+    config: LyapunovConfig,
+    *,
+    classes: list[int],
+    remarks: dict[str, Any],
+    on_round: Callable[[RoundLog], None],
+) -> CertifyResult:
+    """`certify`, with everything kept in a folder; an interrupted run goes on where it was.
+
+    Args:
+        folder: exists; certificate.json, controllers.safetensors and training.json are written.
+        frozen: the model.
+        task: the graph.
+        config: what to train and what to prove.
+        classes: labels.
+        remarks: what the certificate should say of its making.
+        on_round: called after every round, once its state is on disk.
+    """
+    subject = frozen.weights_hash + task.hash
+    fingerprint = _fingerprint(config, classes, subject)
+
+    def keep(log: RoundLog, state: TrainState) -> None:
+        save_state(folder / STATE, state, fingerprint)
+        on_round(log)
+
+    result = certify(
+        frozen,
+        task.x,
+        task.edge_index,
+        config,
+        classes=classes,
+        on_round=keep,
+        resume=load_state(folder / STATE, fingerprint),
+        provenance=remarks,
+    )
+    if result.training is None or result.certificate is None:
+        return result
+    with locked(folder):
+        _write(folder, result.training, result.certificate)
+    (folder / STATE).unlink(missing_ok=True)  # not before the results are on disk
+    return result
+
+
+def _write(folder: Path, training: TrainResult, certificate: dict[str, Any]) -> None:
+    """The controllers and the log first; then the certificate, which names their checksum."""
+    save_tensors(folder / CONTROLLERS, _controllers(training), {"form": training.config.form})
+    rounds = [entry.as_dict() for entry in training.log]
+    log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}
+    write_text(folder / TRAINING, json.dumps(log, indent=1) + "\n")
+    checksum = {"controllers_sha256": file_sha256(folder / CONTROLLERS)}
+    certificate["provenance"] |= checksum
+    certificate["sha256"] = sealed(certificate)["sha256"]
+    write_certificate(certificate, folder / CERTIFICATE)
+
+
+def _controllers(training: TrainResult) -> dict[str, Tensor]:
+    """Anchor, controller and Lyapunov function of every class."""
+    tensors = {}
+    for outcome in training.outcomes:
+        tensors[f"{outcome.label}.anchor"] = torch.from_numpy(anchor_of(outcome.control)).clone()
+        for part, weights in (("f", outcome.control), ("V", outcome.function)):
+            for name, tensor in weights.tensors().items():
+                tensors[f"{outcome.label}.{part}.{name}"] = tensor
+    return tensors
+
+
+# ---- the state of an unfinished run
+
+
+def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> str:
+    settings = {**config.resolved().as_dict(), "seconds": 0.0}
+    content = {**settings, "labels": classes, "subject": subject}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
+    """Write what a run needs to go on.
+
+    Args:
+        path: of the file.
+        state: tensors and log.
+        fingerprint: of task and configuration.
+    """
+    log = json.dumps([entry.as_dict() for entry in state.log])
+    metadata = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
+    save_tensors(path, state.tensors, metadata)
+
+
+def load_state(path: Path, fingerprint: str) -> TrainState | None:
+    """What an interrupted run left; None if that was another run, or if the file is damaged.
+
+    Args:
+        path: of the file.
+        fingerprint: of task and configuration.
+    """
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("fingerprint") != fingerprint:
+                return None  # of another task or configuration
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        if metadata["sha256"] != _digest(tensors, metadata["log"]):
+            return None
+        log = tuple(RoundLog(**entry) for entry in json.loads(metadata["log"]))
+        return TrainState(tensors, log)
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _digest(tensors: dict[str, Tensor], log: str) -> str:
+    return hashlib.sha256(f"{tensors_sha256(tensors)} {log}".encode()).hexdigest()
