@@ -100,7 +100,7 @@ class Chooser:
         judging = torch.arange(len(pool))
         if pool is labels:
             judging = (~self.trained_on[labels.nodes]).nonzero().flatten()
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         order = judging[torch.randperm(len(judging), generator=generator)]
         held = order[: len(order) // 2]
         kept = torch.ones(len(pool), dtype=torch.bool)

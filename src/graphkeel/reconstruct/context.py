@@ -97,7 +97,7 @@ class Context:
         if not self.is_wide:
             return None
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(int(self.seed))
             _, _, directions = torch.pca_lowrank(self.x, q=min(NARROW, *self.x.shape))
         return self.x.mean(dim=0), directions
 

@@ -112,6 +112,11 @@ class Reconstructor:
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **params: Any) -> Reconstructor:
+        """Change arguments of the constructor.
+
+        Args:
+            params: by name.
+        """
         unknown = sorted(set(params) - set(_parameters()))
         if unknown:
             raise ConfigError(
@@ -177,6 +182,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         self._check_fitted()
         self._check_same_graph(data)
@@ -368,6 +374,7 @@ class Reconstructor:
         Args:
             data: as for `fit`.
             y: unused, there for scikit-learn's contract.
+            model_kwargs: passed to the model.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -376,6 +383,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         changed = self.transform(data)
         return self._frozen()(changed.x, changed.edge_index, **{**self._kwargs(), **model_kwargs})
@@ -385,6 +393,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 

@@ -124,7 +124,12 @@ def grid(name: str) -> tuple[Candidate, ...]:
 
 
 class Builder:
-    """Makes the features of candidates for one set of labels."""
+    """Makes the features of candidates for one set of labels.
+
+    Args:
+        context: the model on its graph.
+        labels: the labels to use.
+    """
 
     def __init__(self, context: Context, labels: Labels) -> None:
         self.context = context
