@@ -73,7 +73,7 @@ def _check_verifier(value: object) -> None:
 def _check_risk(value: object) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not 0.0 < float(value) <= 1.0:  # type: ignore[arg-type]
-        raise ConfigError("risk must lie in (0, 1]", got=repr(value), fix="0.3 is the default.")
+        raise ConfigError("risk must lie in (0, 1]", got=repr(value), fix="0.5 is the default.")
 
 
 def _check_seed(value: object) -> None:
