@@ -16,7 +16,10 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
+from graphkeel.graph.node_graph import node_graph
+from graphkeel.models.binding import bind
+from graphkeel.models.frozen import FrozenModel, Scores
+from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.chooser import Chooser
@@ -49,7 +52,8 @@ class Reconstructor:
         verifier: who proves the neural controllers; `auto` asks all engines in the order of their
             cost.
         significance: the p-value up to which the guard accepts a change.
-        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
+        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
+            recognises them by their values.
         seed: of everything random.
 
     Attributes:
@@ -72,7 +76,7 @@ class Reconstructor:
         controller: str = "deadbeat",
         verifier: str = "auto",
         significance: float = SIGNIFICANCE,
-        return_type: str = ReturnType.RAW.value,
+        return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
     ) -> None:
         self.model = model
@@ -176,8 +180,9 @@ class Reconstructor:
     def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
         check_parameters(self.get_params())
+        data = node_graph(data)
         check_graph(data)
-        frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
+        frozen, model_kwargs = self._bind(data, model_kwargs)
         scores = first_scores(frozen, data, model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
         check_scores(scores)
@@ -193,7 +198,7 @@ class Reconstructor:
             seed=self.seed,
         )
         if data.x.dtype == task.x.dtype:
-            self._context.logits = frozen._as_logits(scores)  # asked already
+            self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
         self._chooser = Chooser(
             self._context, self.method, self.significance, task.train_mask, self.seed
         )
@@ -256,7 +261,10 @@ class Reconstructor:
         self._check_fitted()
         self._check_same_graph(data)
         changed = copy.copy(data)
-        changed.x = self.features_.to(data.x.dtype).clone()
+        if self.guard_.left_alone:
+            changed.x = data.x.clone()  # to the last bit, whatever its precision
+        else:
+            changed.x = self.features_.to(data.x.device, data.x.dtype, copy=True)
         return changed
 
     __call__ = transform
@@ -277,8 +285,9 @@ class Reconstructor:
         Args:
             data: the graph that was fitted.
         """
-        changed = self.transform(data)
-        return self._frozen()(changed.x, changed.edge_index, **{**self._kwargs(), **model_kwargs})
+        graph = node_graph(self.transform(data))
+        frozen, arguments = self._asked(graph, model_kwargs)
+        return frozen(graph.x, graph.edge_index, **arguments)
 
     def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
         """The class of every node.
@@ -345,18 +354,22 @@ class Reconstructor:
 
     # ---- checks
 
-    def _frozen(self) -> FrozenModel:
+    def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
+        model: Any = self.model
+        return bind(model, data, model_kwargs, return_type=self.return_type)
+
+    def _asked(
+        self, data: Data, model_kwargs: dict[str, Any]
+    ) -> tuple[FrozenModel, dict[str, Any]]:
+        """The frozen model and the arguments of its forward: those of `fit`, changed by those."""
         if hasattr(self, "_context"):
-            return self._context.frozen
+            return self._context.frozen, {**self._context.model_kwargs, **model_kwargs}
         if self.model is None:
             raise ModelError(
                 "a loaded reconstructor has no model to predict with",
                 fix="Hand it over: load(folder, model=model).",
             )
-        return FrozenModel(self.model, return_type=self.return_type)
-
-    def _kwargs(self) -> dict[str, Any]:
-        return self._context.model_kwargs if hasattr(self, "_context") else {}
+        return self._bind(data, model_kwargs)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -370,6 +383,7 @@ class Reconstructor:
             )
 
     def _check_same_graph(self, data: Data) -> None:
+        data = node_graph(data)
         check_graph(data)
         got = tuple(data.x.shape)
         expected = tuple(self.features_.shape)
