@@ -39,7 +39,8 @@ def edges_of(adjacency: Any) -> Tensor:
 
 
 def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
-    """The adjacency matrix of another graph, in the layout and with the mean weight of a known one.
+    """The adjacency matrix of another graph, in the layout of a known one; every edge weighs one,
+    as the loop of a single node does in a normalised matrix.
 
     Args:
         adjacency: the known one, or None for torch's CSR layout with ones.
@@ -52,19 +53,9 @@ def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
         kind: Any = type(adjacency)
         return kind(row=row, col=column, sparse_sizes=(n_nodes, n_nodes))
     values = x.new_ones(edge_index.shape[1])
-    if adjacency is not None:
-        values = values * _mean_weight(adjacency)
     matrix = torch.sparse_coo_tensor(torch.stack([row, column]), values, (n_nodes, n_nodes))
     matrix = matrix.coalesce()
     layout = torch.sparse_csr if adjacency is None else adjacency.layout
     if layout == torch.strided:
         return matrix.to_dense()
     return matrix if layout == torch.sparse_coo else matrix.to_sparse(layout=layout)
-
-
-def _mean_weight(adjacency: Tensor) -> float:
-    """Of a row: a node that sees only itself gets from itself what others get from all."""
-    weights = adjacency
-    if adjacency.layout != torch.strided:
-        weights = adjacency.to_sparse_coo().coalesce().values()
-    return float(weights.sum()) / max(1, adjacency.shape[0])

@@ -1,8 +1,8 @@
 """C by its definition, with no layers to read: the model on constant feature fields.
 
 On single nodes that see only themselves where the model takes such a graph; else on its own graph,
-every node of which carries the same features: for models with an embedding per node, a normalisation
-over all nodes, or a graph that they keep themselves."""
+every node of which carries the same features. Models with an embedding per node, with a norm over
+all nodes, or with a graph that they keep themselves need that."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class GraphResponse:
 def response_of(
     frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
 ) -> tuple[Response, int, str | None]:
-    """How the model answers fields, how many logits it gives, and, where it must be asked on its own
-    graph, why nothing can be read off.
+    """How the model answers fields, how many logits it gives, and, where it must be asked on its
+    own graph, why nothing can be read off.
 
     Args:
         frozen: the model.

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch_geometric.nn import MessagePassing
 
 from graphkeel.models.field_response import CHUNK, FieldResponse, response_of, self_loops
@@ -72,7 +73,7 @@ class Head:
 
 def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
     for i, (weight, bias) in enumerate(layers):
-        x = nn.functional.linear(x, weight, bias)
+        x = linear(x, weight, bias)
         if i + 1 < len(layers):
             x = x.relu()
     return x
@@ -196,7 +197,7 @@ def _watch(
         if not isinstance(fed, Tensor) or not isinstance(output, Tensor):
             name = type(module).__name__
             raise _Unsupported(f"unsupported structure: {name} takes or gives more than one tensor")
-        steps.append(_Step(module, fed, output))
+        steps.append(_Step(module, fed.clone(), output.clone()))  # an activation may be in place
 
     handles = [
         module.register_forward_hook(record, with_kwargs=True) for module in _affine_modules(model)
@@ -296,10 +297,15 @@ def _affine_map(step: _Step) -> Layer:
     """A layer's weight and bias: read by their usual names, probed otherwise; checked either
     way."""
     fed, gave = step.fed, step.gave
-    for layer in _candidates(step):
-        if layer[0].shape[1] == fed.shape[1] and _close(nn.functional.linear(fed, *layer), gave):
-            return layer
     name = type(step.module).__name__
+    try:
+        for layer in _candidates(step):
+            if layer[0].shape[1] == fed.shape[1] and _close(linear(fed, *layer), gave):
+                return layer
+    except Exception as error:  # probed alone, a layer that takes more than features fails somehow
+        raise _Unsupported(
+            f"unsupported layer {name}: it cannot be probed with features and edges alone"
+        ) from error
     raise _Unsupported(f"unsupported layer {name}: it is not affine on a constant field")
 
 
@@ -313,7 +319,8 @@ def _candidates(step: _Step) -> Iterator[Layer]:
     bias = bias if bias is not None else getattr(inner, "bias", None)
     if isinstance(weight, Tensor) and weight.ndim == 2:
         zero = weight.new_zeros(weight.shape[0])
-        yield weight.detach().clone(), zero if bias is None else bias.detach().clone()
+        if bias is None or bias.shape == zero.shape:
+            yield weight.detach().clone(), zero if bias is None else bias.detach().clone()
     yield _probe(module, step.fed.shape[1])
 
 

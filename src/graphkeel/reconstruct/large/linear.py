@@ -78,7 +78,7 @@ class LinearModel:
 
 
 def _is_plain(weight: Tensor) -> bool:
-    """Float32 on the processor, and a row per class; a binary model may have one for two classes."""
+    """Float32 on the processor, and a row per class; a binary model may have one for two."""
     is_here = weight.device.type == "cpu" and weight.dtype == torch.float32
     return is_here and weight.shape[0] > 1
 
