@@ -139,7 +139,7 @@ def certify(
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
-    head = extract_head(frozen.model, int(x.shape[1]))  # type: ignore[arg-type]
+    head = extract_head(frozen, int(x.shape[1]), **model_kwargs)
     if head.unsupported is not None:
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
