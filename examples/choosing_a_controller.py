@@ -64,6 +64,5 @@ assert torch.equal(found["deadbeat"], found["lqr"]) and torch.equal(found["deadb
 # %%
 rec = gk.Reconstructor(model, controller="neural", seed=0).fit(data)
 verdicts = [entry["verdict"] for entry in rec.certificate_["classes"]]
-print(
-    f"neural     {accuracy(rec):.1f} %; {verdicts.count('proved')} of {len(verdicts)} classes proved"
-)
+proved = verdicts.count("proved")
+print(f"neural     {accuracy(rec):.1f} %; {proved} of {len(verdicts)} classes proved")

@@ -1,46 +1,60 @@
-"""Proofs of the engines, re-proved by the independent checker."""
+"""Engine proofs, proved again by the independent checker: what it accepts is a fact."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from graphkeel import checker
 from graphkeel.checker.contraction import check_contraction
 from graphkeel.checker.exact import Matrix, Vector, Work
 from graphkeel.checker.networks import Layer
-from graphkeel.checker.problem import Problem as Checked
+from graphkeel.checker.problem import Problem as CheckerProblem
 from graphkeel.checker.trees import check_branch, check_faces
 from graphkeel.verify import Network, Problem
 
 
-def checked(problem: Problem) -> Checked:
-    """The problem as the checker sees it; a round hole becomes the box around it."""
+def reprove(problem: Problem, proof: dict[str, Any]) -> int:
+    """The number of leaves; raises `checker.Rejected` where a proof does not show its claim.
 
-    def network(source: Network) -> list[Layer]:
-        return [Layer(matrix(a.weight), Vector.of(a.bias.tolist())) for a in source.layers]
-
-    def matrix(rows: Any) -> Matrix:
-        flat = Vector.of(rows.ravel().tolist())
-        height, width = rows.shape
-        lines = [flat.ints[i * width : (i + 1) * width] for i in range(height)]
-        return Matrix(lines, flat.exp)
-
-    ends = (problem.lower, problem.upper, problem.equilibrium)
-    region = problem.region
-    numbers = (problem.hole_radius, problem.rho, problem.positivity, 0.0)
-    margin = Fraction(0 if region is None else region.margin)
-    return Checked(
-        0 if region is None else region.axis,
-        network(problem.closed_loop),
-        network(problem.lyapunov),
-        *(Vector.of(end.tolist()) for end in ends),
-        *map(Fraction, numbers),
-        margin,
+    Args:
+        problem: as the engine was asked. Of weights with an error the stored ones are taken: an
+            engine's proof covers them all.
+        proof: what the engine returned.
+    """
+    checks = {"branch": check_branch, "homogeneous": check_faces, "contraction": check_contraction}
+    assert proof["version"] == 3
+    return checks[proof["kind"]](
+        checker_problem(problem), proof["condition"], proof, Work(checker.certificate.MAX_PRODUCTS)
     )
 
 
-def reprove(problem: Problem, proof: dict[str, Any]) -> int:
-    """The number of leaves that the checker accepts; it raises `Rejected` otherwise."""
-    checks = {"branch": check_branch, "homogeneous": check_faces, "contraction": check_contraction}
-    assert proof["version"] == 3
-    return checks[proof["kind"]](checked(problem), proof["condition"], proof, Work(10**11))
+def checker_problem(problem: Problem) -> CheckerProblem:
+    """The same question as the checker holds it.
+
+    Args:
+        problem: as an engine is asked; a round hole is read as the box around it.
+    """
+    region = getattr(problem, "region", None)
+    numbers = (problem.hole_radius, problem.rho, problem.positivity, 0.0)
+    return CheckerProblem(
+        0 if region is None else region.axis,
+        layers(problem.closed_loop),
+        layers(problem.lyapunov),
+        *(Vector.of(list(map(float, ends))) for ends in (problem.lower, problem.upper)),
+        Vector.of(list(map(float, problem.equilibrium))),
+        *map(Fraction, map(float, numbers)),
+        Fraction(0.0 if region is None else float(region.margin)),
+    )
+
+
+def layers(network: Network) -> list[Layer]:
+    return [Layer(matrix(layer.weight), Vector.of(layer.bias.tolist())) for layer in network.layers]
+
+
+def matrix(values: np.ndarray) -> Matrix:
+    flat = Vector.of(values.ravel().tolist())
+    width = values.shape[1]
+    return Matrix([flat.ints[i : i + width] for i in range(0, len(flat), width)], flat.exp)

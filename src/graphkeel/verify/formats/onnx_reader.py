@@ -239,13 +239,14 @@ class _Reader:
         columns = math.prod(right.shape[1:])
         self._count(weight.size * columns * columns)
         shape = (weight.shape[0], *right.shape[1:])
-        return self._mapped(right, np.kron(weight, np.eye(columns)), shape)
+        every: Array = np.kron(weight, np.eye(columns)).astype(np.float64)
+        return self._mapped(right, every, shape)
 
     def _rows_times(self, tensor: Tensor, weight: Array) -> Tensor:
         """Every row of the last axis, times one matrix (out, in)."""
         lines = math.prod(tensor.shape[:-1])
         self._count(weight.size * lines * lines)
-        every = weight if lines == 1 else np.kron(np.eye(lines), weight)
+        every: Array = np.kron(np.eye(lines), weight).astype(np.float64)
         return self._mapped(tensor, every, (*tensor.shape[:-1], weight.shape[0]))
 
     def _constant_matrix(self, name: str) -> Array:
@@ -338,8 +339,8 @@ class _Reader:
         self, names: list[str], attributes: dict[str, Any], place: int, word: str
     ) -> Tensor | None:
         if word in attributes:
-            end = np.array([float(np.float32(attributes[word]))])
-            return Tensor((), {}, end)
+            number = float(np.float32(attributes[word]))
+            return Tensor((), {}, np.array([number]))
         if len(names) <= place or not names[place]:
             return None
         end = self._tensor(names[place])
