@@ -116,6 +116,11 @@ class Reconstructor:
         return {name: getattr(self, name) for name in _parameters()}
 
     def set_params(self, **params: Any) -> Reconstructor:
+        """Change arguments of the constructor.
+
+        Args:
+            params: by name.
+        """
         unknown = sorted(set(params) - set(_parameters()))
         if unknown:
             raise ConfigError(
@@ -181,6 +186,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         self._check_fitted()
         self._check_same_graph(data)
@@ -376,6 +382,7 @@ class Reconstructor:
         Args:
             data: as for `fit`.
             y: unused, there for scikit-learn's contract.
+            model_kwargs: passed to the model.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -384,6 +391,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         graph = node_graph(self.transform(data))
         frozen, arguments = self._asked(graph, model_kwargs)
@@ -394,6 +402,7 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
