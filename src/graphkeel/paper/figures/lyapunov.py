@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
-from graphkeel.models.head import Head, extract_head
+from graphkeel.graph import GraphTask
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.rival import drawn_class
 from graphkeel.paper.figures import Drawn
 from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, hide_axes, save
@@ -102,12 +102,12 @@ class Plane:
         return (states - self.centre) @ self.axes.T
 
 
-def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> Loop:
+def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
     """Algorithm 1 for one class, writing down every counterexample.
 
     Args:
-        head: the plant C.
-        logits: of every node, shape (N, n).
+        frozen: the model, whose head is the plant.
+        task: the graph; its nodes' logits are the states to train on.
         label: the class.
         form: of f and V.
         seed: of the training.
@@ -126,8 +126,10 @@ def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> 
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
     config = config.with_(rounds=PAPER_ROUNDS) if form == "paper" else config
-    result = train(head, logits, [label], config, ask=ask, on_round=next_round)
-    return Loop(form, result.outcomes[0].problem, result.verdict.value, len(result.log), met)
+    graph = (task.x, task.edge_index)
+    result = certify(frozen, *graph, config, classes=[label], verifier=ask, on_round=next_round)
+    outcome = result.outcomes[0]
+    return Loop(form, outcome.problem, outcome.verdict.value, len(result.log), met)
 
 
 def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
@@ -155,9 +157,8 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     prepared = prepare(spec, seed)
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
-    head = extract_head(prepared.frozen.model, task.n_features)  # type: ignore[arg-type]
     logits = prepared.frozen.logits(task.x, task.edge_index)
-    loops = [train_loop(head, logits, label, form, seed) for form in FORMS]
+    loops = [train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
     rng = np.random.default_rng(seed)
     starts = logits.double().numpy()[
         rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)

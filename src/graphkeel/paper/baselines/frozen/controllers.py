@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Plant, Regulation
+from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regulation
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
@@ -81,8 +81,7 @@ class ControllerMethod(Baseline):
         targets = torch.eye(task.n_classes, dtype=torch.float64)[chosen]
         if self.controller in CLASSICAL:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
-        logits = frozen.logits(task.x, task.edge_index)
-        trained = train_neural(head, logits, chosen, NEURAL[self.controller], seed)
+        trained = train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
         return [
             (f.regulate(head, target), proof)
             for (f, proof), target in zip(trained, targets, strict=True)
@@ -103,26 +102,24 @@ class ControllerMethod(Baseline):
 
 
 def train_neural(
-    head: Plant, logits: Tensor, classes: list[int], form: str, seed: int
+    frozen: FrozenModel, task: GraphTask, classes: list[int], form: str, seed: int
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
     """Algorithm 1; each class's controller, with the verdict on it.
 
     Args:
-        head: the plant C.
-        logits: of every node, shape (N, n_classes): the states to train on.
+        frozen: the model, whose head is the plant.
+        task: the graph; its nodes' logits are the states to train on.
         classes: which controllers are trained.
         form: of f and V: anchored or paper.
         seed: of the training.
     """
-    from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
+    from graphkeel.lyapunov import LyapunovConfig, certify
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
     config = config.with_(**PAPERS_BUDGET) if form == "paper" else config
-    result = train(head, logits, classes, config, ask=ask_portfolio)
+    result = certify(frozen, task.x, task.edge_index, config, classes=classes)
+    rounds = len(result.log)
     return [
-        (
-            NeuralController(outcome.control),
-            {"verdict": outcome.verdict.value, "rounds": len(result.log)},
-        )
+        (NeuralController(outcome.control), {"verdict": outcome.verdict.value, "rounds": rounds})
         for outcome in result.outcomes
     ]
