@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 
 
 class _Bound(RowBound):
-    """Inputs that mix ReLUs are bounded by substitution, never by intervals: what the search did."""
+    """Inputs that mix ReLUs are bounded by substitution, never by intervals: as the search does."""
 
     def _bounds(
         self,
