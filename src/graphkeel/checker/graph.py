@@ -126,5 +126,6 @@ def _factor(network: Network, gauge: Gauge, work: Work) -> Fraction:
     n = len(gauge.up)
     if not fits or sizes[0][1] != n or sizes[-1][0] != n:
         raise Unreadable("graph: layers, controllers and the gauge do not fit together")
-    work.spend(4 * n * sum(height * width for height, width in sizes))
+    bits = -sum(layer.weight.exp for layer in network)
+    work.spend(4 * n * sum(height * width for height, width in sizes), bits)
     return contraction_factor(network, gauge)
