@@ -347,7 +347,7 @@ def _graph_sentence(graph: dict[str, Any]) -> str:
         return words
     return (
         f"{words} On this graph {graph['certain']} of {graph['nodes']} nodes have a certain class"
-        f" there; {graph['labelled_certain']} of {graph['labelled']} controlled nodes have their own."
+        f" there; of {graph['labelled']} controlled nodes {graph['labelled_certain']} theirs."
     )
 
 

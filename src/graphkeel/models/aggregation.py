@@ -81,7 +81,15 @@ class Aggregation:
             x: features, shape (N, d).
             edge_index: shape (2, E).
         """
-        matrix, _ = operator_of(self.operator, edge_index, len(x))
+        return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
+
+    def run(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """The same with an operator at hand.
+
+        Args:
+            x: features, shape (N, d).
+            matrix: Ŝ, sparse, shape (N, N).
+        """
         value = x.double()
         for i, layer in enumerate(self.layers):
             value = run_layer(layer, value if i == 0 else value.relu(), matrix)
