@@ -33,7 +33,7 @@ def as_text(result: CheckResult) -> str:
         verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
         lines.append(f"class {entry['class']}: {entry['verdict']} ({verdicts})")
         lines += [f"  {entry['setting']}", f"  {entry['sentence']}"]
-    if result.accepted:
+    if result.classes:
         lines += [f"All classes together: {result.together}", NOT_LINKED]
     return "\n".join(lines)
 

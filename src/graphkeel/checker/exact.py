@@ -24,8 +24,8 @@ class Vector:
         self.exp = exp
 
     @staticmethod
-    def of(floats: Sequence[float]) -> Vector:
-        """The exact values of finite floats."""
+    def of(floats: Sequence[float | Fraction]) -> Vector:
+        """The exact values of finite floats, or of fractions that are dyadic."""
         ratios = [value.as_integer_ratio() for value in floats]
         bits = max((bottom.bit_length() for _, bottom in ratios), default=1)
         return Vector([top << (bits - bottom.bit_length()) for top, bottom in ratios], 1 - bits)

@@ -4,6 +4,7 @@ solver.
   keel check run/certificate.json
   keel check run/certificate.json --model run/model.safetensors
   keel check run/certificate.json --model run/model.safetensors --data cora
+  keel check proof.json --network net.onnx --property property.vnnlib
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
 that model again and compared number by number; with --data also the graph's hash, and whether the
@@ -30,6 +31,7 @@ from graphkeel.cli.common import (
     emit_lines,
     path_type,
 )
+from graphkeel.cli.verify_property import add_check_arguments, link_proof
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:
@@ -62,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE",
         help="compare hash and domain with this graph (needs --model)",
     )
+    add_check_arguments(parser)
     add_json(parser)
 
 
@@ -97,6 +100,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     if args.data is not None and args.model is None:
         raise ConfigError("--data can be checked together with --model only", fix="Add --model.")
     result = check_certificate(args.certificate)
+    if args.network is not None or args.property is not None:
+        return link_proof(args, result)
     if args.model is None or not result.accepted:
         return result
     from graphkeel.models import load_model
@@ -148,7 +153,7 @@ def report(result: LinkedResult) -> list[str]:
 
     lines = as_text(result).removesuffix(NOT_LINKED).splitlines()
     lines[0] += f" ({result.seconds:.2f} s)"
-    if not result.accepted:
+    if not result.accepted or not result.classes:
         return lines
     if not result.model_checked:
         return [*lines, NOT_LINKED]

@@ -18,6 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.common import add_json, emit_json, emit_lines, path_type, seconds_type
+from graphkeel.cli.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
+    add_verify_arguments(parser)
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)"
@@ -75,6 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.property is not None or args.problem.suffix == ".onnx":
+        return run_verify(args)
     """Read, decide, print.
 
     Args:

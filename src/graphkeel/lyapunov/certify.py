@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphkeel.certificate import sealed
 from graphkeel.certificate.equilibrium import with_equilibrium
@@ -150,7 +150,7 @@ def certify(
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
-    head = extract_head(frozen.model, int(x.shape[1]))  # type: ignore[arg-type]
+    head = extract_head(frozen, int(x.shape[1]), **model_kwargs)
     if head.unsupported is not None:
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
@@ -159,7 +159,7 @@ def certify(
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
-    passing = _passing(frozen, int(x.shape[1]), model_kwargs)
+    passing = _passing(frozen, head, model_kwargs)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -196,11 +196,17 @@ def certify(
     return CertifyResult(head, certificate, result, "", seconds, states=states)
 
 
-def _passing(frozen: FrozenModel, n_features: int, model_kwargs: dict[str, Any]) -> Aggregation:
+def _passing(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
+    """The model with its message passing, or the reason why nothing is said of that."""
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
-    return recognise(frozen.model, n_features)  # type: ignore[arg-type]
+    if not isinstance(frozen.model, nn.Module):
+        return Aggregation(reason="the model is a callable, not a module whose layers can be seen")
+    found = recognise(frozen.model, head.n_in)
+    if found.layers and len(found.layers[-1][0].bias) != head.n_out:
+        return Aggregation(reason="the model's last layer has another width than its classes")
+    return found
 
 
 def _on_graph(

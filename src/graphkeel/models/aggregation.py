@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
 
+from graphkeel.core.errors import KeelError
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
     _affine_modules,
@@ -192,15 +193,15 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
     generator = torch.Generator().manual_seed(seed)
     edges = _random_graph(generator, directed)
     x = torch.randn(NODES, n_features, generator=generator, dtype=torch.float64)
-    twin = _float64_copy(model)
     try:
+        twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
             steps, final = _watched(twin, x, edges)
             found = _recognised(steps, x, edges, final, generator)
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except (KeelError, RuntimeError, TypeError, ValueError, IndexError) as error:
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 

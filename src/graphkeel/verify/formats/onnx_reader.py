@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ProblemError
-from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.core.optional import import_optional
+from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
 
@@ -56,7 +56,6 @@ def read_onnx(path: str | Path) -> BlockNetwork:
         raise ProblemError(f"{path}: {error.what}", got=error.got, fix=error.fix) from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
         raise ProblemError(f"{path}: the network is malformed", got=first_line(error)) from None
-
 
 
 class _Reader:
@@ -230,7 +229,9 @@ class _Reader:
         if not right.terms:
             weight = self._constant_matrix(names[1]).T
             if left.shape[-1:] != (weight.shape[1],):
-                raise ProblemError("the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape))
+                raise ProblemError(
+                    "the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape)
+                )
             return self._rows_times(left, weight)
         weight = self._constant_matrix(names[0])
         if len(right.shape) not in (1, 2) or right.shape[0] != weight.shape[1]:
@@ -238,13 +239,14 @@ class _Reader:
         columns = math.prod(right.shape[1:])
         self._count(weight.size * columns * columns)
         shape = (weight.shape[0], *right.shape[1:])
-        return self._mapped(right, np.kron(weight, np.eye(columns)), shape)
+        every: Array = np.kron(weight, np.eye(columns)).astype(np.float64)
+        return self._mapped(right, every, shape)
 
     def _rows_times(self, tensor: Tensor, weight: Array) -> Tensor:
         """Every row of the last axis, times one matrix (out, in)."""
         lines = math.prod(tensor.shape[:-1])
         self._count(weight.size * lines * lines)
-        every = weight if lines == 1 else np.kron(np.eye(lines), weight)
+        every: Array = np.kron(np.eye(lines), weight).astype(np.float64)
         return self._mapped(tensor, every, (*tensor.shape[:-1], weight.shape[0]))
 
     def _constant_matrix(self, name: str) -> Array:
@@ -337,8 +339,8 @@ class _Reader:
         self, names: list[str], attributes: dict[str, Any], place: int, word: str
     ) -> Tensor | None:
         if word in attributes:
-            end = np.array([float(np.float32(attributes[word]))])
-            return Tensor((), {}, end)
+            number = float(np.float32(attributes[word]))
+            return Tensor((), {}, np.array([number]))
         if len(names) <= place or not names[place]:
             return None
         end = self._tensor(names[place])

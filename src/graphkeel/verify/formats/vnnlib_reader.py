@@ -1,7 +1,7 @@
 """VNN-LIB version 1, read by an s-expression reader of our own.
 
-Supported is what the standard's queries are made of: `declare-const` of X_i and Y_j, and `assert` of
-`and`, `or`, `<=` and `>=` over linear terms. Assertions that bound one input make the box; all
+Supported is what the standard's queries are made of: `declare-const` of X_i and Y_j, and `assert`
+of `and`, `or`, `<=` and `>=` over linear terms. Assertions that bound one input make the box; all
 others are inequalities ≥ 0. Nothing is rounded here: decimals are rationals."""
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def property_from(text: str) -> Property:
     """
     commands = parse(text)
     if any(command[:1] == [_VERSION_2] for command in commands if isinstance(command, list)):
-        from graphkeel.verify.formats.vnnlib2_reader import property_from_version_2
+        from graphkeel.verify.formats.vnnlib2_reader import commands_of_version_2
 
-        return property_from_version_2(text)
+        commands = commands_of_version_2(text)
     return _Script(commands).property()
 
 

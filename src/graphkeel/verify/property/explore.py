@@ -1,8 +1,9 @@
 """The inner loop of a property's search (numba): depth-first over boxes, the tree in preorder.
 
-A box is closed by multipliers μ ≥ 0 with max Σ μ_j·s_j < 0 over the box: then no input in it has all
-s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never see the whole
-network; then together, μ by line searches between their linear bounds; then with better slopes."""
+A box is closed by multipliers μ ≥ 0 with max Σ μ_j·s_j < 0 over the box: then no input in it has
+all s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never see the
+whole network; then together, μ by line searches between their linear bounds; then with better
+slopes."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
+from graphkeel.verify.proof import RELAXED, SLOPED
 from graphkeel.verify.property import pack, relax
 from graphkeel.verify.property.pack import Net
 from graphkeel.verify.property.relax import (
@@ -28,7 +30,6 @@ from graphkeel.verify.property.relax import (
     relaxed_values,
     values_at,
 )
-from graphkeel.verify.proof import RELAXED, SLOPED
 
 FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
 OPEN, NODES, CUTS, LEAVES, SLOPES = 0, 1, 2, 3, 4  # what `counts` counts
@@ -116,7 +117,7 @@ def highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
         peak: where the maximiser is written, shape (n,).
     """
     n = lo.shape[0]
-    total = form[n]
+    total = float(form[n])
     for d in range(n):
         peak[d] = hi[d] if form[d] > 0.0 else lo[d]
         total += form[d] * peak[d]

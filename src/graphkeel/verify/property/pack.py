@@ -1,7 +1,8 @@
 """A network and the inequalities of one case, flattened into the arrays that the kernels read.
 
 The inequalities are one more block, s = a·x + b·N(x) + c, so the kernels know blocks only. Values
-are numbered as in `network.py`; their units stand one after the other in all arrays, inputs first."""
+are numbered as in `network.py`; their units stand one after the other in all arrays, the inputs
+first."""
 
 from __future__ import annotations
 

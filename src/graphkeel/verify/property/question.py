@@ -5,9 +5,9 @@ A property is a disjunction of *cases*; a case is a box for the inputs x and ine
     s_j(x) = a_j·x + b_j·N(x) + c_j ≥ 0,
 
 all of them non-strict. They describe a violation: the property holds where no input satisfies any
-case. Numbers of the file are decimal, hence rational. A float that stands for one of them is rounded
-so that the case gets larger, never smaller: what is shown of the floats holds of the decimals; and a
-counterexample is tested against the decimals."""
+case. Numbers of the file are decimal, hence rational. A float that stands for one of them is
+rounded so that the case gets larger, never smaller: what is shown of the floats holds of the
+decimals; and a counterexample is tested against the decimals."""
 
 from __future__ import annotations
 

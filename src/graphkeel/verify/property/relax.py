@@ -2,9 +2,9 @@
 (numba).
 
 The lines around a ReLU are those of docs/proof-format.md. A step that replaces Σ d_i·z_i by
-Σ d_i·(W_i·x + b_i) is rounded by at most γ·Σ |d_i|·m_i, m_i = |W_i|·|x| + |b_i| the magnitude of z_i
-on this box and γ the relative rounding of a sum as long as the network has units; so each row pays
-γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack."""
+Σ d_i·(W_i·x + b_i) is rounded by at most γ·Σ |d_i|·m_i, m_i = |W_i|·|x| + |b_i| the magnitude of
+z_i on this box and γ the relative rounding of a sum as long as the network has units; so each row
+pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ class Work(NamedTuple):
     share: Array  # (n,)
     weights: Array  # (inequalities,): μ
     gradient: Array  # (inequalities,)
-    best: Array  # slopes of the best bound so far, then μ
 
 
 def workspace(net: Net, n: int) -> Work:
@@ -70,8 +69,8 @@ def workspace(net: Net, n: int) -> Work:
     shapes |= dict.fromkeys(("up", "down"), units * widest)
     shapes |= dict.fromkeys(("constant_up", "constant_down", "slack_up", "slack_down"), widest)
     shapes |= {"row": (rows + 1) * (n + 1), "peak": n, "score": n, "share": n}
-    shapes |= {"weights": rows, "gradient": rows, "best": units + rows}
-    kinds = {"known": np.bool_, "touched": np.bool_}
+    shapes |= {"weights": rows, "gradient": rows}
+    kinds: dict[str, Any] = {"known": np.bool_, "touched": np.bool_}
     return Work(
         **{name: np.zeros(size, kinds.get(name, np.float64)) for name, size in shapes.items()}
     )
