@@ -1,4 +1,4 @@
-"""A contraction factor for the loop with message passing, on every graph (proof format, 7).
+"""A contraction factor for the loop with message passing, on every graph (proof format, 6).
 
 The model is, layer by layer, Z = Σ_p Ŝᵖ·H·W_pᵀ + const with a ReLU between each two layers, where
 Ŝ ≥ 0 and Ŝs ≤ s for some s > 0. A *word* picks one W_p from every layer. Along a word the loop of a

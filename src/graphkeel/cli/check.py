@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.common import (
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace) -> LinkedResult:
     from graphkeel.certificate.check import check_certificate, link
     from graphkeel.certificate.encoding import read_certificate
+    from graphkeel.certificate.equilibrium import STATES
 
     if args.data is not None and args.model is None:
         raise ConfigError("--data can be checked together with --model only", fix="Add --model.")
@@ -106,7 +108,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
 
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
-    difference = link(content, load_model(args.model), data)
+    states = Path(args.certificate).with_name(STATES)
+    difference = link(content, load_model(args.model), data, states)
     return result.linked(difference, with_data=data is not None)
 
 
