@@ -33,6 +33,7 @@ from graphkeel.cli.common import (
     whole_number,
 )
 from graphkeel.cli.signals import end_if_asked
+from graphkeel.cli.width import fitted, terminal_width
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.cells import Cell, CellStore, Measured
@@ -149,7 +150,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(payload)
     else:
-        emit_lines(render(args.table, places, datasets, remarks, args.format).splitlines())
+        text = render(args.table, places, datasets, remarks, args.format)
+        width = terminal_width() if args.format == "text" else None
+        emit_lines(fitted(text.splitlines(), width))
     return EXIT_DONE
 
 
