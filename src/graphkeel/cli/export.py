@@ -121,7 +121,9 @@ def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
     return Problem(
         network(collapsed_loop(controller, source_from_json(content["head"]))),
         network(collapsed(source_from_json(entry["lyapunov"]))),
-        *(decode_array(stated[name]) for name in ("lower", "upper", "equilibrium")),
+        lower=decode_array(stated["lower"]),
+        upper=decode_array(stated["upper"]),
+        equilibrium=decode_array(stated["equilibrium"]),
         hole_radius=float(stated["hole_radius"]),
         rho=float(stated["rho"]),
         positivity=float(stated["positivity"]),
