@@ -37,6 +37,7 @@ from graphkeel.cli.common import (
     whole_number,
 )
 from graphkeel.cli.signals import end_if_asked
+from graphkeel.cli.width import fitted, terminal_width
 
 if TYPE_CHECKING:
     from graphkeel.paper.adapt.comparison import Plan
@@ -173,7 +174,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
-        emit_lines(filled.render(args.format).splitlines())
+        width = terminal_width() if args.format == "text" else None
+        emit_lines(fitted(filled.render(args.format).splitlines(), width))
     return EXIT_DONE
 
 
