@@ -36,7 +36,7 @@ from graphkeel.cli.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.signals import end_if_asked
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from graphkeel.paper.adapt.comparison import Plan
