@@ -36,8 +36,8 @@ from graphkeel.cli.common import (
     verbatim,
     width_type,
 )
-from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from torch import nn

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     Args:
         args: the flags.
     """
-    from graphkeel.cli.signals import end_if_asked
+    from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
     from graphkeel.paper.tables.run import RunSpec
 

@@ -36,8 +36,8 @@ from graphkeel.cli.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.signals import end_if_asked
 from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from graphkeel.paper.adapt.comparison import Plan
