@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
     EXIT_REFUTED,
@@ -33,8 +33,8 @@ from graphkeel.cli.common import (
     emit_lines,
     path_type,
 )
-from graphkeel.cli.verify_property import add_check_arguments, link_proof
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     console,
@@ -36,7 +36,7 @@ from graphkeel.cli.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
