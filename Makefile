@@ -9,7 +9,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format docs bench bench-verify bench-certify bench-scale tables clean
+.PHONY: setup demo test test-slow lint format docs compatibility bench bench-verify bench-certify bench-scale tables clean
 
 setup: $(STAMP)
 
@@ -45,6 +45,10 @@ format: setup
 # Warnings are errors, names without a target are warnings, and nothing is fetched: build/docs/html/index.html.
 docs: setup
 	$(BIN)/python -m sphinx -q -W --keep-going -n -d build/docs/doctrees docs build/docs/html
+
+# docs/compatibility.md, made from what happens to every model in tests/compatibility/people.py.
+compatibility: setup
+	$(BIN)/python tests/compatibility/page.py
 
 bench: setup
 	$(BIN)/python benchmarks/bench_reconstruct.py

@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_bits(model, data):
 
 
 def test_feedback_uses_new_labels_and_reset_forgets_them(model, task, data):
-    rec = gk.Reconstructor(model).fit(data)
+    rec = gk.Reconstructor(model, labels="train").fit(data)
     before, context, anchors = rec.features_.clone(), rec._context, rec.anchors_
     fresh = task.val_mask.nonzero().flatten()[::2]
     rec.feedback(fresh, task.y[fresh])
@@ -110,7 +110,7 @@ def test_all_validation_labels_fed_back_are_judged_by_cross_fitting(model, task,
     rec = gk.Reconstructor(model).fit(data)
     val = task.val_mask.nonzero().flatten()
     rec.feedback(val, task.y[val])
-    assert rec.guard_.source == "fed-back labels, cross-fitted"
+    assert rec.guard_.source == "labels the model was not trained on, cross-fitted"
     untouched = accuracy(model(task.x, task.edge_index).argmax(1), task)
     assert accuracy(rec.predict(data), task) > untouched + 5
 
@@ -141,7 +141,37 @@ def test_too_few_validation_labels_leave_the_model_alone_and_say_so(model, data)
     few = data.val_mask.nonzero().flatten()[:5]
     data.val_mask = torch.zeros_like(data.val_mask)
     data.val_mask[few] = True
-    assert "5 labels are too few to judge by" in gk.Reconstructor(model).fit(data).guard_.reason
+    rec = gk.Reconstructor(model, labels="train").fit(data)
+    assert "5 labels are too few to judge by" in rec.guard_.reason
+
+
+def test_validation_labels_serve_and_judge_by_default(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    assert len(rec.labels_) == int((task.train_mask | task.val_mask).sum())
+    assert rec.guard_.n_labels == int(task.val_mask.sum())
+    judged_only = gk.Reconstructor(model, labels="train").fit(data)
+    assert accuracy(rec.predict(data), task) > accuracy(judged_only.predict(data), task)
+
+
+def test_prediction_sets_hold_the_true_class_as_often_as_asked(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    y = task.y[task.test_mask].unsqueeze(1)
+    held = {}
+    for coverage in (0.8, 0.95):
+        sets = rec.predict_sets(data, coverage)[task.test_mask]
+        held[coverage] = float(sets.gather(1, y).float().mean())
+        assert abs(held[coverage] - coverage) < 0.06
+    assert held[0.8] < held[0.95]
+
+
+def test_held_out_labels_take_no_part_in_the_choice(model, task, data):
+    rec = gk.Reconstructor(model, guard="holdout").fit(data)
+    statement = rec.guard_.statement
+    assert statement.exact
+    assert statement.n_labels == int(task.val_mask.sum()) // 2
+    held = rec._chooser._held
+    data.y[held.nodes] = (data.y[held.nodes] + 1) % 10  # wrong, and yet nothing changes
+    assert torch.equal(gk.Reconstructor(model, guard="holdout").fit(data).features_, rec.features_)
 
 
 def test_harmful_candidates_are_refused(task, data):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from hand_loops import (
+    ABSOLUTE,
     BENT,
     ENDS,
     HIGH,
@@ -394,16 +395,14 @@ case(
 
 
 def cut_and_coupled() -> Hand:
-    """F doubles the distance. Right of Y, and left of it, the unit with z ≥ 0 is cut, and then
-    coupled: read as the sign of the coupled input, which it is not, the cut would prove it."""
-    huge = 64.0
-    theta = [[[0.0, huge], [0.0, 0.0]], [[0.0, 0.0], [huge, 0.0]]]
-    slopes = [[0, 0, 0, 0, 0, 2], [0, 0, 0, 0, 1, 0]]
-    axis = [0, 2, -3, -2, 1, -3, -2]
-    leaf = tree(
-        "decrease", *ENDS, axis, (1.0,), slopes, theta, multipliers=[[1, 1], [1, 2], [1, 1], [1, 2]]
-    )
-    # V∘F: units (1 − y)·2 and its negative, so F mirrors, too.
+    """F doubles the distance: V(F(y)) = 2·V(y). On either side of Y the unit of V∘F that is not
+    active there is cut, and then coupled with θ = 64. If its multiplier counted the coupled input,
+    a − 64·b, whose sign the cut did not fix, that would prove a decrease."""
+    theta = [[[64.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 64.0]]]
+    slopes = [[0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 2]]
+    axis = [0, 1, -3, -2, 2, -3, -2]
+    weights = [[1, 1], [1, 0], [1, 1], [1, 0]]
+    leaf = tree("decrease", *ENDS, axis, (1.0,), slopes, theta, multipliers=weights)
     loop = line(hole_radius=0.0, proofs={"decrease": branch("decrease", leaf)})
     return replace(loop, forward=[([[2.0]], [-1.0])], rho=0.75)
 
@@ -779,7 +778,12 @@ case(
 case(
     "region of the other class",
     "rejected: out of order",
-    lambda: replace(plane(proofs={"region": plane().proofs["region"]}), label=1),
+    lambda: lie(plane(proofs={"region": plane().proofs["region"]}), put("classes", 0, "class", 1)),
+)
+case(
+    "equilibrium of another class",
+    "rejected: one of another class",
+    lambda: lie(plane(proofs={"none": {}}), put("classes", 0, "class", 1)),
 )
 
 # ---- counterexamples
@@ -1047,18 +1051,13 @@ case(
 # ---- several classes: the plane and its mirror image
 
 
-def second_class(**changes: Any) -> Hand:
-    """The plane with its coordinates exchanged, around (0, 1), on the same D = [−1, 2]²."""
-    return square(1, **changes)
-
-
-def square(label: int, **changes: Any) -> Hand:
-    """z → z/4 around Y = e_label on D = [−1, 2]², V = |z_0| + |z_1|."""
+def square(label: int, top: float = 2.0, **changes: Any) -> Hand:
+    """z → z/4 around Y = e_label on D = [−1, top]², V = |z_0| + |z_1|."""
     centre = [float(label == 0), float(label == 1)]
     forward: list[Any] = [([[0.25, 0.0], [0.0, 0.25]], [0.75 * y for y in centre])]
     inner = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]
     bias = [-centre[0], -centre[1], centre[0], centre[1]]
-    low, high = [-1.0, -1.0], [2.0, 2.0]
+    low, high = [-1.0, -1.0], [top, top]
     rows = ("upper 0", "lower 0", "upper 1", "lower 1")
     # F_k − F_c = −3/4 + (y_k − y_c)/4: the multiplier 1/4 takes all of it
     pulls = [0.0, 0.0]
@@ -1350,3 +1349,78 @@ def nested(depth: int) -> Json:
 
 
 case("nested remarks", ACCEPTED, lambda: nested(50))
+
+case("two classes on different boxes", ACCEPTED, lambda: certificate(square(0), square(1, top=4.0)))
+case(
+    "a proof of version 3.0",
+    "rejected: version 3",
+    lambda: proof(line(), "decrease", line().proofs["decrease"] | {"version": 3.0}),
+)
+case(
+    "hole leaves on faces in a large hole",
+    "rejected: called inside",
+    lambda: proof(plane(hole_radius=4.0), "decrease", hole_faces()),
+)
+
+
+def hole_faces() -> Json:
+    value = plane_faces("decrease", 0.125, ("decrease",))
+    for face in value["faces"]:
+        face.update(axis=array([-1], dtype="|i1"), cut=array([]))
+    return value
+
+
+DOUBLE_V: list[Any] = [
+    ([*PLANE_V[0][0], [1.0, 0.0]], [*PLANE_V[0][1], -1.0]),
+    ([[1.5, 1.0, 1.0, 1.0, -0.5]], [0.0]),
+]
+case("contraction with a negative weight", NO, by_contraction(lyapunov=DOUBLE_V))
+case("skewed, a hole larger than D", ACCEPTED, lambda: skewed(hole_radius=1.5))
+
+
+def kinked(at: float, shift: float = 0.0, **changes: Any) -> Hand:
+    """F(y) = Y + z/2 + shift through two units that change their sign at z = −at; κ = 1, so that
+    the hole is closed by homogeneity or not at all."""
+    forward: list[Any] = [
+        ([[1.0], [-1.0]], [at - 1.0, 1.0 - at]),
+        ([[0.5, -0.5]], [1.0 - at / 2 + shift]),
+    ]
+    return replace(line(), forward=forward, **changes)
+
+
+case("a kink at Y", ACCEPTED, lambda: kinked(0.0))
+case("a kink in the hole", ACCEPTED, lambda: kinked(0.0625))
+case(
+    "a kink on the hole's shell", ACCEPTED, lambda: kinked(0.125, rho=0.75, proofs=split_at(0.875))
+)
+case(
+    "a kink in the hole, without invariance",
+    ACCEPTED,
+    lambda: without(kinked(0.0625), "invariance"),
+)
+case("a kink at Y and a residual", ACCEPTED, lambda: kinked(0.0, 2.0**-10, rho=0.75, delta=0.0625))
+case(
+    "an affine piece and a residual",
+    ACCEPTED,
+    lambda: kinked(0.5, 2.0**-10, rho=0.75, delta=0.0625, proofs=split_at(0.5)),
+)
+case(
+    "a residual too large for its hole",
+    ACCEPTED,
+    lambda: kinked(0.0, 2.0**-6, rho=0.875, delta=0.0625, positivity=1.0),
+)
+RAISED: list[Any] = [ABSOLUTE[0], ([[1.0, 1.0]], [2.0**-10])]
+case("a kink at Y and a lifted V", ACCEPTED, lambda: kinked(0.0, rho=0.875, lyapunov=RAISED))
+SPLIT_V: list[Any] = [
+    ([[1.0], [1.0], [-1.0]], [-1.0, -1.0, 1.0]),
+    ([[2.0, -1.0, 1.0]], [0.0]),
+]
+case("a kink at Y and a V that is no gauge", ACCEPTED, lambda: kinked(0.0, lyapunov=SPLIT_V))
+
+
+def split_at(place: float) -> dict[str, Json]:
+    """The proofs of `line`, with one more cut below the hole."""
+    axis = [0, 0, -2, -2, 0, -1, -2]
+    cuts = (TWO[0], place, TWO[1])
+    value = branch("decrease", tree("decrease", *ENDS, axis, cuts))
+    return {**line().proofs, "decrease": value}

@@ -98,6 +98,11 @@ def answer(loop: Hand, condition: str) -> Json:
 
 def certificate(*loops: Hand) -> Json:
     """The certificate of some classes, its derived parts by the checker's own code."""
+    return rederived(stated(*loops))
+
+
+def stated(*loops: Hand) -> Json:
+    """Weights, questions and answers; nothing that is derived from them."""
     entries = []
     for loop in loops:
         anchor = loop.value(loop.equilibrium) if loop.anchor is None else loop.anchor
@@ -113,14 +118,13 @@ def certificate(*loops: Hand) -> Json:
             }
         )
     n = loops[0].n
-    content: Json = {
+    return {
         "format": "graphkeel-certificate",
         "version": 3,
         "head": source((identity(n), [0.0] * n)),
         "classes": entries,
         "not_covered": list(NOT_COVERED),
     }
-    return rederived(content)
 
 
 def rederived(content: Json) -> Json:

@@ -62,8 +62,8 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "return sum([c * (b if c > 0 else a) for c, a, b in zip(form, low, high, strict=True)])",
-            "return sum([c * (a if c > 0 else b) for c, a, b in zip(form, low, high, strict=True)])",
+            "(b if c > 0 else a) for c, a, b in zip(form, low, high, strict=True)",
+            "(a if c > 0 else b) for c, a, b in zip(form, low, high, strict=True)",
             "the minimum for the maximum",
         ),
         (
@@ -244,8 +244,8 @@ MUTANTS = [
         ),
         (
             "problem.py",
-            'enumerate(ends):\n        for name, sign, end in ((f"upper {axis}", 1, upper), (f"lower {axis}", -1, lower)):\n            output = _output(problem.forward, axis, Fraction(sign))',
-            'enumerate(ends):\n        for name, sign, end in ((f"upper {axis}", 1, upper), (f"lower {axis}", -1, lower)):\n            output = _output(problem.forward, 0, Fraction(sign))',
+            "_output(problem.forward, axis, Fraction(sign))",
+            "_output(problem.forward, 0, Fraction(sign))",
             "invariance of the first coordinate only",
         ),
         (
@@ -381,8 +381,8 @@ MUTANTS = [
         ),
         (
             "trees.py",
-            '    if any(value < 0 for value in values):\n        raise Rejected(f"{where}: a coupling',
-            '    if False:\n        raise Rejected(f"{where}: a coupling',
+            "    if any(value < 0 for value in values):\n",
+            "    if False:\n",
             "negative couplings",
         ),
         (
@@ -629,8 +629,8 @@ MUTANTS = [
         ),
         (
             "conclusion.py",
-            "return not any(any(map(drop, row)) for layer in network[1:] for row in layer.weight.rows)",
-            "return True",
+            "return not any(any(map(drop, row)) for layer in network[1:]",
+            "return True or not any(any(map(drop, row)) for layer in network[1:]",
             "V not convex",
         ),
         (
@@ -665,8 +665,8 @@ MUTANTS = [
         ),
         (
             "conclusion.py",
-            'shown = [e for e in entries if e["verdict"] == "proved" and e["conclusion"]["switched"]]',
-            'shown = [e for e in entries if e["conclusion"]["switched"]]',
+            'if e["verdict"] == "proved" and e',
+            "if e",
             "all classes from some that are not proved",
         ),
         ("conclusion.py", "and margin == 0\n", "\n", "everywhere in spite of a margin"),
@@ -828,8 +828,8 @@ MUTANTS = [
         ("networks.py", "if len(set(sizes)) > 1:", "if False:", "factors that do not fit"),
         (
             "networks.py",
-            "if any(after.weight.width != before.weight.height for before, after in pairwise(network)):",
-            "if False:",
+            "if any(after.weight.width != before.weight.height",
+            "if any(False",
             "layers that do not fit",
         ),
         (

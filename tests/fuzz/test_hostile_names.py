@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fuzz import readers
 from fuzz.mutations import as_text
-from graphkeel.certificate.encoding import canonical, sealed
+from graphkeel.certificate import certificate_bytes
 from graphkeel.cli.main import main
 from graphkeel.report import find_sources, render_page
 from tally import TALLY
@@ -56,7 +56,7 @@ def folder_with(name: str, folder: Path) -> Path:
         **content,
         "provenance": {**content["provenance"], "dataset": name, "model": name, "split": name},
     }
-    readers.put(folder, "certificate.json", canonical(sealed(told)))
+    readers.put(folder, "certificate.json", certificate_bytes(told))
     readers.put(
         folder, "figure-9.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{name}</svg>".encode()
     )

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from fuzz import readers
 from fuzz.mutations import arrays, as_text, changed_bytes, changed_json
 from fuzz.readers import READERS
-from graphkeel.certificate.encoding import canonical, sealed
+from graphkeel.certificate import certificate_bytes
 from graphkeel.core.errors import DataError, KeelError
 from graphkeel.core.memory import peak_mb, reset_peak
 from tally import TALLY
@@ -90,7 +90,7 @@ JSON_READERS: dict[str, tuple[Callable[[], Any], Callable[[Any], bytes]]] = {
 
 def recertified(value: Any) -> bytes:
     try:
-        return canonical(sealed(value)) if isinstance(value, dict) else as_text(value)
+        return certificate_bytes(value) if isinstance(value, dict) else as_text(value)
     except (KeelError, ValueError, TypeError, RecursionError):
         return as_text(value)
 
@@ -319,7 +319,7 @@ def test_an_exported_certificate_writes_into_its_folder_only(tmp_path: Path) -> 
         changed = {**content, "classes": [{**content["classes"][0], "class": label}]}
         path = tmp_path / "in" / "certificate.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(canonical(sealed(changed)))
+        path.write_bytes(certificate_bytes(changed))
         main(["export", str(path), "--out", str(tmp_path / "out"), "--format", "smt2"])
     assert {path.name for path in tmp_path.iterdir()} <= {"in", "out"}
     assert {path.name for path in tmp_path.parent.iterdir()} >= {tmp_path.name}

@@ -50,7 +50,7 @@ def _write_run(
             "kept": False,
             "decision": decision,
         }
-        result = {**row, "seconds": 0.5, "data": DATA, "weights": "cd" * 32}
+        result = {**row, "seconds": 0.5, "graph": DATA, "weights": "cd" * 32}
         job = Job("auto", RunSpec(), seed, data=DATA, code="c")
         store.keep(job, Measurement("done", 0.5, 1.0, result))
         columns = {

@@ -75,7 +75,7 @@ def test_the_page_knows_whether_run_and_certificate_share_their_data(
 ):
     sources = find_sources([run_folder, certificate_folder])
     assert "same data as this run" in render_page(sources)
-    other = replace(sources, certificate={**sources.certificate, "hashes": {"data": "0" * 64}})
+    other = replace(sources, certificate={**sources.certificate, "data": "0" * 64})
     assert "not that of any seed" in render_page(other)
 
 

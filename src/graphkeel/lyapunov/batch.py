@@ -129,6 +129,18 @@ class LoopBatch:
         """f ≡ h for one class: B = 0."""
         self.controller.raw_outer[k] = 0.0
 
+    @torch.no_grad()
+    def scale(self, factor: float) -> Tensor:
+        """Multiply every B; what `unscale` takes to undo it."""
+        before = self.controller.raw_outer.clone()
+        self.controller.raw_outer.mul_(factor)
+        return before
+
+    @torch.no_grad()
+    def unscale(self, before: Tensor) -> None:
+        """Undo `scale`, to the bit."""
+        self.controller.raw_outer.copy_(before)
+
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
         self.context.aims[k] *= TIGHTEN

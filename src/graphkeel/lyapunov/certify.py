@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,9 +20,11 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
+from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
 from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import targets_at
 from graphkeel.lyapunov.train import OnRound, train
+from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head, extract_head
 
@@ -68,6 +71,12 @@ class CertifyResult:
         """The verdict of each class: proved, refuted or unknown."""
         entries = self.certificate["classes"] if self.certificate else []
         return {entry["class"]: entry["verdict"] for entry in entries}
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """What holds with message passing: `contraction`, then κ or the reason."""
+        unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
+        return dict((self.certificate or {}).get("graph", unknown))
 
     @property
     def reasons(self) -> dict[int, str]:
@@ -130,7 +139,7 @@ def certify(
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
-    head = extract_head(frozen.model, int(x.shape[1]))  # type: ignore[arg-type]
+    head = extract_head(frozen, int(x.shape[1]), **model_kwargs)
     if head.unsupported is not None:
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
@@ -138,6 +147,8 @@ def certify(
     settings = config or LyapunovConfig()
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
+
+    passing = _passing(frozen, int(x.shape[1]), model_kwargs)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -155,6 +166,7 @@ def certify(
         resume=resume,
         targets=goals,
         constant=constant,
+        passing=partial(passing_factor, passing),
     )
     remarks = {
         "model_sha256": frozen.weights_hash,
@@ -164,8 +176,16 @@ def certify(
         **(provenance or {}),
     }
     data = graph_sha256(x, edge_index)
-    certificate = certificate_of(head, result, provenance=remarks, data_sha256=data)
+    proof = graph_proof(passing, [outcome.control for outcome in result.outcomes])
+    certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
     return CertifyResult(head, certificate, result, "", time.monotonic() - started)
+
+
+def _passing(frozen: FrozenModel, n_features: int, model_kwargs: dict[str, Any]) -> Aggregation:
+    if model_kwargs:
+        given = ", ".join(sorted(model_kwargs))
+        return Aggregation(reason=f"the model takes further arguments: {given}")
+    return recognise(frozen.model, n_features)  # type: ignore[arg-type]
 
 
 def _reason(entry: dict[str, Any], note: str) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphkeel.certificate import (
     ClassProof,
+    GraphProof,
     Source,
     anchored_controller,
     build_certificate,
@@ -32,6 +33,7 @@ def certificate_of(
     *,
     provenance: dict[str, Any] | None = None,
     data_sha256: str | None = None,
+    graph: GraphProof | None = None,
 ) -> dict[str, Any]:
     """The certificate of all classes, as a JSON object.
 
@@ -40,6 +42,7 @@ def certificate_of(
         result: of Algorithm 1.
         provenance: what the writer wants to say of itself.
         data_sha256: `graph_sha256` of the graph whose logits span the domain.
+        graph: the model with its message passing.
     """
     delta, margin = result.config.delta, result.config.margin
     proofs = [
@@ -53,7 +56,11 @@ def certificate_of(
         **(provenance or {}),
     }
     return build_certificate(
-        head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256
+        head_source(plant.layers),
+        proofs,
+        provenance=details,
+        data_sha256=data_sha256,
+        graph=graph,
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from graphkeel.control.base import Plant
+from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
@@ -24,6 +25,9 @@ from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
+Factor = Callable[[Sequence[NeuralWeights]], float]
+
+CALM = 0.9  # the factor with message passing that controllers are scaled down to
 
 
 def train(
@@ -38,6 +42,7 @@ def train(
     resume: TrainState | None = None,
     targets: Targets | None = None,
     constant: bool = False,
+    passing: Factor | None = None,
 ) -> TrainResult:
     """Train and prove a controller and a Lyapunov function for each class.
 
@@ -52,6 +57,8 @@ def train(
         resume: the state that an interrupted run handed to `on_round`.
         targets: equilibria and anchors of the classes; chosen for the configuration where None.
         constant: give a class that ends without a proof the constant controller f ≡ h instead.
+        passing: the factor of the loop with message passing for given controllers; they are scaled
+            down until it is below one, where that costs no proof.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
@@ -90,6 +97,8 @@ def train(
             on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
     if constant:
         verification.hold()
+    if passing is not None and settings.form != "paper":
+        verification.calm(passing)
     return TrainResult(
         verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
     )
@@ -115,6 +124,7 @@ class _Verification:
         self.patience = [batch.config.verify_seconds] * len(batch.classes)
         self.started = time.monotonic()
         self.held: set[int] = set()
+        self.scaled = 1.0
 
     def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
         """Ask about each class; count the counterexamples learnt, and those the shipped model
@@ -182,6 +192,26 @@ class _Verification:
             self.reports[k] = self._query(k, complete=True)
             self.held.add(k)
 
+    def calm(self, factor: Factor) -> None:
+        """Make all controllers answer less, so that the loop with message passing contracts, too:
+        its factor falls in proportion. Taken back where a proof would be lost."""
+        everyone = range(len(self.batch.classes))
+        before = factor([self.batch.shipped(k)[0] for k in everyone])
+        if before <= CALM:
+            return
+        kept = (dict(self.problems), dict(self.reports))
+        weights = self.batch.scale(CALM / before)
+        self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
+        for k in everyone:
+            self.problems[k] = self.batch.problem(k)
+            self.reports[k] = self._query(k, complete=True)
+        lost = [k for k in everyone if _proves_less(self.reports[k], kept[1][k])]
+        if lost:
+            self.batch.unscale(weights)
+            self.problems, self.reports = kept
+            return
+        self.scaled = CALM / before
+
     def _goals(self, report: VerifyReport) -> list[ConditionReport]:
         return [c for c in report.conditions if c.condition in self.batch.config.goals]
 
@@ -227,4 +257,13 @@ class _Verification:
         notes = [self.batch.goals.notes[k]]
         if k in self.held:
             notes.append("training ended without a proof, so that its controller is constant")
+        if self.scaled < 1.0:
+            share = f"{self.scaled:.2g} of the trained one"
+            notes.append(f"its controller's answer is {share}, for message passing to contract")
         return "; ".join(note for note in notes if note)
+
+
+def _proves_less(after: VerifyReport, before: VerifyReport) -> bool:
+    """Whether a condition that was proved is not any more."""
+    proved = {c.condition for c in after.conditions if c.verdict is Verdict.PROVED}
+    return any(c.verdict is Verdict.PROVED and c.condition not in proved for c in before.conditions)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphkeel.control import CLASSICAL
-from graphkeel.core.errors import ConfigError, DataError, ModelError
+from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
 from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates.builder import GRIDS
@@ -21,6 +21,7 @@ from graphkeel.reconstruct.summary import SourceSummary
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
+GUARDS = ("cross-fit", "holdout")
 KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
 SHOWN = 5  # values of a list that a message shows
 
@@ -44,6 +45,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_verifier(parameters["verifier"])
     _check_risk(parameters["risk"])
     _check_choice("labels", parameters["labels"], LABELS)
+    _check_choice("guard", parameters["guard"], GUARDS)
     _check_seed(parameters["seed"])
 
 
@@ -152,10 +154,14 @@ def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) 
     named as the cause."""
     try:
         return frozen(data.x, data.edge_index, **model_kwargs)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except KeelError:
+        raise
+    except Exception as error:  # the model is a stranger, and it may raise anything
+        style = frozen.calling.signature.style.value
         raise ModelError(
-            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype})",
-            got=f"{type(error).__name__}: {error}",
+            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype}), "
+            f"called as {style}",
+            got=f"{type(error).__name__}: {error}"[:200],
             fix="Hand over the features it was trained on; arguments of its own go to fit.",
         ) from error
 

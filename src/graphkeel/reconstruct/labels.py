@@ -34,14 +34,15 @@ class Labels:
     def one_hot(self) -> Tensor:
         return torch.nn.functional.one_hot(self.classes, self.n_classes).float()
 
-    def clamp(self, posterior: Tensor) -> Tensor:
+    def clamp(self, posterior: Tensor, weight: float = 1.0) -> Tensor:
         """A copy whose labelled rows say what is known.
 
         Args:
             posterior: class probabilities, shape (N, n_classes).
+            weight: what a labelled row sums to.
         """
         clamped = posterior.clone()
-        clamped[self.nodes] = self.one_hot()
+        clamped[self.nodes] = weight * self.one_hot()
         return clamped
 
     def without(self, positions: Tensor) -> Labels:

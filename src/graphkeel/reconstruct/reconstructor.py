@@ -17,12 +17,16 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel, ReturnType, Scores
+from graphkeel.graph.node_graph import node_graph
+from graphkeel.models.binding import bind
+from graphkeel.models.frozen import FrozenModel, Scores
+from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.conformal import allowed_gap, prediction_sets
 from graphkeel.reconstruct.guard.decision import RISK
 from graphkeel.reconstruct.inputs import (
     check_graph,
@@ -61,8 +65,11 @@ class Reconstructor:
             cost.
         labels: what labels in `val_mask` do: with `all` they serve and judge, by cross-fitting,
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
+        guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
+            and the statement in `guard_` is exact, at the price of those labels.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
-        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`.
+        return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
+            recognises them by their values.
         seed: of everything random.
 
     Attributes:
@@ -85,8 +92,9 @@ class Reconstructor:
         controller: str = "deadbeat",
         verifier: str = "auto",
         labels: str = "all",
+        guard: str = "cross-fit",
         risk: float = RISK,
-        return_type: str = ReturnType.RAW.value,
+        return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
     ) -> None:
         self.model = model
@@ -94,6 +102,7 @@ class Reconstructor:
         self.controller = controller
         self.verifier = verifier
         self.labels = labels
+        self.guard = guard
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -201,8 +210,9 @@ class Reconstructor:
     ) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
         check_parameters(self.get_params())
+        data = node_graph(data)
         check_graph(data)
-        frozen = FrozenModel(self.model, return_type=self.return_type)  # type: ignore[arg-type]
+        frozen, model_kwargs = self._bind(data, model_kwargs)
         scores = first_scores(frozen, data, model_kwargs)
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
         check_scores(scores)
@@ -219,7 +229,7 @@ class Reconstructor:
             source=source,
         )
         if data.x.dtype == task.x.dtype:
-            self._context.logits = frozen._as_logits(scores)  # asked already
+            self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
         self._chooser = Chooser(
             self._context,
             self.method,
@@ -227,6 +237,7 @@ class Reconstructor:
             task.train_mask,
             self.seed,
             elsewhere=elsewhere,
+            holdout=self.guard == "holdout",
         )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
@@ -350,7 +361,10 @@ class Reconstructor:
         self._check_fitted()
         self._check_same_graph(data)
         changed = copy.copy(data)
-        changed.x = self.features_.to(data.x.dtype).clone()
+        if self.guard_.left_alone:
+            changed.x = data.x.clone()  # to the last bit, whatever its precision
+        else:
+            changed.x = self.features_.to(data.x.device, data.x.dtype, copy=True)
         return changed
 
     __call__ = transform
@@ -371,8 +385,9 @@ class Reconstructor:
         Args:
             data: the graph that was fitted.
         """
-        changed = self.transform(data)
-        return self._frozen()(changed.x, changed.edge_index, **{**self._kwargs(), **model_kwargs})
+        graph = node_graph(self.transform(data))
+        frozen, arguments = self._asked(graph, model_kwargs)
+        return frozen(graph.x, graph.edge_index, **arguments)
 
     def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
         """The class of every node.
@@ -381,6 +396,34 @@ class Reconstructor:
             data: the graph that was fitted.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
+
+    @one_at_a_time
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
+
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data: the graph that was fitted.
+            coverage: how often a set is to hold the true class, in (0, 1).
+            model_kwargs: passed to the model.
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_fitted()
+        self._check_context()
+        calibration = self._chooser.calibration()
+        if calibration is None:
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_gap(*calibration, coverage)
+        scores = self.scores(data, **model_kwargs)
+        return prediction_sets(self._context.frozen.as_logits(scores), allowed)
 
     @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
@@ -455,18 +498,22 @@ class Reconstructor:
 
     # ---- checks
 
-    def _frozen(self) -> FrozenModel:
+    def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
+        model: Any = self.model
+        return bind(model, data, model_kwargs, return_type=self.return_type)
+
+    def _asked(
+        self, data: Data, model_kwargs: dict[str, Any]
+    ) -> tuple[FrozenModel, dict[str, Any]]:
+        """The frozen model and the arguments of its forward: those of `fit`, changed by those."""
         if hasattr(self, "_context"):
-            return self._context.frozen
+            return self._context.frozen, {**self._context.model_kwargs, **model_kwargs}
         if self.model is None:
             raise ModelError(
                 "a loaded reconstructor has no model to predict with",
                 fix="Hand it over: load(folder, model=model).",
             )
-        return FrozenModel(self.model, return_type=self.return_type)
-
-    def _kwargs(self) -> dict[str, Any]:
-        return self._context.model_kwargs if hasattr(self, "_context") else {}
+        return self._bind(data, model_kwargs)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -480,6 +527,7 @@ class Reconstructor:
             )
 
     def _check_same_graph(self, data: Data) -> None:
+        data = node_graph(data)
         check_graph(data)
         if not hasattr(self, "features_"):
             raise ConfigError(

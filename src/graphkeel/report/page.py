@@ -18,7 +18,7 @@ from graphkeel.core.files import write_text
 from graphkeel.core.optional import import_optional
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
-from graphkeel.report.run_view import node_data, run_view
+from graphkeel.report.run_view import is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
 
 CAPTIONS = {
@@ -138,6 +138,8 @@ def _certificate(sources: Sources) -> dict[str, Any] | None:
 
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
     source = run["spec"] if run else certificate["provenance"] if certificate else {}
+    if is_adaptation(source):
+        source = {**source, "dataset": f"{source['source']} → {source['target']}"}
     parts = [str(source[key]) for key in ("dataset", "model", "method") if source.get(key)]
     return " · ".join(parts) or "graphkeel report"
 
@@ -147,8 +149,8 @@ def _same_data(sources: Sources) -> bool | None:
     missing."""
     if sources.run is None or sources.certificate is None:
         return None
-    data = (sources.certificate.get("hashes") or {}).get("data")
-    return bool(data) and data in {row.get("data") for row in sources.run.rows}
+    graph = sources.certificate.get("data")
+    return bool(graph) and graph in {row.get("graph") for row in sources.run.rows}
 
 
 def _figure(path: Path) -> dict[str, str]:
@@ -190,6 +192,7 @@ def _class_chart(run: dict[str, Any] | None) -> Markup:
 
 
 _RUN_FLAGS = ("dataset", "model", "method", "labels", "split", "features", "pca")
+_ADAPT_FLAGS = ("source", "target", "target_labels", "keep", "model", "method", "split", "features")
 _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 
@@ -198,8 +201,11 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
     commands = []
     if run:
         seeds = [row["seed"] for row in run["seeds"]]
-        flags = _flags(run["spec"], _RUN_FLAGS)
-        commands.append(f"keel run {flags} --seed {min(seeds)} --seeds {len(seeds)} --out run/")
+        adapts = is_adaptation(run["spec"])
+        command = "adapt" if adapts else "run"
+        flags = _flags(run["spec"], _ADAPT_FLAGS if adapts else _RUN_FLAGS)
+        which = f"--seed {min(seeds)} --seeds {len(seeds)}"
+        commands.append(f"keel {command} {flags} {which} --out run/")
     if certificate:
         flags = _flags(certificate["provenance"], _CERTIFY_FLAGS)
         commands.append(f"keel certify {flags} --out certificate/")
@@ -208,4 +214,5 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
 
 
 def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:
-    return " ".join(f"--{key} {shlex.quote(str(values[key]))}" for key in names if key in values)
+    given = [(name.replace("_", "-"), values[name]) for name in names if name in values]
+    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given)

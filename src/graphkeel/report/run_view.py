@@ -27,6 +27,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     rows = [_seed_row(row) for row in run.rows]
     return {
         "spec": run.spec,
+        "lead": _lead(run.spec, len(run.rows)),
         "versions": {key: value for key, value in run.manifest.items() if isinstance(value, str)},
         "base": _spread(base),
         "after": _spread(after),
@@ -43,6 +44,30 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "data": run.rows[0].get("data", ""),
         "weights": run.rows[0].get("weights", ""),
     }
+
+
+def is_adaptation(spec: dict[str, Any]) -> bool:
+    """Whether a run took a model to another graph.
+
+    Args:
+        spec: of the run.
+    """
+    return "source" in spec and "target" in spec
+
+
+def _lead(spec: dict[str, Any], n_seeds: int) -> str:
+    """What the accuracies are about."""
+    seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
+    if is_adaptation(spec):
+        return (
+            f"The model was trained on {spec['source']} and met {spec['target']}, where the labels "
+            f"“{spec['target_labels']}” were known; of the source it may keep: {spec['keep']}. "
+            f"Accuracies are percent of the target's other nodes, over {seeds}."
+        )
+    return (
+        f"Accuracies are percent of the test nodes, over {seeds} of the {spec['split']} split; the "
+        f"method may use the labels “{spec['labels']}” and never saw a test label."
+    )
 
 
 def node_data(run: RunFiles) -> dict[str, Any]:

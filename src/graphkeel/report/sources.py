@@ -116,17 +116,27 @@ def _nodes(path: Path) -> Nodes | None:
 
 
 def _certificate(path: Path) -> dict[str, Any]:
-    content = read_certificate(path)
+    try:
+        return read_certificate(path)
+    except CertificateError:
+        content = _json_object(path)  # shown as rejected, with what it says
     if content.get("format") != FORMAT:
         raise CertificateError(f"{path} is not a certificate", got=repr(content.get("format")))
     return content
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _json_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
-    if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold one JSON object", got=type(content).__name__)
+    return content
+
+
+def _table(path: Path) -> dict[str, Any]:
+    content = _json_object(path)
+    if not isinstance(content.get("rows"), list):
         raise ConfigError(f"{path} is not a table written by keel table", got="no rows")
     return content

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
 from graphkeel.paper.adapt.case import Case, ScoredCase, make_case
 from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.paper.baselines.registry import get_baseline
@@ -66,6 +67,7 @@ def outcome(spec: AdaptSpec, seed: int) -> Outcome:
         "decision": result.decision,
         "seconds": seconds,
         "data": known.case.target.hash,
+        "graph": graph_sha256(known.case.target.x, known.case.target.edge_index),
         "weights": known.case.frozen.weights_hash,
     }
     return Outcome(row, result.features, _nodes(known, scores))

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy, train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.registry import find_method
@@ -238,6 +239,7 @@ def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, Met
         "decision": outcome.decision,
         "seconds": seconds,
         "data": task.hash,
+        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": prepared.frozen.weights_hash,
     }
     return row, outcome

@@ -3,6 +3,7 @@ making."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -80,12 +81,21 @@ TRANSFER: tuple[Prototype, ...] = (
     Prototype("source", smooth=True),
 )
 WITHOUT_SOURCE = TRANSFER[:3]
-# The same joined with labels, where the graph that is asked about has some.
-JOINED: tuple[Prototype, ...] = (
-    Prototype("model", with_labels=True, refine="smoothed-discriminant", smooth=True),
-    Prototype("model", with_labels=True, refine=SIZED, smooth=True),
-    Prototype("model", with_labels=True, smooth=True),
-)
+# With labels of the graph that is asked about, each of them counting for many nodes: their mean
+# needs no choosing, and is what the labels' own favourites have to beat.
+LABEL_WEIGHT = 20.0
+
+
+def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
+    """Transfer candidates with labels.
+
+    Args:
+        transfer: the same without.
+    """
+    weighted = (dataclasses.replace(one, label_weight=LABEL_WEIGHT) for one in transfer)
+    return (*weighted, Prototype("model", with_labels=True, smooth=True))
+
+
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 
 GRIDS: dict[str, tuple[Candidate, ...]] = {
@@ -135,15 +145,21 @@ class Builder:
             return self.diffusion(one).features
         return self._replaced(one.strength, one.only)
 
+    def scores(self, members: Sequence[Candidate]) -> Tensor:
+        """The logits that the frozen model then gives every node, shape (N, n_classes).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        return self.context.logits_for(self.features(members)) if members else self.context.logits
+
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class that the frozen model then gives every node.
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        if not members:
-            return self.context.logits.argmax(dim=1)
-        return self.context.logits_for(self.features(members)).argmax(dim=1)
+        return self.scores(members).argmax(dim=1)
 
     def diffusion(self, candidate: Diffuse) -> Diffusion:
         """The diffusion with its Lyapunov values.

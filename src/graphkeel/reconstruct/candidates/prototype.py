@@ -33,6 +33,7 @@ FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach furt
 SIZED = "smoothed-sized-discriminant"
 MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant", SIZED)
 EVIDENCE = ("model", "source", "probe", *MEASURES, "labels", "balanced-labels")
+MOST_KEPT = 1 << 21  # numbers in a posterior up to which it is kept for the next average
 MOST_CLAIMED = 1000  # nodes that may stand for the classes without a label
 
 Measure = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -52,6 +53,7 @@ class Prototype:
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
             evidences.
         smooth: diffuse p over the graph at the end.
+        label_weight: how many nodes a labelled one counts for, where p is refined and smoothed.
         confident: a round of self-training: this share of each class, the nodes surest of it, count
             as labelled, and p is made anew.
     """
@@ -61,6 +63,7 @@ class Prototype:
     refine: str | None = None
     smooth: bool = False
     confident: float | None = None
+    label_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.evidence not in EVIDENCE:
@@ -80,6 +83,7 @@ class Prototype:
         parts += [self.refine] if self.refine else []
         parts += ["smooth"] if self.smooth else []
         parts += [f"again({self.confident:g})"] if self.confident else []
+        parts += [f"labels×{self.label_weight:g}"] if self.label_weight != 1.0 else []
         return ">".join(parts)
 
 
@@ -94,16 +98,26 @@ class Posteriors:
         self.context = context
         self.labels = labels
         self._known: dict[str, Tensor] = {}
+        self._made: dict[Prototype, Tensor] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
         """p of every node, rows summing to one: shape (N, n_classes)."""
+        if prototype not in self._made:
+            made = self._make(prototype)
+            if made.numel() > MOST_KEPT:
+                return made
+            self._made[prototype] = made
+        return self._made[prototype]
+
+    def _make(self, prototype: Prototype) -> Tensor:
         if prototype.confident is not None:
             once = replace(prototype, confident=None)
             return self._with_confident(once, prototype.confident)(once)
-        clamp = self.labels.clamp
-        posterior = clamp(self._start(prototype.evidence, prototype.with_labels))
+        weight = prototype.label_weight
+        start = self._start(prototype.evidence, prototype.with_labels)
+        posterior = self.labels.clamp(start, weight)
         if prototype.refine is not None:
-            posterior = clamp(self._refined(prototype.refine, posterior))
+            posterior = self.labels.clamp(self._refined(prototype.refine, posterior), weight)
         if prototype.smooth:
             posterior = self.context.propagator.smooth(posterior)
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)

@@ -21,8 +21,8 @@ FOLDS = 5
 class Predictor(Protocol):
     """A builder, as judges see it."""
 
-    def predict(self, members: Sequence[Candidate]) -> Tensor:
-        """The class of every node, shape (N,).
+    def scores(self, members: Sequence[Candidate]) -> Tensor:
+        """The frozen model's logits of every node, shape (N, n_classes).
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
@@ -41,6 +41,7 @@ class ValidationJudge:
         self.builder = builder
         self.validation = validation
         self.untouched = builder.context.logits.argmax(dim=1)
+        self.folds = shuffled_folds(len(validation), 0)
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -48,10 +49,11 @@ class ValidationJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        predicted = self.builder.predict(members)
+        scores = self.builder.scores(members)
+        predicted = scores.argmax(dim=1)
         correct = predicted[self.validation.nodes] == self.validation.classes
         changed = int((predicted != self.untouched).sum())
-        return Evaluation(correct, changed, self.validation.classes)
+        return Evaluation(correct, changed, self.validation.classes, scores[self.validation.nodes])
 
 
 class CrossFitJudge:
@@ -61,12 +63,14 @@ class CrossFitJudge:
     def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
         self.labels = labels
         self.source = source
-        generator = torch.Generator().manual_seed(seed)
-        shuffled = judged[torch.randperm(len(judged), generator=generator)]
-        self.folds = [fold for fold in shuffled.chunk(FOLDS) if len(fold)]
-        self.classes = labels.classes[torch.cat([judged[:0], *self.folds])]
-        self.builders = [make(labels.without(fold)) for fold in self.folds]
-        self.untouched = self.builders[0].predict(()) if self.builders else judged
+        parts = [judged[fold] for fold in shuffled_folds(len(judged), seed)]
+        order = torch.cat([judged[:0], *parts])
+        self.nodes = labels.nodes[order]
+        self.classes = labels.classes[order]
+        # labels are judged in the order of the folds, so these are ranges
+        self.folds = list(torch.arange(len(order)).split([len(part) for part in parts]))
+        self.builders = [make(labels.without(part)) for part in parts]
+        self.untouched = self.builders[0].scores(()).argmax(dim=1) if self.builders else judged
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -74,13 +78,14 @@ class CrossFitJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        parts = [torch.zeros(0, dtype=torch.bool)]
+        parts = [torch.zeros(0, self.labels.n_classes)]
         changed = 0
         for fold, builder in zip(self.folds, self.builders, strict=True):
-            predicted = builder.predict(members)
-            parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
-            changed += int((predicted != self.untouched).sum())
-        return Evaluation(torch.cat(parts), changed, self.classes)
+            scores = builder.scores(members)
+            parts.append(scores[self.nodes[fold]])
+            changed += int((scores.argmax(dim=1) != self.untouched).sum())
+        judged = torch.cat(parts)
+        return Evaluation(judged.argmax(dim=1) == self.classes, changed, self.classes, judged)
 
 
 class PropagatedRowsJudge:
@@ -93,7 +98,8 @@ class PropagatedRowsJudge:
 
     def __init__(self, builder: LocalBuilder, validation: Labels, rows: PropagatedRows) -> None:
         self.validation = validation
-        self.untouched = builder.context.logits[validation.nodes].argmax(dim=1)
+        self.folds = shuffled_folds(len(validation), 0)
+        self._base = builder.context.logits[validation.nodes]
         carried = (builder.carried((one,), rows.looked_at) for one in LOCAL)
         self._logits = dict(zip(LOCAL, rows.each(carried), strict=True))
 
@@ -103,14 +109,25 @@ class PropagatedRowsJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        predicted = self.untouched
+        scores = self._base
         if members:
-            predicted = (
-                torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
-            )
+            scores = torch.stack([self._logits[one] for one in members]).mean(dim=0)
+        predicted = scores.argmax(dim=1)
         correct = predicted == self.validation.classes
-        changed = int((predicted != self.untouched).sum())
-        return Evaluation(correct, changed, self.validation.classes)
+        changed = int((predicted != self._base.argmax(dim=1)).sum())
+        return Evaluation(correct, changed, self.validation.classes, scores)
+
+
+def shuffled_folds(n_labels: int, seed: int) -> list[Tensor]:
+    """Positions 0..n_labels-1 in a random order, in up to `FOLDS` parts.
+
+    Args:
+        n_labels: how many labels there are.
+        seed: of the order.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(n_labels, generator=generator)
+    return [fold for fold in order.chunk(FOLDS) if len(fold)]
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:

@@ -26,7 +26,7 @@ from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 MOST_CLIMBS = 40
-NOT_STORED = "proved; the tree was too large to be stored"
+NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
 class BranchVerifier(ConditionwiseEngine):

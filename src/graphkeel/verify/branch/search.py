@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
-from graphkeel.verify.branch.cells import CellLeaf, Cells, Step
+from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
 from graphkeel.verify.branch.explore import (
     CANDIDATE,
@@ -35,10 +35,10 @@ from graphkeel.verify.branch.explore import (
 )
 from graphkeel.verify.branch.pack import Net, pack, size_of
 from graphkeel.verify.branch.relax import workspace
-from graphkeel.verify.branch.tree import Piece, join
+from graphkeel.verify.branch.tree import CELLS, Piece, join
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
-from graphkeel.verify.proof import CELLS, slope_columns
+from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, Progress
 
@@ -214,7 +214,7 @@ class Search:
         boxes[0, 0] = task.lower
         boxes[0, 1] = task.upper
         waited = np.full(STACK, task.waited, np.int64)
-        leaves: list[list[Step]] = []
+        leaves: list[CellTree] = []
         out = Output(
             np.zeros(limit, np.int8),
             np.zeros(limit),
@@ -253,7 +253,7 @@ class Search:
         boxes: Array,
         waited: NDArray[np.int64],
         out: Output,
-        leaves: list[list[Step]],
+        leaves: list[CellTree],
     ) -> None:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
         state, or neither."""
@@ -262,12 +262,13 @@ class Search:
         if leaf is None:
             waited[top] = LATER
             return
-        steps = self._confirmed_steps(leaf)
-        if steps is not None:
+        self._confirm_point(leaf)
+        if leaf.proved:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
             out.counts[OPEN] -= 1
-            leaves.append(steps)
+            leaves.append(leaf.tree or CellTree([], []))
+            self.keep = self.keep and leaf.tree is not None
             self.cell_budget.helped()
         elif stuck:
             out.counts[OPEN] -= 1
@@ -276,11 +277,10 @@ class Search:
             waited[top] = RETRY
             self.cell_budget.in_vain()
 
-    def _confirmed_steps(self, leaf: CellLeaf) -> list[Step] | None:
-        """A proof of a box by its cells; a state they point to is tried as a counterexample."""
+    def _confirm_point(self, leaf: CellLeaf) -> None:
+        """A state that the cells point to is tried as a counterexample."""
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
-        return leaf.steps
 
     def _look_at(self, out: Output) -> None:
         """A point better than any before: see whether it is, or leads to, a real counterexample."""
@@ -309,7 +309,7 @@ class Search:
         boxes: Array,
         waited: NDArray[np.int64],
         out: Output,
-        leaves: list[list[Step]],
+        leaves: list[CellTree],
         complete: bool,
     ) -> None:
         counts = out.counts
