@@ -1,4 +1,4 @@
-"""A property of a network, proved: no input of a case's box has all s_j ≥ 0 (proof format, 7).
+"""A property of a network, proved: no input of a case's box has all s_j ≥ 0 (proof format, 6).
 
     s(x) = A·x + B·N(x) + c, one line for each inequality of the case.
 
