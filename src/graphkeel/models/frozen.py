@@ -88,15 +88,33 @@ class FrozenModel:
             return self._run(x, edge_index, **kwargs)
 
     def logits(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """Scores on the logit scale, in the precision of x."""
+        """Scores on the logit scale, in the precision of x.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
         return self.as_logits(self(x, edge_index, **kwargs)).to(x.dtype)
 
     def differentiable_logits(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """Logits with gradients into x (never into the weights)."""
+        """Logits with gradients into x (never into the weights).
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
         return self.as_logits(self._run(x, edge_index, **kwargs)).to(x.dtype)
 
     def predict(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """The class of every node."""
+        """The class of every node.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
         return self(x, edge_index, **kwargs).argmax(dim=-1)
 
     def _run(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:

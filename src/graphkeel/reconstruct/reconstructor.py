@@ -433,6 +433,7 @@ class Reconstructor(BaseEstimator):
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         graph = node_graph(self.transform(data))
         frozen, arguments = self._asked(graph, model_kwargs)
@@ -455,6 +456,7 @@ class Reconstructor(BaseEstimator):
             data: the graph that was fitted.
             y: labels to compare with, int64, shape (N,); by default those of the graph.
             mask: which nodes count, bool, shape (N,), for instance `data.test_mask`.
+            model_kwargs: passed to the model.
         """
         if mask is None:
             self._check_fitted()
