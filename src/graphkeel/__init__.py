@@ -17,10 +17,12 @@ _HOME = {
     "FrozenModel": "graphkeel.models.frozen",
     "GraphTask": "graphkeel.graph",
     "KeelError": "graphkeel.core.errors",
+    "KeelWarning": "graphkeel.core.errors",
     "LyapunovConfig": "graphkeel.lyapunov",
     "Reconstructor": "graphkeel.reconstruct",
     "certify": "graphkeel.lyapunov",
     "check": "graphkeel.certificate",
+    "for_node_type": "graphkeel.models.hetero",
     "load": "graphkeel.reconstruct",
     "load_reconstructor": "graphkeel.reconstruct",
     "verify": "graphkeel.verify",
@@ -33,11 +35,13 @@ __all__ = [
     "FrozenModel",
     "GraphTask",
     "KeelError",
+    "KeelWarning",
     "LyapunovConfig",
     "Reconstructor",
     "__version__",
     "certify",
     "check",
+    "for_node_type",
     "load",
     "load_reconstructor",
     "verify",
@@ -46,11 +50,12 @@ __all__ = [
 if TYPE_CHECKING:
     from graphkeel.certificate import check_certificate as check
     from graphkeel.checker import CheckResult
-    from graphkeel.core.errors import KeelError
+    from graphkeel.core.errors import KeelError, KeelWarning
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import CertifyResult, LyapunovConfig
     from graphkeel.lyapunov.certify import certify
     from graphkeel.models.frozen import FrozenModel
+    from graphkeel.models.hetero import for_node_type
     from graphkeel.reconstruct import Reconstructor, load_reconstructor
     from graphkeel.reconstruct import load_reconstructor as load
 

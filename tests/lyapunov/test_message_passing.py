@@ -143,7 +143,7 @@ def test_the_measured_factor_never_exceeds_kappa(name: str) -> None:
     found = recognise(model_of(name), D)
     generator = torch.Generator().manual_seed(7)
     largest = 0.0
-    for _ in range(15):
+    for _ in range(8):
         controls = [random_control(generator, 0.05) for _ in range(N)]
         proof = graph_proof(found, controls)
         entry = _graph_entry_of(proof, controls)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
+from graphkeel.certificate.equilibrium import STATES
 from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
 from graphkeel.core.errors import CertificateError
 
@@ -54,6 +55,7 @@ def check_certificate(
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
+    states: str | Path | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -61,6 +63,7 @@ def check_certificate(
         certificate: a file, or the JSON object of one (`Reconstructor.certificate_`).
         model: the model that the certificate is said to be about.
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
+        states: the file with the graph's equilibrium; by default the one beside the certificate.
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -72,7 +75,10 @@ def check_certificate(
     if model is None or not result.accepted:
         return result
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
-    return result.linked(link(content, model, data), with_data=data is not None)
+    if states is None and not isinstance(certificate, Mapping):
+        states = Path(certificate).with_name(STATES)
+    difference = link(content, model, data, None if states is None else Path(states))
+    return result.linked(difference, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
@@ -90,14 +96,21 @@ def _check_object(content: Mapping[str, Any]) -> CheckResult:
     return check_bytes(raw)
 
 
-def link(content: Mapping[str, Any], model: nn.Module, data: Any | None) -> str | None:
+def link(
+    content: Mapping[str, Any],
+    model: nn.Module,
+    data: Any | None,
+    states: Path | None = None,
+) -> str | None:
     """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
 
     Args:
         content: an accepted certificate.
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
+        states: the file with the graph's equilibrium, or None.
     """
+    from graphkeel.certificate.graph_link import graph_difference
     from graphkeel.models.head import extract_head
 
     stored = content["head"]
@@ -108,7 +121,7 @@ def link(content: Mapping[str, Any], model: nn.Module, data: Any | None) -> str 
     difference = _head_difference(stored, head)
     if difference is None and data is not None:
         difference = _data_difference(content, model, data)
-    return difference
+    return graph_difference(content, model, data, states) if difference is None else difference
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:

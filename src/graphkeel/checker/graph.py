@@ -1,4 +1,4 @@
-"""A contraction factor for the loop with message passing, on every graph (proof format, 7).
+"""A contraction factor for the loop with message passing, on every graph (proof format, 6).
 
 The model is, layer by layer, Z = Σ_p Ŝᵖ·H·W_pᵀ + const with a ReLU between each two layers, where
 Ŝ ≥ 0 and Ŝs ≤ s for some s > 0. A *word* picks one W_p from every layer. Along a word the loop of a
@@ -126,5 +126,6 @@ def _factor(network: Network, gauge: Gauge, work: Work) -> Fraction:
     n = len(gauge.up)
     if not fits or sizes[0][1] != n or sizes[-1][0] != n:
         raise Unreadable("graph: layers, controllers and the gauge do not fit together")
-    work.spend(4 * n * sum(height * width for height, width in sizes))
+    bits = -sum(layer.weight.exp for layer in network)
+    work.spend(4 * n * sum(height * width for height, width in sizes), bits)
     return contraction_factor(network, gauge)

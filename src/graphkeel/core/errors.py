@@ -62,3 +62,8 @@ class MissingDependencyError(KeelError):
 
 class EngineDisagreementError(KeelError):
     """Two verification engines gave contradicting, confirmed verdicts: one of them has a bug."""
+
+
+class KeelWarning(UserWarning):
+    """Something was understood in one of several ways; the message says in which, and how to say
+    it outright."""

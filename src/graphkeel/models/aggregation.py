@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
 
+from graphkeel.core.errors import KeelError
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
     _affine_modules,
@@ -81,7 +82,15 @@ class Aggregation:
             x: features, shape (N, d).
             edge_index: shape (2, E).
         """
-        matrix, _ = operator_of(self.operator, edge_index, len(x))
+        return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
+
+    def run(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """The same with an operator at hand.
+
+        Args:
+            x: features, shape (N, d).
+            matrix: Ŝ, sparse, shape (N, N).
+        """
         value = x.double()
         for i, layer in enumerate(self.layers):
             value = run_layer(layer, value if i == 0 else value.relu(), matrix)
@@ -184,15 +193,15 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
     generator = torch.Generator().manual_seed(seed)
     edges = _random_graph(generator, directed)
     x = torch.randn(NODES, n_features, generator=generator, dtype=torch.float64)
-    twin = _float64_copy(model)
     try:
+        twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
             steps, final = _watched(twin, x, edges)
             found = _recognised(steps, x, edges, final, generator)
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except (KeelError, RuntimeError, TypeError, ValueError, IndexError) as error:
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 

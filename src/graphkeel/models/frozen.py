@@ -5,40 +5,44 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch_geometric.data import Data
 
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
-from graphkeel.models.state import ATTRIBUTES, Snapshot, bits
+from graphkeel.models.calling import Calling, signature_of
+from graphkeel.models.outputs import ReturnType, first_of, recognised, two_columns, warn_of_others
+from graphkeel.models.placement import placement_of
+from graphkeel.models.plain import CallableModule, as_module, forward_of, uncompiled
+from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]
-
-
-class ReturnType(StrEnum):
-    """What the model's output means."""
-
-    RAW = "raw"  # logits
-    LOG_PROBS = "log_probs"  # log-softmax of the logits
-    PROBS = "probs"  # softmax of the logits
+KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
 
 
 class FrozenModel:
-    """Wraps any `nn.Module` or callable `(x, edge_index, **kwargs) -> scores` for test-time use.
+    """Wraps any `nn.Module` or callable for test-time use.
 
-    Every call runs in eval mode without gradients into the weights, puts the modes back afterwards,
-    and checks that weights and buffers are, bit for bit, what they were when the model was wrapped.
-    Threads may share it, and may wrap the same model several times: one asks at a time.
+    It is asked with (x, edge_index), whatever its own forward takes: `calling` turns the question
+    into the model's own call, on the model's device and in its precision. Every call runs in eval
+    mode without gradients into the weights, puts the modes back afterwards, and checks that weights
+    and buffers are, bit for bit, what they were when the model was wrapped. Threads may share it,
+    and may wrap the same model several times: one asks at a time.
+
+    A model with one logit per node is one of two classes, with the logits (-z/2, z/2). Of a tuple
+    the first entry counts. A compiled model is asked in its uncompiled form.
 
     Args:
         model: the trained model.
         return_type: what its scores are; `logits` undoes it (up to a constant per node, for
             probabilities).
         n_classes: checked against the output's width when given.
+        graph: the graph it will be asked about; needed by models that read more of it than
+            (x, edge_index).
 
     >>> frozen = FrozenModel(lambda x, edge_index: 2 * x)
     >>> frozen.predict(torch.tensor([[0.0, 1.0], [3.0, 2.0]]), torch.empty(2, 0, dtype=torch.long))
@@ -51,6 +55,7 @@ class FrozenModel:
         *,
         return_type: str | ReturnType = ReturnType.RAW,
         n_classes: int | None = None,
+        graph: Data | None = None,
     ) -> None:
         if not callable(model):
             raise ModelError(
@@ -63,50 +68,97 @@ class FrozenModel:
             raise ModelError(
                 f"return_type must be one of {choices}", got=repr(return_type)
             ) from None
-        self.model = model
+        self.model = uncompiled(model)
+        self.module = as_module(self.model)
         self.n_classes = n_classes
-        self._wrapped: dict[tuple[str, str], str] = {}
-        if isinstance(model, nn.Module):
-            check_initialised(model)
-            self._wrapped = Snapshot(model).digests
+        self.calling = Calling(signature_of(forward_of(self.model)), graph)
+        check_initialised(self.module)
+        self._wrapped = Snapshot(self.module).digests
         self.weights_hash = self._hash()
+        self._has_warned = False
+
+    @property
+    def weight_digests(self) -> dict[str, str]:
+        """SHA-256 of every parameter and buffer, by name."""
+        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in KEPT}
 
     def __call__(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """Scores of every node, as the model gives them."""
+        """Scores of every node, as the model gives them, on the device of x."""
         with torch.no_grad():
             return self._run(x, edge_index, **kwargs)
 
     def logits(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """Scores on the logit scale."""
-        return self._as_logits(self(x, edge_index, **kwargs))
+        """Scores on the logit scale, in the precision of x.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        return self.as_logits(self(x, edge_index, **kwargs)).to(x.dtype)
 
     def differentiable_logits(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """Logits with gradients into x (never into the weights)."""
-        return self._as_logits(self._run(x, edge_index, **kwargs))
+        """Logits with gradients into x (never into the weights).
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        return self.as_logits(self._run(x, edge_index, **kwargs)).to(x.dtype)
 
     def predict(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        """The class of every node."""
+        """The class of every node.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
         return self(x, edge_index, **kwargs).argmax(dim=-1)
 
     def _run(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
-        if not isinstance(self.model, nn.Module):
-            return self._checked(self.model(x, edge_index, **kwargs), x.shape[0])
-        with evaluating(self.model) as state:
+        with evaluating(self.module) as state:
             self._compare(state)
-            scores = self.model(x, edge_index, **kwargs)
-        return self._checked(scores, x.shape[0])
+            scores = self.run_as(self.module, x, edge_index, **kwargs)
+        return self._checked(scores, x.shape[0]).to(x.device)
 
-    def _as_logits(self, scores: Tensor) -> Tensor:
+    def run_as(self, module: nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Any:
+        """What a module says that is called as the model is: the model itself, or a copy.
+
+        Args:
+            module: as it is called, no mode is set and nothing is checked.
+            x: features, shape (n, d).
+            edge_index: edges, shape (2, e).
+            kwargs: further arguments of the forward.
+        """
+        graph = self.calling.graph
+        placement = placement_of(module, x if graph is None else graph.x)
+        returned = self.calling(module, x, edge_index, kwargs, placement)
+        if not self._has_warned:
+            self._has_warned = True
+            warn_of_others(returned)
+        return first_of(returned)
+
+    def as_logits(self, scores: Tensor) -> Tensor:
+        """Scores of the model on the logit scale.
+
+        Args:
+            scores: as a call returned them, shape (N, n).
+        """
         if self.return_type is ReturnType.PROBS:
             return scores.clamp_min(torch.finfo(scores.dtype).tiny).log()
         return scores
 
     def _checked(self, scores: object, n_nodes: int) -> Tensor:
+        if isinstance(scores, Tensor) and scores.shape == (n_nodes,):
+            scores = scores.unsqueeze(1)  # a binary model whose one logit was squeezed
         if not isinstance(scores, Tensor) or scores.dim() != 2 or scores.shape[0] != n_nodes:
-            got = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise ModelError(
-                f"the model must return one row of scores for each of the {n_nodes} nodes", got=got
-            )
+            raise _no_row_per_node(scores, n_nodes)
+        if self.return_type is ReturnType.AUTO:
+            self.return_type = recognised(scores.detach())
+        if scores.shape[1] == 1:
+            scores = two_columns(scores, self.return_type)
         if self.n_classes is not None and scores.shape[1] != self.n_classes:
             raise ModelError(
                 f"the model's output must be as wide as there are classes, {self.n_classes}",
@@ -117,9 +169,8 @@ class FrozenModel:
 
     def check_unchanged(self) -> None:
         """Refuse to go on if somebody changed the weights or buffers."""
-        if isinstance(self.model, nn.Module):
-            with evaluating(self.model) as state:
-                self._compare(state)
+        with evaluating(self.module) as state:
+            self._compare(state)
 
     def _compare(self, state: Snapshot) -> None:
         """Attributes are left out: the model's owner may set them between calls."""
@@ -135,12 +186,27 @@ class FrozenModel:
     def _hash(self) -> str:
         """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
         found = hashlib.sha256()
-        if isinstance(self.model, nn.Module):
-            for name, tensor in sorted(self.model.state_dict().items()):
-                if isinstance(tensor, Tensor):
-                    found.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                    found.update(bits(tensor))
+        for name, tensor in sorted(self.module.state_dict().items()):
+            if isinstance(tensor, Tensor):
+                found.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+                found.update(bits(tensor))
         return found.hexdigest()
+
+
+def _no_row_per_node(scores: object, n_nodes: int) -> ModelError:
+    wanted = f"the model must return one row of scores for each of the {n_nodes} nodes"
+    if not isinstance(scores, Tensor):
+        return ModelError(
+            wanted,
+            got=type(scores).__name__,
+            fix="Hand over a function that picks the scores: lambda x, edge_index: model(…)[…].",
+        )
+    return ModelError(
+        wanted,
+        got=tuple(scores.shape),
+        fix="A model that pools its nodes classifies graphs; graphkeel is for nodes. Hand over a "
+        "function that returns the scores of nodes.",
+    )
 
 
 # ---- asking a model without changing it
@@ -161,7 +227,7 @@ def evaluating(model: nn.Module) -> Iterator[Snapshot]:
         model: changed for as long as the context lasts.
 
     Yields the state of the model's tensors at the beginning."""
-    with lock_of(model):
+    with lock_of(_owner(model)):
         check_initialised(model)
         with _without_caches(model):
             before = Snapshot(model)
@@ -179,6 +245,12 @@ def evaluating(model: nn.Module) -> Iterator[Snapshot]:
             fix="Hand over a model whose forward only computes; an attribute that merely records "
             "the last call must be None before.",
         )
+
+
+def _owner(model: nn.Module) -> nn.Module:
+    """Whose lock counts: two wrappers of one function share the modules inside it."""
+    shared = list(model.used) if isinstance(model, CallableModule) else []
+    return shared[0] if shared else model
 
 
 @contextlib.contextmanager

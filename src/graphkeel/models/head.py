@@ -12,15 +12,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch_geometric.nn import MessagePassing
 
-from graphkeel.core.errors import ModelError
-from graphkeel.models.frozen import evaluating
+from graphkeel.models.field_response import CHUNK, FieldResponse, response_of, self_loops
+from graphkeel.models.frozen import FrozenModel, evaluating
+from graphkeel.models.placement import placement_of
+from graphkeel.models.plain import CallableModule
 
-CHUNK = 512  # nodes per probe, which bounds memory at full feature dimension
 SAMPLES = 64
 # Small and large fields, so that every activation is seen on both sides of its kink.
 SCALES = (0.03, 1.0, 30.0)
@@ -70,22 +73,24 @@ class Head:
 
 def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
     for i, (weight, bias) in enumerate(layers):
-        x = nn.functional.linear(x, weight, bias)
+        x = linear(x, weight, bias)
         if i + 1 < len(layers):
             x = x.relu()
     return x
 
 
-def constant_field_response(model: nn.Module, x: Tensor) -> Tensor:
-    """The model's outputs for nodes whose receptive fields carry the rows of x: (B, d) -> (B,
-    n)."""
-    with evaluating(model):
-        return torch.cat([model(part, _self_loops(part)) for part in x.split(CHUNK)])
+def constant_field_response(model: nn.Module | FrozenModel, x: Tensor) -> Tensor:
+    """The model's logits for nodes whose receptive fields carry the rows of x.
+
+    Args:
+        model: the model, wrapped or not.
+        x: fields, shape (B, d); the answer has shape (B, n).
+    """
+    return FieldResponse(_frozen(model))(x)
 
 
-def _self_loops(x: Tensor) -> Tensor:
-    nodes = torch.arange(x.shape[0], device=x.device)
-    return torch.stack([nodes, nodes])
+def _frozen(model: nn.Module | FrozenModel) -> FrozenModel:
+    return model if isinstance(model, FrozenModel) else FrozenModel(model)
 
 
 @dataclass(frozen=True)
@@ -101,73 +106,104 @@ class _Unsupported(Exception):
     """This model has no exact ReLU form; the message is the reason."""
 
 
-def extract_head(model: nn.Module, in_dim: int, *, seed: int = 0) -> Head:
-    """Take the head out of a trained model (a module called as `model(x, edge_index)`).
+def extract_head(
+    model: nn.Module | FrozenModel, in_dim: int, *, seed: int = 0, **model_kwargs: Any
+) -> Head:
+    """Take the head out of a trained model; where that cannot be done, the head asks the model.
 
     Args:
-        model: any PyG model whose response on a constant field is affine or a ReLU/LeakyReLU
-            network.
+        model: any model; its head can be read off where its response on a constant field is affine
+            or a ReLU/LeakyReLU network. A `FrozenModel` that knows its graph can always be asked.
         in_dim: number of input features d.
         seed: of the random fields on which the result is compared with the model.
+        model_kwargs: further arguments of the forward, as they are given for its graph.
 
     >>> from torch_geometric.nn import GCN
     >>> head = extract_head(GCN(8, hidden_channels=4, num_layers=2, out_channels=3), in_dim=8)
     >>> head.n_in, head.hidden, head.n_out, head.unsupported
     (8, (4,), 3, None)
     """
-    generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
-    fields = (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
-    twin = _float64_copy(model)
-    with torch.no_grad(), evaluating(twin):
-        steps, final = _watch(twin, fields)
-        response = _response_of(model)
-        try:
-            layers, output = _assemble(steps, fields, final)
-        except _Unsupported as reason:
-            return Head((), in_dim, int(final.shape[1]), unsupported=str(reason), response=response)
-        gap = _gap_to_model(model, layers, output, fields)
-    n_out = int(layers[-1][0].shape[0])
+    frozen = _frozen(model)
+    fields = _random_fields(in_dim, seed)
+    response, n_out, refusal = response_of(frozen, fields, model_kwargs)
+    if refusal is not None:
+        return Head((), in_dim, n_out, unsupported=refusal, response=response)
+    try:
+        layers, output, gap = _read_off(frozen, fields, model_kwargs)
+    except _Unsupported as reason:
+        return Head((), in_dim, n_out, unsupported=str(reason), response=response)
+    except Exception as error:  # the model is a stranger: whatever it raises, it can be asked
+        reason_text = f"its layers could not be watched ({type(error).__name__}: {error})"[:300]
+        return Head((), in_dim, n_out, unsupported=reason_text, response=response)
     if gap > FLOAT32:
         reason_text = f"the extracted layers differ from the model's own response by {gap:.1e}"
         return Head((), in_dim, n_out, unsupported=reason_text, model_gap=gap, response=response)
     return Head(layers, in_dim, n_out, model_gap=gap, output=output, response=response)
 
 
+def _random_fields(in_dim: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
+    return (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
+
+
+def _read_off(
+    frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
+) -> tuple[tuple[Layer, ...], str, float]:
+    """Layers, what the model makes of their output, and how far they are from the model."""
+    if isinstance(frozen.module, CallableModule):
+        raise _Unsupported("a plain function has no layers that could be read off")
+
+    def run(module: nn.Module, x: Tensor) -> Tensor:
+        return _columns(frozen.run_as(module, x, self_loops(x), **model_kwargs))
+
+    twin = _float64_copy(frozen.module)
+    with torch.no_grad(), evaluating(twin):
+        steps, final = _watch(twin, fields, run)
+        layers, output = _assemble(steps, fields, final)
+    with torch.no_grad(), evaluating(frozen.module):
+        theirs = torch.cat([run(frozen.module, part) for part in fields.split(CHUNK)])
+    rounded = fields if (place := placement_of(frozen.module)) is None else fields.to(place.dtype)
+    gap = _gap(layers, output, rounded.double(), theirs.double())
+    if layers[-1][0].shape[0] == 1:
+        layers = (*layers[:-1], _as_two_classes(layers[-1]))
+    return layers, output, gap
+
+
+def _columns(scores: Tensor) -> Tensor:
+    return scores.unsqueeze(1) if scores.dim() == 1 else scores
+
+
+def _as_two_classes(layer: Layer) -> Layer:
+    """One logit z as the two logits (-z/2, z/2); halving is exact."""
+    weight, bias = layer
+    return torch.cat([-weight / 2, weight / 2]), torch.cat([-bias / 2, bias / 2])
+
+
 def _float64_copy(model: nn.Module) -> nn.Module:
     """The same weights, exactly; what is watched on it loses nothing to float32."""
-    try:
-        with evaluating(model):  # caches are no part of it
-            return copy.deepcopy(model).double()
-    except RuntimeError as error:
-        raise ModelError(
-            "the model could not be copied",
-            got=error,
-            fix="A tensor that it keeps from a call with gradients must be detached first.",
-        ) from error
+    with evaluating(model):  # caches are no part of it
+        return copy.deepcopy(model).double()
 
 
-def _response_of(model: nn.Module) -> Callable[[Tensor], Tensor]:
-    parameter = next(model.parameters(), None)
-    dtype = torch.float32 if parameter is None else parameter.dtype
-    return lambda x: constant_field_response(model, x.to(dtype))
-
-
-def _watch(model: nn.Module, fields: Tensor) -> tuple[list[_Step], Tensor]:
+def _watch(
+    model: nn.Module, fields: Tensor, run: Callable[[nn.Module, Tensor], Tensor]
+) -> tuple[list[_Step], Tensor]:
     """Run the model and record its affine layers in the order in which they run."""
     steps: list[_Step] = []
+
+    def record(module: nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        fed = args[0] if args else next(iter(kwargs.values()))
+        if not isinstance(fed, Tensor) or not isinstance(output, Tensor):
+            name = type(module).__name__
+            raise _Unsupported(f"unsupported structure: {name} takes or gives more than one tensor")
+        steps.append(_Step(module, fed.clone(), output.clone()))  # an activation may be in place
+
     handles = [
-        module.register_forward_hook(lambda m, args, out: steps.append(_Step(m, args[0], out)))
-        for module in _affine_modules(model)
+        module.register_forward_hook(record, with_kwargs=True) for module in _affine_modules(model)
     ]
     try:
-        final = model(fields, _self_loops(fields))
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise ModelError(
-            "the model could not be run on a constant feature field",
-            got=f"{type(error).__name__}: {error}",
-            fix="It must be callable as model(x, edge_index) with x of shape (nodes, in_dim).",
-        ) from error
+        final = run(model, fields)
     finally:
         for handle in handles:
             handle.remove()
@@ -235,17 +271,25 @@ def _between(before: _Step, after: _Step) -> float | None:
     )
 
 
+# What a model may make of its logits.
+OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "logits": lambda logits: logits,
+    "log_softmax": lambda logits: logits.log_softmax(-1),
+    "softmax": lambda logits: logits.softmax(-1),
+    "sigmoid": lambda logits: logits.sigmoid(),
+}
+
+
 def _output_kind(last: Tensor, final: Tensor) -> str:
-    for kind, function in (
-        ("logits", lambda t: t),
-        ("log_softmax", lambda t: t.log_softmax(-1)),
-        ("softmax", lambda t: t.softmax(-1)),
-    ):
-        if last.shape == final.shape and _close(function(last), final):
+    last = _columns(last)
+    for kind, function in OUTPUTS.items():
+        of_one = last.shape[-1] == 1  # a softmax of one number is 1; several sigmoids: many labels
+        possible = kind == "logits" or (kind == "sigmoid") == of_one
+        if possible and last.shape == final.shape and _close(function(last), final):
             return kind
     raise _Unsupported(
         "unsupported activation after the last layer: "
-        "only logits, log_softmax and softmax are known"
+        "only logits, log_softmax and softmax (one logit: sigmoid) are known"
     )
 
 
@@ -253,10 +297,15 @@ def _affine_map(step: _Step) -> Layer:
     """A layer's weight and bias: read by their usual names, probed otherwise; checked either
     way."""
     fed, gave = step.fed, step.gave
-    for layer in _candidates(step):
-        if layer[0].shape[1] == fed.shape[1] and _close(nn.functional.linear(fed, *layer), gave):
-            return layer
     name = type(step.module).__name__
+    try:
+        for layer in _candidates(step):
+            if layer[0].shape[1] == fed.shape[1] and _close(linear(fed, *layer), gave):
+                return layer
+    except Exception as error:  # probed alone, a layer that takes more than features fails somehow
+        raise _Unsupported(
+            f"unsupported layer {name}: it cannot be probed with features and edges alone"
+        ) from error
     raise _Unsupported(f"unsupported layer {name}: it is not affine on a constant field")
 
 
@@ -270,7 +319,8 @@ def _candidates(step: _Step) -> Iterator[Layer]:
     bias = bias if bias is not None else getattr(inner, "bias", None)
     if isinstance(weight, Tensor) and weight.ndim == 2:
         zero = weight.new_zeros(weight.shape[0])
-        yield weight.detach().clone(), zero if bias is None else bias.detach().clone()
+        if bias is None or bias.shape == zero.shape:
+            yield weight.detach().clone(), zero if bias is None else bias.detach().clone()
     yield _probe(module, step.fed.shape[1])
 
 
@@ -278,7 +328,7 @@ def _probe(module: nn.Module, in_dim: int) -> Layer:
     """Columns of an affine map as its responses to unit vectors, in float64."""
 
     def run(x: Tensor) -> Tensor:
-        return module(x, _self_loops(x)) if isinstance(module, MessagePassing) else module(x)
+        return module(x, self_loops(x)) if isinstance(module, MessagePassing) else module(x)
 
     bias = run(torch.zeros(2, in_dim, dtype=torch.float64))[0]
     eye = torch.eye(in_dim, dtype=torch.float64)
@@ -290,16 +340,9 @@ def _close(a: Tensor, b: Tensor, tolerance: float = SAME) -> bool:
     return float((a - b).abs().max()) <= tolerance * scale
 
 
-def _gap_to_model(
-    model: nn.Module, layers: tuple[Layer, ...], output: str, fields: Tensor
-) -> float:
+def _gap(layers: tuple[Layer, ...], output: str, fields: Tensor, theirs: Tensor) -> float:
     """Largest difference between the extracted head and the model, relative to each field's own
     scale."""
-    theirs = _response_of(model)(fields).double()
-    ours = relu_network(layers, fields.to(next(model.parameters()).dtype).double())
-    if output == "log_softmax":
-        ours = ours.log_softmax(-1)
-    elif output == "softmax":
-        ours = ours.softmax(-1)
+    ours = OUTPUTS[output](relu_network(layers, fields))
     scale = ours.abs().amax(dim=-1, keepdim=True).clamp_min(1.0)
     return float(((ours - theirs).abs() / scale).max())

@@ -3,18 +3,18 @@ c"."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from scipy.optimize import nnls
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphkeel.control import CLASSICAL, Controller
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.levenberg import NAME as LEVENBERG
 from graphkeel.control.levenberg import levenberg_marquardt
-from graphkeel.core.errors import ConfigError, KeelError
+from graphkeel.core.errors import ConfigError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 
@@ -144,44 +144,13 @@ def named_controller(name: str) -> Controller:
     return CLASSICAL[name]()
 
 
-def plant_of(frozen: FrozenModel, n_features: int, n_classes: int, **model_kwargs: Any) -> Plant:
+def plant_of(frozen: FrozenModel, n_features: int, **model_kwargs: Any) -> Plant:
     """The head as an exact network where it can be read off, else the model itself on constant
     fields.
 
     Args:
         frozen: the model.
         n_features: d.
-        n_classes: how many classes there are.
+        model_kwargs: further arguments of its forward.
     """
-    if isinstance(frozen.model, nn.Module):
-        try:
-            return extract_head(frozen.model, n_features)
-        except KeelError:  # for instance a model that needs more than (x, edge_index)
-            pass
-    # arguments that belong to the real graph's edges have no meaning on a single node
-    options = {name: value for name, value in model_kwargs.items() if not isinstance(value, Tensor)}
-    return FieldResponse(frozen, n_features, n_classes, options)
-
-
-@dataclass(frozen=True)
-class FieldResponse:
-    """C by its definition, with no layers to read: the model on single nodes that see only
-    themselves."""
-
-    frozen: FrozenModel
-    n_in: int
-    n_out: int
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def layers(self) -> Layers:
-        return ()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, self.n_in).float()
-        nodes = torch.arange(rows.shape[0]).repeat(2, 1)
-        return (
-            self.frozen.differentiable_logits(rows, nodes, **self.options)
-            .reshape(*x.shape[:-1], self.n_out)
-            .double()
-        )
+    return extract_head(frozen, n_features, **model_kwargs)

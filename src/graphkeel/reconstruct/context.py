@@ -197,7 +197,7 @@ class Context:
     @cached_property
     def plant(self) -> Plant:
         """The head C."""
-        return plant_of(self.frozen, int(self.x.shape[1]), self.n_classes, **self.model_kwargs)
+        return plant_of(self.frozen, int(self.x.shape[1]), **self.model_kwargs)
 
 
 def centred_directions(features: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphkeel.control import CLASSICAL
-from graphkeel.core.errors import ConfigError, DataError, ModelError
+from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
 from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates.builder import GRIDS
@@ -154,10 +154,14 @@ def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) 
     named as the cause."""
     try:
         return frozen(data.x, data.edge_index, **model_kwargs)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except KeelError:
+        raise
+    except Exception as error:  # the model is a stranger, and it may raise anything
+        style = frozen.calling.signature.style.value
         raise ModelError(
-            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype})",
-            got=f"{type(error).__name__}: {error}",
+            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype}), "
+            f"called as {style}",
+            got=f"{type(error).__name__}: {error}"[:200],
             fix="Hand over the features it was trained on; arguments of its own go to fit.",
         ) from error
 

@@ -43,6 +43,7 @@ class LinearModel:
             not isinstance(layer, SGConv)
             or not layer.add_self_loops
             or frozen.return_type is not ReturnType.RAW
+            or not _is_plain(layer.lin.weight)
         ):
             return None
         weight = layer.lin.weight.detach()
@@ -74,6 +75,12 @@ class LinearModel:
             nodes: the nodes to look at, int64, shape (k,).
         """
         return PropagatedRows(self, nodes)
+
+
+def _is_plain(weight: Tensor) -> bool:
+    """Float32 on the processor, and a row per class; a binary model may have one for two."""
+    is_here = weight.device.type == "cpu" and weight.dtype == torch.float32
+    return is_here and weight.shape[0] > 1
 
 
 class PropagatedRows:

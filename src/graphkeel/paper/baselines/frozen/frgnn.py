@@ -125,7 +125,7 @@ def _distance(
 ) -> dict[str, Any]:
     """How far the embeddings are from the paper's Definition 1, on the scale of logits and of
     probabilities."""
-    plant = plant_of(frozen, task.n_features, task.n_classes)
+    plant = plant_of(frozen, task.n_features)
     with torch.no_grad():
         reached = plant(embeddings.double())
     wanted = torch.eye(task.n_classes, dtype=reached.dtype)

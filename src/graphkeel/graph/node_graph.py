@@ -1,0 +1,135 @@
+"""A graph as people hand it over, as a node-classification task needs it: one node type, a list of
+edges, one class per node. What is another kind of task is refused in its own words."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+
+from graphkeel.core.errors import DataError
+from graphkeel.graph.sparse_layouts import edges_of, is_adjacency
+
+
+def node_graph(data: Any) -> Any:
+    """The graph with `edge_index` as a list and `y` as classes; a shallow copy where that changes
+    anything, and whatever is no graph at all as it is.
+
+    Args:
+        data: a PyG `Data`; edges as edge_index, or as adj_t in any sparse layout.
+    """
+    if isinstance(data, list | tuple) and len(data) == 1:
+        data = data[0]  # a sample of one graph, as scikit-learn's searches cut it
+    _refuse_other_containers(data)
+    if not isinstance(data, Data):
+        return data
+    changes = {}
+    edges = graph_edges(data)
+    if edges is not data.get("edge_index"):
+        changes["edge_index"] = edges
+    x = data.get("x")
+    if isinstance(x, Tensor) and x.dim() == 2:
+        labels = _classes(data, int(x.shape[0]))
+        if labels is not data.get("y"):
+            changes["y"] = labels
+    if not changes:
+        return data
+    changed = copy.copy(data)
+    for name, value in changes.items():
+        changed[name] = value
+    return changed
+
+
+def graph_edges(graph: Data) -> Tensor | None:
+    """The edges of a graph as a list, int64, shape (2, E), whichever way it keeps them.
+
+    Args:
+        graph: with edge_index, or with adj_t (a sparse matrix whose row i holds what node i gets).
+    """
+    edge_index = graph.get("edge_index")
+    if is_adjacency(edge_index):
+        return edges_of(edge_index)
+    if edge_index is None and graph.get("adj_t") is not None:
+        return edges_of(graph.adj_t)
+    return edge_index
+
+
+def _refuse_other_containers(data: Any) -> None:
+    if isinstance(data, HeteroData):
+        raise DataError(
+            "a graph with several node types is taken one type at a time",
+            got=f"HeteroData with {', '.join(data.node_types)}",
+            fix="model, graph = gk.for_node_type(model, data, 'paper') makes a model and a graph "
+            "of one type.",
+        )
+    if not isinstance(data, Data | Tensor | str) and hasattr(data, "__getitem__"):
+        holds_graphs = hasattr(data, "__len__") and len(data) and _first_is_graph(data)
+        if holds_graphs:
+            raise DataError(
+                "one graph is taken at a time",
+                got=f"{type(data).__name__} of {len(data)}",
+                fix="Hand over one of them: dataset[0].",
+            )
+
+
+def _first_is_graph(data: Any) -> bool:
+    try:
+        return isinstance(data[0], Data | HeteroData)
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return False
+
+
+# ---- labels
+
+
+def _classes(data: Data, n_nodes: int) -> Any:
+    """The labels as whole numbers, one per node; other kinds of task are refused."""
+    y = data.get("y")
+    if not isinstance(y, Tensor) or y.dim() == 0:
+        return y
+    if y.shape[0] != n_nodes:
+        if y.shape[0] == 1 or data.get("batch") is not None:
+            raise DataError(
+                f"y must have one label for each of the {n_nodes} nodes",
+                got=f"{tuple(y.shape)}: a label per graph",
+                fix="graphkeel is for classifying nodes, not whole graphs.",
+            )
+        return y
+    if y.dim() == 2 and y.shape[1] > 1:
+        raise _several_columns(y)
+    if y.is_floating_point():
+        return _whole(y)
+    return y.long() if y.dtype == torch.bool else y
+
+
+def _several_columns(y: Tensor) -> DataError:
+    shape = tuple(y.shape)
+    if bool(((y == 0) | (y == 1)).all()) and bool((y.sum(dim=1) == 1).all()):
+        return DataError(
+            "y must hold one class per node",
+            got=f"{shape}, one-hot",
+            fix="data.y = data.y.argmax(dim=1) gives the classes.",
+        )
+    return DataError(
+        "y must hold one class per node",
+        got=f"{shape}: several labels per node",
+        fix="Take one label at a time: y[:, j], with a function that returns the model's scores of "
+        "that label.",
+    )
+
+
+def _whole(y: Tensor) -> Tensor:
+    """Labels of a floating-point type, as a binary cross-entropy wants them."""
+    whole = torch.isfinite(y) & (y == y.round())
+    if bool(whole.all()):
+        return y.long()
+    example = y[~whole].flatten()[0].item()
+    raise DataError(
+        "the labels must be classes",
+        got=f"real numbers, for instance {example:.6g}",
+        fix="graphkeel is for classifying nodes. A regression model has no classes; its target "
+        "would have to be binned, and the model trained on the bins.",
+    )

@@ -1,0 +1,238 @@
+"""How a model takes its graph: read off its signature once, then every call is made that way.
+
+People write `forward(x, edge_index)`, `forward(data)`, `forward(x, adj_t)`, and more. The rest of
+the library asks all of them with (x, edge_index); this module turns that into the model's own call.
+A graph that is not the one the model was bound to (a single node with a loop, above all) has no
+edge weights, no batch and no adjacency of its own: they are made to fit, from their means."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphkeel.core.errors import ModelError
+from graphkeel.graph.node_graph import graph_edges
+from graphkeel.graph.sparse_layouts import is_adjacency, like_adjacency
+from graphkeel.models.placement import Placement
+
+DATA_NAMES = frozenset({"data", "graph", "batch", "g", "d"})
+FEATURE_NAMES = frozenset({"x", "h", "input", "inputs", "feat", "feats", "feature", "features"})
+EDGE_NAMES = frozenset({"edge_index", "edges", "edge_list"})
+ADJACENCY_NAMES = frozenset({"adj_t", "adj", "adjacency", "adj_mat", "adj_matrix", "a"})
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Style(StrEnum):
+    """The ways in which a forward takes features and edges."""
+
+    TENSORS = "model(x, edge_index)"
+    SWAPPED = "model(edge_index, x)"
+    FEATURES = "model(x)"
+    DATA = "model(data)"
+    ADJACENCY = "model(x, adj_t)"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a forward takes.
+
+    Attributes:
+        style: how features and edges are handed over.
+        edges: the name of the parameter that takes the edges, where there is one.
+        required: names of further parameters without a default.
+        optional: names of further parameters with a default.
+    """
+
+    style: Style = Style.TENSORS
+    edges: str = "edge_index"
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+def signature_of(forward: Callable[..., Any]) -> Signature:
+    """How a forward takes its graph, by the names of its parameters.
+
+    Args:
+        forward: a bound `forward`, or any callable.
+
+    >>> signature_of(lambda x, edge_index, edge_weight: x).required
+    ('edge_weight',)
+    >>> signature_of(lambda data: data.x).style
+    <Style.DATA: 'model(data)'>
+    """
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):  # a scripted or a built-in forward has none
+        return Signature()
+    named = [one for one in parameters if one.kind in POSITIONAL]
+    names = [one.name for one in named]
+    keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    open_ended = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
+    style = _style(names, [one.default is one.empty for one in named], open_ended)
+    taken = 1 if style in (Style.DATA, Style.FEATURES) else 2
+    rest = [*named[taken:], *keyword_only]
+    return Signature(
+        style,
+        edges=names[1] if taken == 2 and len(names) > 1 else "edge_index",
+        required=tuple(one.name for one in rest if one.default is one.empty),
+        optional=tuple(one.name for one in rest if one.default is not one.empty),
+    )
+
+
+def _style(names: list[str], required: list[bool], open_ended: bool) -> Style:
+    if not names or (open_ended and len(names) < 2):
+        return Style.TENSORS
+    first = names[0].lower()
+    second = names[1].lower() if len(names) > 1 else ""
+    if first in EDGE_NAMES and second in FEATURE_NAMES:
+        return Style.SWAPPED
+    if second in ADJACENCY_NAMES:
+        return Style.ADJACENCY
+    if first in DATA_NAMES and sum(required) == 1:
+        return Style.DATA
+    if len(names) == 1:
+        return Style.FEATURES if first in FEATURE_NAMES else Style.DATA
+    return Style.TENSORS
+
+
+@dataclass(frozen=True)
+class Calling:
+    """Calls a model as it wants to be called.
+
+    Args:
+        signature: how it takes its graph.
+        graph: the graph that it is asked about, with every field that a forward may read; None
+            where only (x, edge_index) are known.
+    """
+
+    signature: Signature = field(default_factory=Signature)
+    graph: Data | None = None
+
+    def __call__(
+        self,
+        model: Callable[..., Any],
+        x: Tensor,
+        edge_index: Tensor,
+        arguments: dict[str, Any],
+        placement: Placement | None,
+    ) -> Any:
+        """What the model returns.
+
+        Args:
+            model: the model, or a copy of it.
+            x: features, shape (n, d).
+            edge_index: edges, shape (2, e).
+            arguments: further ones, as they were given for the bound graph.
+            placement: where the model wants its inputs; None leaves them where they are.
+        """
+        fitting = {
+            name: self._fitting(name, value, x, edge_index) for name, value in arguments.items()
+        }
+        graph = self._graph_arguments(x, edge_index)
+        if placement is not None:
+            fitting = placement.moved(fitting)
+            graph = [_moved(value, placement) for value in graph]
+        return model(*graph, **fitting)
+
+    def _graph_arguments(self, x: Tensor, edge_index: Tensor) -> list[Any]:
+        style = self.signature.style
+        if style is Style.FEATURES:
+            return [x]
+        if style is Style.DATA:
+            return [self._data(x, edge_index)]
+        given = self._given_edges()
+        if style is Style.ADJACENCY or given is not None:
+            edges: Any = self._adjacency(given, x, edge_index)
+        else:
+            edges = edge_index
+        return [edges, x] if style is Style.SWAPPED else [x, edges]
+
+    def _given_edges(self) -> Any:
+        """The adjacency that the graph carries in place of an edge list."""
+        if self.graph is None:
+            return None
+        own = self.graph.get(self.signature.edges)
+        if is_adjacency(own):
+            return own
+        if self.signature.style is Style.ADJACENCY or self.graph.get("edge_index") is None:
+            return self.graph.get("adj_t")
+        return None
+
+    def _adjacency(self, given: Any, x: Tensor, edge_index: Tensor) -> Any:
+        if given is None and self.graph is not None:
+            raise ModelError(
+                f"the model takes an adjacency matrix ({self.signature.edges!r}), "
+                "and the graph has none",
+                got="edge_index only",
+                fix=f"Set data.{self.signature.edges} to the matrix that it was trained with.",
+            )
+        return given if self._is_own(x, edge_index) else like_adjacency(given, x, edge_index)
+
+    def _data(self, x: Tensor, edge_index: Tensor) -> Data:
+        graph = self.graph
+        if graph is None:
+            return Data(x=x, edge_index=edge_index)
+        changed = copy.copy(graph)
+        for name, value in graph.items():
+            if name not in ("x", "edge_index"):
+                changed[name] = self._fitting(name, value, x, edge_index)
+        changed.x = x
+        if not is_adjacency(graph.get("edge_index")):
+            changed.edge_index = edge_index
+        return changed
+
+    def _is_own(self, x: Tensor, edge_index: Tensor) -> bool:
+        """Whether these are nodes and edges of the bound graph, or at least as many."""
+        if self.graph is None:
+            return True
+        return (x.shape[0], edge_index.shape[1]) == (self._n_nodes, self._n_edges)
+
+    def _fitting(self, name: str, value: Any, x: Tensor, edge_index: Tensor) -> Any:
+        """An argument of the bound graph, made to fit another one."""
+        if self.graph is None or self._is_own(x, edge_index):
+            return value
+        if is_adjacency(value):
+            return like_adjacency(value, x, edge_index)
+        if not isinstance(value, Tensor) or value.dim() == 0:
+            return value
+        rows = value.shape[0]
+        of_edges = name.startswith("edge") or rows != self._n_nodes
+        if rows == self._n_edges and of_edges:
+            return _typical_rows(value, edge_index.shape[1])
+        if rows != self._n_nodes:
+            return value
+        if name == "batch":  # every node of a field is a graph of its own
+            return torch.arange(x.shape[0], device=value.device)
+        return _typical_rows(value, x.shape[0])
+
+    @cached_property
+    def _n_nodes(self) -> int:
+        return 0 if self.graph is None else int(self.graph.x.shape[0])
+
+    @cached_property
+    def _n_edges(self) -> int:
+        edges = None if self.graph is None else graph_edges(self.graph)
+        return 0 if edges is None else int(edges.shape[1])
+
+
+def _typical_rows(value: Tensor, count: int) -> Tensor:
+    """As many rows as asked for, each the mean (of whole numbers: the first)."""
+    if not len(value):
+        return value.new_zeros((count, *value.shape[1:]))
+    row = value.mean(dim=0) if value.is_floating_point() else value[0]
+    return row.expand(count, *row.shape)
+
+
+def _moved(value: Any, placement: Placement) -> Any:
+    if isinstance(value, Data):
+        return value.apply(placement.moved)
+    return placement.moved(value)
