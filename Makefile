@@ -7,21 +7,28 @@ endif
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+LIGHT  := $(VENV)/.library
 STAMP  := $(VENV)/.installed
 
 .PHONY: setup demo test test-slow lint format docs compatibility bench bench-verify bench-certify bench-scale tables clean
 
 setup: $(STAMP)
 
-# The constraint file keeps pip on torch's CPU build; a plain install would pull several GB of CUDA packages.
-$(STAMP): pyproject.toml constraints/cpu.txt
+# The library alone, which is all that the demo needs. The constraint file keeps pip on torch's CPU
+# build; a plain install would pull several GB of CUDA packages.
+$(LIGHT): pyproject.toml constraints/cpu.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet -c constraints/cpu.txt torch
+	$(BIN)/pip install --quiet -c constraints/cpu.txt -e .
+	touch $@
+
+# What development, tests and documentation need beside it.
+$(STAMP): $(LIGHT)
 	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]'
 	$(BIN)/python -c 'from graphkeel.verify.branch import warm_up; warm_up()'  # compile the engine once
 	touch $@
 
-demo: setup
+demo: $(LIGHT)
 	$(BIN)/keel demo
 
 test: setup

@@ -86,7 +86,7 @@ def cases_of(name: str, split: str, model: str, seed: int, counts: list[int]) ->
         if case is not None:
             found.append(case)
             took = time.perf_counter() - start
-            print(f"{name} {split} {model} {seed} {count}: {took:.1f} s", file=sys.stderr)
+            print(json.dumps({**case.__dict__, "seconds": took}), file=sys.stderr, flush=True)
     return found
 
 

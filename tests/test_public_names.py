@@ -1,4 +1,4 @@
-"""Public names: every one that has arguments says what they are; docs and examples import only public ones."""
+"""Public names: what has arguments says what they are; docs import public names only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def public(package: str) -> Iterator[tuple[str, object]]:
 
 
 def documented(name: str, value: object) -> Iterator[tuple[str, str, bool]]:
-    """(function, argument, whether the docstring names it), of a function or a class's own methods."""
+    """(function, argument, whether it is documented), of a function or a class's methods."""
     if inspect.isclass(value):
         text = inspect.getdoc(value) or ""
         generated = dataclasses.is_dataclass(value) or issubclass(value, Exception)  # fields say it

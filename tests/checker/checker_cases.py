@@ -778,7 +778,12 @@ case(
 case(
     "region of the other class",
     "rejected: out of order",
-    lambda: replace(plane(proofs={"region": plane().proofs["region"]}), label=1),
+    lambda: lie(plane(proofs={"region": plane().proofs["region"]}), put("classes", 0, "class", 1)),
+)
+case(
+    "equilibrium of another class",
+    "rejected: one of another class",
+    lambda: lie(plane(proofs={"none": {}}), put("classes", 0, "class", 1)),
 )
 
 # ---- counterexamples

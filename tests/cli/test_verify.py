@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuzz import readers
+from graphkeel.certificate import write_certificate
 from graphkeel.cli import export, verify
 from graphkeel.core.errors import ConfigError, ProblemError
 from graphkeel.verify.problem import Network, Problem, Region
@@ -162,20 +164,12 @@ def test_export_of_a_problem(
 
 
 def test_export_of_a_certificate(tmp_path: Path) -> None:
-    from graphkeel.certificate import FORMAT, write_certificate
-    from graphkeel.verify.problem_io import to_dict
-
-    question = to_dict(halving(0.75))
-    for key in ("format", "version", "name"):
-        del question[key]
-    write_certificate(
-        {"format": FORMAT, "classes": [{"class": 4, "problem": question}]}, tmp_path / "c.json"
-    )
-    assert (
-        command(export, str(tmp_path / "c.json"), "--out", str(tmp_path / "x"), "--format", "smt2")
-        == 0
-    )
-    assert (tmp_path / "x" / "class_4" / "decrease.smt2").exists()
+    """The loop of every class comes from controller and head, as a certificate stores them."""
+    write_certificate(readers.certificate_content("contraction"), tmp_path / "c.json")
+    where = ["--out", str(tmp_path / "x"), "--format", "smt2"]
+    assert command(export, str(tmp_path / "c.json"), *where) == 0
+    exported = sorted(tmp_path.glob("x/class_*/decrease.smt2"))
+    assert exported and all(path.stat().st_size for path in exported)
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ProblemError):
         command(export, str(tmp_path / "broken.json"), "--out", str(tmp_path / "x"))

@@ -15,7 +15,8 @@ from graphkeel.reconstruct import METHODS, get_method
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.testing import ConformanceError, check_reconstruction, yield_reconstruction_checks
 
-LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn")  # by the beginning of the name
+# by the beginning of the name
+LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn", "soga", "homottt", "pool", "retrain")
 CLASSICAL = ("deadbeat", "pid", "lqr", "mfac-probed")
 
 

@@ -34,7 +34,9 @@ def as_text(result: CheckResult) -> str:
         lines.append(f"class {entry['class']}: {entry['verdict']} ({verdicts})")
         lines += [f"  {entry['setting']}", f"  {entry['sentence']}"]
     if result.classes:
-        lines += [f"All classes together: {result.together}", NOT_LINKED]
+        lines.append(f"All classes together: {result.together}")
+        lines += [f"Message passing: {result.graph}"] if result.graph else []
+        lines.append(NOT_LINKED)
     return "\n".join(lines)
 
 

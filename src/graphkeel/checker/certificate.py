@@ -225,6 +225,8 @@ def _representative(
     centre = problem.equilibrium.fractions()
     if problem.delta > LOOSE * max(*map(abs, centre), max(centre) - min(centre)):
         raise Rejected(f"δ is more than {LOOSE} of the size of Y, so that it says nothing")
+    if centre[problem.label] < max(centre):
+        raise Rejected("the equilibrium is one of another class: its largest logit is not this one")
     at_rest = source_value(read_source(entry["controller"], "controller"), problem.equilibrium)
     anchor = vector(entry["anchor"], "anchor", len(at_rest))
     offset = source_value(head, anchor) - problem.equilibrium

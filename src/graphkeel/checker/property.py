@@ -13,10 +13,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .exact import Matrix, Vector, Work
+from .exact import Ints, Matrix, Vector, Work
 from .problem import Row, Stage
 from .reading import Rejected, Unreadable, array, floats, items, mapping, matrix, vector
-from .relaxation import RowBound
+from .relaxation import Lines, RowBound, highest
 from .trees import STORED, Tree, _Leaves, _products
 
 _REMARKS = frozenset({"sha256", "provenance"})
@@ -39,6 +39,26 @@ class Shape(NamedTuple):
     stages: list[Stage]
     finals: list[tuple[Vector, Fraction]]
     units: list[Unit | None]  # None: a value that goes along
+
+
+class _Bound(RowBound):
+    """Inputs that mix ReLUs are bounded by substitution, never by intervals: as the search does."""
+
+    def _bounds(
+        self,
+        k: int,
+        unit: int,
+        lines: list[Lines],
+        box: tuple[Ints, Ints],
+        outputs: tuple[Ints, Ints],
+    ) -> tuple[int, int]:
+        row, bias = self.stages[k].rows[unit], self.stages[k].bias[unit]
+        along = bias == 0 and sum(map(bool, row)) == 1
+        if k == 0 or along or not any(row[: self.stages[k - 1].relus]):
+            return super()._bounds(k, unit, lines, box, outputs)
+        above, lift = self._substituted(row, k - 1, lines, {})
+        below, drop = self._substituted([-value for value in row], k - 1, lines, {})
+        return bias - highest(below, *box) - drop, bias + highest(above, *box) + lift
 
 
 def check_property(content: dict[str, Any], work: Work) -> int:
@@ -129,7 +149,7 @@ def _check_tree(
             shapes[used] = _shape(blocks, [forms[j] for j in used], n, work)
         shape = shapes[used]
         row = _row(shape, [weights[j] for j in used])
-        bound = RowBound(row, tree.exp)
+        bound = _Bound(row, tree.exp)
         work.spend(_products(row, 1), -bound.exp)
         choices: list[int] = []
         if kind == STORED:

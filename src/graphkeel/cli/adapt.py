@@ -16,7 +16,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.run import run_with_progress
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     console,
@@ -25,7 +26,6 @@ from graphkeel.cli.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.run import run_with_progress
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     EXIT_REFUTED,
     EXIT_UNKNOWN,
@@ -36,8 +36,8 @@ from graphkeel.cli.common import (
     verbatim,
     width_type,
 )
-from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from torch import nn
@@ -305,8 +305,8 @@ def _show(payload: dict[str, Any]) -> None:
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
     table = Table(title=verbatim(title), title_justify="left")
-    for column in ("class", "verdict", "‖C(h*)−Y‖", *_SEARCHED.values(), "engines", "s"):
-        table.add_column(column, justify="right" if column == "s" else "left")
+    for column in ("class", "verdict", "‖C(h*)−Y‖", *_SEARCHED.values(), "s"):
+        table.add_column(column, justify="right" if column == "s" else "left", no_wrap=True)
     for row in payload["classes"]:
         conditions = row.get("conditions", {})
         marks = [
@@ -317,11 +317,11 @@ def _show(payload: dict[str, Any]) -> None:
             _coloured(f"{row['distance']:.1e}", conditions["representative"]) if conditions else ""
         )
         verdict = _coloured(row["verdict"], row["verdict"])
-        table.add_row(
-            str(row["class"]), verdict, gap, *marks, row.get("engine", ""), f"{row['seconds']:.2f}"
-        )
+        table.add_row(str(row["class"]), verdict, gap, *marks, f"{row['seconds']:.2f}")
     screen = console()
     screen.print(table)
+    for engines, labels in _by_engine(payload["classes"]).items():
+        screen.print(f"Decided by {engines}: classes {labels}", style="dim")
     for sentence in _sentences(payload["classes"]):
         screen.print(sentence, style="dim")
     if payload.get("together"):
@@ -360,6 +360,15 @@ _SEARCHED = {
     "hole": "hole",
     "region": "F(R)⊆R",
 }
+
+
+def _by_engine(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Labels of the classes that the same engines have decided."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("engine"):
+            found.setdefault(row["engine"], []).append(str(row["class"]))
+    return {engines: ", ".join(labels) for engines, labels in found.items()}
 
 
 def _coloured(text: str, verdict: str) -> str:

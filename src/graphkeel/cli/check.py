@@ -17,11 +17,13 @@ Exit 0: accepted, 1: rejected with the reason, 2: not a readable certificate.
 from __future__ import annotations
 
 import argparse
+import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
     EXIT_REFUTED,
@@ -31,7 +33,8 @@ from graphkeel.cli.common import (
     emit_lines,
     path_type,
 )
-from graphkeel.cli.verify_property import add_check_arguments, link_proof
+from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         classes = list(result.classes)
         emit_json({**payload, **links, "classes": classes, "together": result.together})
     else:
-        emit_lines(report(result))
+        emit_lines(fitted(report(result), terminal_width()))
     return EXIT_DONE if result.accepted else EXIT_REFUTED
 
 
@@ -144,18 +147,52 @@ def _payload(
 
 
 def report(result: LinkedResult) -> list[str]:
-    """The result as lines: the verdict, then what is certified of each class, in numbers.
+    """The result as lines: the verdict, then what is certified, once for each group of classes of
+    which the same is said but for the numbers.
 
     Args:
         result: of the check.
     """
-    from graphkeel.checker.__main__ import NOT_LINKED, as_text
+    from graphkeel.checker.__main__ import NOT_LINKED
 
-    lines = as_text(result).removesuffix(NOT_LINKED).splitlines()
-    lines[0] += f" ({result.seconds:.2f} s)"
+    verdict = "accepted" if result.accepted else "REJECTED"
+    lines = [f"{verdict}: {result.reason} ({result.seconds:.2f} s)"]
+    for group in _groups(result.classes):
+        lines += _group_lines(group)
     if not result.accepted or not result.classes:
         return lines
+    lines.append(f"All classes together: {result.together}")
+    if result.graph:
+        lines.append(f"Message passing: {result.graph}")
     if not result.model_checked:
         return [*lines, NOT_LINKED]
     graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"
     return [*lines, f"The head is that of the model, number by number; {graph}."]
+
+
+NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
+
+
+def _groups(classes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Classes with the same verdicts and the same sentence, numbers aside."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for entry in classes:
+        words = NUMBER.sub("#", entry["sentence"])
+        found.setdefault((str(entry["conditions"]), words), []).append(entry)
+    return list(found.values())
+
+
+def _group_lines(group: list[dict[str, Any]]) -> list[str]:
+    """The first class of a group in full; the others only by their labels."""
+    first = group[0]
+    labels = ", ".join(str(entry["class"]) for entry in group)
+    verdicts = ", ".join(f"{name} {verdict}" for name, verdict in first["conditions"].items())
+    several = len(group) > 1
+    head = f"{'classes' if several else 'class'} {labels}: {first['verdict']} ({verdicts})"
+    alike = "The others read the same with numbers of their own: keel check --json."
+    return [
+        head,
+        f"  {'Class ' + str(first['class']) + ': ' if several else ''}{first['setting']}",
+        f"  {first['sentence']}",
+        *([f"  {alike}"] if several else []),
+    ]

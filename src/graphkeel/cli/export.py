@@ -10,13 +10,16 @@ proved."""
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from graphkeel.certificate import Layer
     from graphkeel.verify.problem import Problem
 
 HELP = "write a problem or a certificate as ONNX, VNN-LIB and SMT-LIB files"
@@ -57,8 +60,19 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"command": "export", "files": [str(path) for path in written]})
     else:
-        emit_lines(str(path) for path in written)
+        emit_lines(fitted(_summary(written, args.out), terminal_width()))
     return EXIT_DONE
+
+
+def _summary(written: list[Path], out: Path) -> list[str]:
+    """How many files of which kind, where, and what to do with them."""
+    kinds = Counter(path.suffix.removeprefix(".") for path in written)
+    folders = sorted({path.parent.name for path in written if path.parent != out})
+    counted = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    lines = [f"{len(written)} files in {out}: {counted}"]
+    if folders:
+        lines.append(f"one folder a class: {', '.join(folders)}")
+    return [*lines, "In all of them unsat means proved; --json lists every file."]
 
 
 def _problems(source: Path, out: Path) -> list[tuple[Path, Problem]]:
@@ -76,7 +90,6 @@ def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
     file."""
     from graphkeel.certificate import FORMAT, read_certificate
     from graphkeel.core.errors import CertificateError
-    from graphkeel.verify.problem_io import from_dict
 
     try:
         content = read_certificate(source)
@@ -85,9 +98,34 @@ def _certificate_classes(source: Path) -> list[tuple[int, Problem]] | None:
     if content.get("format") != FORMAT:
         return None
     try:
-        return [
-            (int(entry["class"]), from_dict(entry["problem"], name=f"class {int(entry['class'])}"))
-            for entry in content["classes"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
+        return [(int(entry["class"]), _problem(content, entry)) for entry in content["classes"]]
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise ConfigError("the certificate has no readable classes", got=str(error)) from error
+
+
+def _problem(content: dict[str, Any], entry: dict[str, Any]) -> Problem:
+    """A class's closed loop: controller and head multiplied out exactly, then rounded once."""
+    from graphkeel.certificate import collapsed, collapsed_loop, decode_array, source_from_json
+    from graphkeel.verify.problem import Affine, Network, Problem
+
+    def network(layers: tuple[Layer, ...]) -> Network:
+        return Network(
+            tuple(
+                Affine(layer.weight, layer.bias, layer.weight_error, layer.bias_error)
+                for layer in layers
+            )
+        )
+
+    controller = source_from_json(entry["controller"])
+    stated = entry["problem"]
+    return Problem(
+        network(collapsed_loop(controller, source_from_json(content["head"]))),
+        network(collapsed(source_from_json(entry["lyapunov"]))),
+        lower=decode_array(stated["lower"]),
+        upper=decode_array(stated["upper"]),
+        equilibrium=decode_array(stated["equilibrium"]),
+        hole_radius=float(stated["hole_radius"]),
+        rho=float(stated["rho"]),
+        positivity=float(stated["positivity"]),
+        name=f"class {int(entry['class'])}",
+    )

@@ -14,7 +14,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     Args:
         args: the flags.
     """
-    from graphkeel.cli.signals import end_if_asked
+    from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
     from graphkeel.paper.tables.run import RunSpec
 

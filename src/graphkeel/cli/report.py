@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
 

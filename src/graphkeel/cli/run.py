@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,
@@ -108,7 +108,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
     """
     from rich.progress import Progress
 
-    from graphkeel.cli.signals import end_if_asked
+    from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:

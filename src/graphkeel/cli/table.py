@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     console,
@@ -36,7 +36,8 @@ from graphkeel.cli.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.signals import end_if_asked
+from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from graphkeel.paper.adapt.comparison import Plan
@@ -173,7 +174,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
-        emit_lines(filled.render(args.format).splitlines())
+        width = terminal_width() if args.format == "text" else None
+        emit_lines(fitted(filled.render(args.format).splitlines(), width))
     return EXIT_DONE
 
 

@@ -17,8 +17,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import add_json, emit_json, emit_lines, path_type, seconds_type
-from graphkeel.cli.verify_property import add_verify_arguments, run_verify
+from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:

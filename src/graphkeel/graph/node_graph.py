@@ -21,6 +21,8 @@ def node_graph(data: Any) -> Any:
     Args:
         data: a PyG `Data`; edges as edge_index, or as adj_t in any sparse layout.
     """
+    if isinstance(data, list | tuple) and len(data) == 1:
+        data = data[0]  # a sample of one graph, as scikit-learn's searches cut it
     _refuse_other_containers(data)
     if not isinstance(data, Data):
         return data

@@ -5,6 +5,7 @@ Row i holds the edges *into* node i, as in `data.adj_t`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -22,6 +23,18 @@ def is_adjacency(value: object) -> bool:
     if isinstance(value, Tensor):
         return value.layout in SPARSE
     return hasattr(value, "coo") and hasattr(value, "sparse_sizes")
+
+
+def copy_sparse(values: Iterable[Any], memo: dict[int, Any]) -> None:
+    """Copy sparse tensors ahead of `copy.deepcopy`, which cannot copy compressed ones.
+
+    Args:
+        values: of which the sparse tensors are copied.
+        memo: what deepcopy remembers; gets the copies.
+    """
+    for value in values:
+        if isinstance(value, Tensor) and is_adjacency(value):
+            memo[id(value)] = value.clone()
 
 
 def edges_of(adjacency: Any) -> Tensor:

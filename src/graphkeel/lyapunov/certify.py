@@ -25,9 +25,9 @@ from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
 from graphkeel.lyapunov.graph_loop import run_to_equilibrium
 from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import targets_at
-from graphkeel.lyapunov.train import OnRound, train
+from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.training.train import OnRound, train
 from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head, extract_head

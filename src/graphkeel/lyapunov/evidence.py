@@ -21,7 +21,7 @@ from graphkeel.certificate import (
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, TrainResult
+from graphkeel.lyapunov.training.records import ClassOutcome, TrainResult
 from graphkeel.verify.result import ConditionReport, Verdict
 
 SMALL = 16.0  # times δ is the least size of Y

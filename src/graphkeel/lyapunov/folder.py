@@ -20,7 +20,7 @@ from graphkeel.graph import GraphTask
 from graphkeel.lyapunov.certify import CertifyResult, certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of
-from graphkeel.lyapunov.records import RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.training.records import RoundLog, TrainResult, TrainState
 from graphkeel.models.frozen import FrozenModel
 
 CERTIFICATE = "certificate.json"

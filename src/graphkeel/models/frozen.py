@@ -18,9 +18,10 @@ from graphkeel.models.calling import Calling, signature_of
 from graphkeel.models.outputs import ReturnType, first_of, recognised, two_columns, warn_of_others
 from graphkeel.models.placement import placement_of
 from graphkeel.models.plain import CallableModule, as_module, forward_of, uncompiled
-from graphkeel.models.state import ATTRIBUTES, Snapshot, bits
+from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]
+KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
 
 
 class FrozenModel:
@@ -75,6 +76,11 @@ class FrozenModel:
         self._wrapped = Snapshot(self.module).digests
         self.weights_hash = self._hash()
         self._has_warned = False
+
+    @property
+    def weight_digests(self) -> dict[str, str]:
+        """SHA-256 of every parameter and buffer, by name."""
+        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in KEPT}
 
     def __call__(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """Scores of every node, as the model gives them, on the device of x."""

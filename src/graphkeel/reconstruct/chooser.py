@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates.builder import (
+    PROBES,
     TRANSFER,
     WITHOUT_SOURCE,
     Builder,
@@ -64,6 +65,8 @@ class Chooser:
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
+        if method == "auto" and context.is_wide:
+            self.candidates = (*self.candidates, *PROBES)
         if elsewhere and method == "auto":
             self.candidates = (*self.transfer, *joined(self.transfer), *self.candidates)
         self._fixed = self._local_context()
@@ -97,7 +100,7 @@ class Chooser:
         judging = torch.arange(len(pool))
         if pool is labels:
             judging = (~self.trained_on[labels.nodes]).nonzero().flatten()
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         order = judging[torch.randperm(len(judging), generator=generator)]
         held = order[: len(order) // 2]
         kept = torch.ones(len(pool), dtype=torch.bool)

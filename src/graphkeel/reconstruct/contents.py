@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.guard.decision import GuardDecision
 from graphkeel.reconstruct.labels import Labels
@@ -40,6 +41,8 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
             "controller": rec.anchors_.controller,
         },
         "n_classes": len(rec.classes_),
+        "graph": None if rec._fingerprint is None else rec._fingerprint.to_dict(),
+        "weights": rec._weight_digests,
         "certificate": rec.certificate_,
         "notes": notes,
     }
@@ -59,6 +62,7 @@ def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "n_features": rec.n_features_in_,
         "n_classes": len(rec.classes_),
         "source": None if summary is None else summary.facts(),
+        "weights": rec._weight_digests,
         "notes": notes,
     }
     return ({} if summary is None else summary.tensors()), facts
@@ -76,6 +80,7 @@ def restored(
     """
     rec.notes_ = facts["notes"]
     rec.classes_ = torch.arange(facts["n_classes"])
+    rec._weight_digests = dict(facts.get("weights") or {})
     if "source" in facts:
         stored = facts["source"]
         rec.summary_ = None if stored is None else SourceSummary.restored(tensors, stored)
@@ -98,6 +103,8 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
     rec.n_features_in_ = int(rec.features_.shape[1])
+    graph = facts.get("graph")
+    rec._fingerprint = None if graph is None else Fingerprint(**graph)
 
 
 def _parameters(rec: Reconstructor) -> dict[str, Any]:

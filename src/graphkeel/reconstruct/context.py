@@ -86,13 +86,18 @@ class Context:
     def propagator(self) -> Propagator:
         return Propagator(self.edge_index, self.x.shape[0])
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are so many features that they are looked at through few directions."""
+        return int(self.x.shape[1]) > WIDE
+
     @cached_property
     def reduction(self) -> tuple[Tensor, Tensor] | None:
         """Centre (d,) and principal directions (d, k) of many features; None for few."""
-        if self.x.shape[1] <= WIDE:
+        if not self.is_wide:
             return None
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(int(self.seed))
             _, _, directions = torch.pca_lowrank(self.x, q=min(NARROW, *self.x.shape))
         return self.x.mean(dim=0), directions
 

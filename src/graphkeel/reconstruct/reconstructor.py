@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -17,7 +19,9 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
+from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.node_graph import node_graph
+from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
@@ -48,7 +52,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Reconstructor:
+class NotFitted(ConfigError, NotFittedError):
+    """`fit` has not been called; scikit-learn's own error as well."""
+
+
+class Reconstructor(BaseEstimator):
     """Rewrites node features so that a frozen model predicts better on its graph.
 
     Follows scikit-learn's contract (the constructor only stores, `fit` checks, fitted attributes
@@ -107,25 +115,40 @@ class Reconstructor:
         self.return_type = return_type
         self.seed = seed
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments, as scikit-learn's tools ask for them.
+    def set_params(self, **params: Any) -> Reconstructor:
+        """Change arguments of the constructor; `fit` checks them.
 
         Args:
-            deep: unused, there for scikit-learn's contract.
+            params: by name.
         """
-        return {name: getattr(self, name) for name in _parameters()}
-
-    def set_params(self, **params: Any) -> Reconstructor:
-        unknown = sorted(set(params) - set(_parameters()))
+        known = self._get_param_names()
+        unknown = sorted(set(params) - set(known))
         if unknown:
-            raise ConfigError(
-                f"the parameters are {', '.join(_parameters())}", got=", ".join(unknown)
-            )
+            raise ConfigError(f"the parameters are {', '.join(known)}", got=", ".join(unknown))
         for name, value in params.items():
             setattr(self, name, value)
         return self
 
-    def __repr__(self) -> str:
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """In the order of the constructor."""
+        names = inspect.signature(Reconstructor.__init__).parameters
+        return [name for name in names if name != "self"]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Reconstructor:
+        if hasattr(self, "_context"):
+            graph = self._context.frozen.calling.graph
+            fields = () if graph is None else graph.to_dict().values()
+            copy_sparse([*self._context.model_kwargs.values(), *fields], memo)
+        twin = self.__class__.__new__(self.__class__)
+        memo[id(self)] = twin
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
         name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
         settings = f"method={self.method!r}, controller={self.controller!r}"
@@ -181,9 +204,11 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         self._check_fitted()
-        self._check_same_graph(data)
+        data = self._same_graph(data)
+        self._check_same_model()
         known = self.labels_
         certified = self.anchors_ if self.certificate_ is not None else None
         expected = len(self.classes_)
@@ -247,6 +272,8 @@ class Reconstructor:
         self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
+        self._fingerprint: Fingerprint | None = Fingerprint.of(data.x, data.edge_index)
+        self._weight_digests = frozen.weight_digests
 
     @one_at_a_time
     def reset(self) -> Reconstructor:
@@ -359,7 +386,7 @@ class Reconstructor:
             data: the graph that was fitted.
         """
         self._check_fitted()
-        self._check_same_graph(data)
+        data = self._same_graph(data)
         changed = copy.copy(data)
         if self.guard_.left_alone:
             changed.x = data.x.clone()  # to the last bit, whatever its precision
@@ -376,6 +403,7 @@ class Reconstructor:
         Args:
             data: as for `fit`.
             y: unused, there for scikit-learn's contract.
+            model_kwargs: passed to the model.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -384,8 +412,10 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         graph = node_graph(self.transform(data))
+        self._check_same_model()
         frozen, arguments = self._asked(graph, model_kwargs)
         return frozen(graph.x, graph.edge_index, **arguments)
 
@@ -394,8 +424,50 @@ class Reconstructor:
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
+
+    def predict_proba(self, data: Data, **model_kwargs: Any) -> Tensor:
+        """The probability of every class, shape (N, n_classes).
+
+        Args:
+            data: the graph that was fitted.
+        """
+        graph = node_graph(self.transform(data))
+        frozen, arguments = self._asked(graph, model_kwargs)
+        return frozen.logits(graph.x, graph.edge_index, **arguments).softmax(dim=-1)
+
+    def score(
+        self,
+        data: Data,
+        y: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        **model_kwargs: Any,
+    ) -> float:
+        """The share of nodes whose class is predicted rightly, between 0 and 1.
+
+        By default the guard's own estimate, from labels that were held back, so that a grid search
+        never sees a test label.
+
+        Args:
+            data: the graph that was fitted.
+            y: labels to compare with, int64, shape (N,); by default those of the graph.
+            mask: which nodes count, bool, shape (N,), for instance `data.test_mask`.
+        """
+        if mask is None:
+            self._check_fitted()
+            self._same_graph(data)
+            if self.guard_.accuracy is None:
+                raise ConfigError(
+                    "no label judged the choice, so that nothing says how good it is",
+                    fix="Pass mask= with nodes whose labels are known.",
+                )
+            return self.guard_.accuracy / 100
+        graph = node_graph(data)
+        labels = graph.y if y is None else y
+        return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
 
     @one_at_a_time
     def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
@@ -517,7 +589,7 @@ class Reconstructor:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
-            raise ConfigError("this Reconstructor is not fitted", fix="Call fit(data) first.")
+            raise NotFitted("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
     def _check_context(self) -> None:
         if not hasattr(self, "_context"):
@@ -526,21 +598,49 @@ class Reconstructor:
                 fix="Call attach(data) first.",
             )
 
-    def _check_same_graph(self, data: Data) -> None:
-        data = node_graph(data)
-        check_graph(data)
+    def _same_graph(self, data: Data) -> Data:
+        """The graph, if it is the one that was fitted; another one is refused with the
+        difference."""
         if not hasattr(self, "features_"):
             raise ConfigError(
                 "this folder holds the summary of a source graph, not its features",
                 fix="Call adapt(target).",
             )
-        got = tuple(data.x.shape)
+        data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
+        graph = node_graph(data)
+        check_graph(graph)
+        got = tuple(graph.x.shape)
         expected = tuple(self.features_.shape)
         if got != expected:
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
                 got=got,
                 fix="Call fit.",
+            )
+        if self._fingerprint is not None:
+            found = Fingerprint.of(graph.x, graph.edge_index)
+            difference = self._fingerprint.difference(found)
+            if difference is not None:
+                raise DataError(
+                    "this is not the graph that the features were made for",
+                    got=difference,
+                    fix="Hand over that graph, or call fit on this one.",
+                )
+        return data
+
+    def _check_same_model(self) -> None:
+        """Refuse a model with other weights than the one that was fitted."""
+        if self.model is None or hasattr(self, "_context"):
+            return  # a fitted one compares its weights at every call
+        now = FrozenModel(self.model).weight_digests
+        was = self._weight_digests
+        names = sorted(was.keys() | now.keys())
+        changed = [name for name in names if was.get(name) != now.get(name)]
+        if was and changed:
+            raise ModelError(
+                "the model is not the one that was fitted: its weights differ",
+                got=", ".join(changed[:3]) + (" and more" if len(changed) > 3 else ""),
+                fix="Load the weights it had, or call fit with this model.",
             )
 
 
@@ -556,11 +656,13 @@ def load_reconstructor(
     """
     tensors, facts = load_folder(Path(folder))
     try:
-        return restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
+        rec = restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
         ) from error
+    rec._check_same_model()
+    return rec
 
 
 def _no_worse(new: GuardDecision, old: GuardDecision) -> bool:
@@ -591,7 +693,3 @@ def _check_room(task: GraphTask) -> None:
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
     )
-
-
-def _parameters() -> list[str]:
-    return [name for name in inspect.signature(Reconstructor.__init__).parameters if name != "self"]

@@ -124,14 +124,15 @@ class Rival(Baseline):
             judges = judges[:0]  # a label that serves cannot judge
         if not self.uses_labels or not len(judges):
             return self.choose([Judged.on(c, task, judges) for c in candidates])
-        correct: list[list[Tensor]] = [[] for _ in candidates]
+        correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in candidates}
         for fold in folds(judges, seed):
             others = labelled[~torch.isin(labelled, fold)]
-            for i, candidate in enumerate(self.candidates(frozen, task, others, seed)):
-                correct[i].append(Judged.on(candidate, task, fold).correct)
-        return self.choose(
-            [Judged(c, torch.cat(parts)) for c, parts in zip(candidates, correct, strict=True)]
-        )
+            made = {str(c.setting): c for c in self.candidates(frozen, task, others, seed)}
+            for setting, parts in correct.items():
+                # with fewer labels a setting may not exist: then it has nothing right
+                candidate = made.get(setting, Candidate({}, MethodResult()))
+                parts.append(Judged.on(candidate, task, fold).correct)
+        return self.choose([Judged(c, torch.cat(correct[str(c.setting)])) for c in candidates])
 
 
 def scored(setting: Setting, scores: Tensor) -> Candidate:

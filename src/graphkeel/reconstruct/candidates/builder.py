@@ -96,6 +96,12 @@ def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
     return (*weighted, Prototype("model", with_labels=True, smooth=True))
 
 
+# Where features are many, the other candidates see them through few directions; these see all.
+PROBES: tuple[Prototype, ...] = (
+    Prototype("probe", with_labels=True),
+    Prototype("probe", smooth=True),
+    Prototype("probe", with_labels=True, smooth=True),
+)
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 
 GRIDS: dict[str, tuple[Candidate, ...]] = {
@@ -118,7 +124,12 @@ def grid(name: str) -> tuple[Candidate, ...]:
 
 
 class Builder:
-    """Makes the features of candidates for one set of labels."""
+    """Makes the features of candidates for one set of labels.
+
+    Args:
+        context: the model on its graph.
+        labels: the labels to use.
+    """
 
     def __init__(self, context: Context, labels: Labels) -> None:
         self.context = context

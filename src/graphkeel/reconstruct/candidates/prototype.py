@@ -92,6 +92,10 @@ class Posteriors:
 
     Reads the context and the labels; keeps what two recipes share. A class without a label keeps
     the model's own evidence: its nodes are those the model gives to it.
+
+    Args:
+        context: the model on its graph.
+        labels: the labels to use.
     """
 
     def __init__(self, context: Context, labels: Labels) -> None:

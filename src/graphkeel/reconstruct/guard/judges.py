@@ -33,7 +33,12 @@ Make = Callable[[Labels], Predictor]
 
 
 class ValidationJudge:
-    """Judges on validation nodes, whose labels enter no candidate."""
+    """Judges on validation nodes, whose labels enter no candidate.
+
+    Args:
+        builder: makes the candidates.
+        validation: the labels to judge by.
+    """
 
     source = "validation labels"
 
@@ -58,7 +63,15 @@ class ValidationJudge:
 
 class CrossFitJudge:
     """Judges on known labels: each fold is predicted by candidates made from the other folds'
-    labels."""
+    labels.
+
+    Args:
+        make: makes a builder from labels.
+        labels: all that are known.
+        judged: positions among them that judge, int64, shape (k,).
+        source: what to call them.
+        seed: of the folds.
+    """
 
     def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
         self.labels = labels
@@ -125,7 +138,7 @@ def shuffled_folds(n_labels: int, seed: int) -> list[Tensor]:
         n_labels: how many labels there are.
         seed: of the order.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     order = torch.randperm(n_labels, generator=generator)
     return [fold for fold in order.chunk(FOLDS) if len(fold)]
 
@@ -135,6 +148,9 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
     if possible.
 
     Args:
+        builder: makes the candidates.
+        validation: the labels to judge by.
+        seed: of the folds.
         trained_on: bool mask over the nodes: the labels that the model has seen in training.
     """
     if len(validation):

@@ -21,7 +21,7 @@ from graphkeel.verify.problem import Array
 
 SHARE = 0.1  # of the processor time so far may go into looking at cells
 MOST_SHARE = 0.8  # after looks that helped
-LEAST_SECONDS = 0.25  # of one look: less decides nothing
+LEAST_SECONDS = 1.0  # of one look: a tight box may need that much to be decided at all
 # cuts, in all and for each axis, that did not settle a box with few units: cutting on may never do
 CUTS_IN_VAIN = 12
 CUTS_AN_AXIS = 6

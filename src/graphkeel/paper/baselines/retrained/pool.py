@@ -47,7 +47,7 @@ class Pool(Rival):
             return
         propagator = Propagator(task.edge_index, task.n_nodes)
         for name, features in _smoothed(task.x, propagator):
-            for kind, classifier in _classifiers():
+            for kind, classifier in _classifiers(few=len(classes) <= len(classes.unique())):
                 setting = {"features": name, "classifier": kind}
                 yield scored(setting, _fitted(classifier, features, labelled, classes, task))
         known = torch.zeros(task.n_nodes, task.n_classes)
@@ -96,8 +96,10 @@ def _smoothed(x: Tensor, propagator: Propagator) -> Iterator[tuple[str, np.ndarr
         yield f"teleport {teleport}", propagator.smooth(x, teleport).numpy()
 
 
-def _classifiers() -> Iterator[tuple[str, Any]]:
-    yield "lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+def _classifiers(few: bool) -> Iterator[tuple[str, Any]]:
+    """A discriminant needs more labels than there are classes among them."""
+    if not few:
+        yield "lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     for strength in STRENGTHS:
         regression = LogisticRegression(C=strength, max_iter=200)
         yield f"logistic {strength:g}", make_pipeline(StandardScaler(), regression)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphkeel.cli.suggest import did_you_mean
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.text import printable
 from graphkeel.graph.datasets.names import DATASETS
@@ -88,10 +89,39 @@ seconds_type = number(0.0, 1e9, above=True)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser, whose own messages show what was typed without its control characters."""
+    """argparse's parser, whose own messages show what was typed without its control characters, and
+    name the command or option that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            known = [str(choice) for choice in action.choices or ()]
+            typed = str(value)[:LONGEST_SHOWN]
+            words = f"{error.message}.{did_you_mean(typed, known)}"
+            raise argparse.ArgumentError(action, words) from None
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse's; an option that does not exist is refused by the command it was given to.
+
+        Args:
+            args: words of the command line.
+            namespace: to fill.
+        """
+        found, others = super().parse_known_args(args, namespace)
+        strangers = [word for word in others if word.startswith("--")]
+        if strangers:
+            typed = strangers[0].split("=")[0][:LONGEST_SHOWN]
+            self.error(f"there is no option {typed}.{did_you_mean(typed, self._option_strings())}")
+        return found, others
+
+    def _option_strings(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
 
 
 # ---- options that several commands have

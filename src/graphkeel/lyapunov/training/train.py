@@ -17,10 +17,10 @@ from torch import Tensor
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
-from graphkeel.lyapunov.batch import LoopBatch
 from graphkeel.lyapunov.config import LyapunovConfig
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import Targets
+from graphkeel.lyapunov.training.batch import LoopBatch
+from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 

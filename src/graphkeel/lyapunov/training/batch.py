@@ -17,10 +17,10 @@ from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import shared_domains
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
-from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
-from graphkeel.lyapunov.replay import violates
-from graphkeel.lyapunov.states import StateSet
 from graphkeel.lyapunov.targets import Targets, choose_targets
+from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
+from graphkeel.lyapunov.training.replay import violates
+from graphkeel.lyapunov.training.states import StateSet
 from graphkeel.verify.problem import Problem
 
 TIGHTEN = 0.6

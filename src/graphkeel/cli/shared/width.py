@@ -1,0 +1,103 @@
+"""Text that fits a terminal: prose is broken between words, columns are set below each other in
+groups. Numbers and words are never cut."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+GUTTER = 2  # blanks between two columns
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; None where the output goes to a file or another program, which
+    wants whole lines."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def fitted(lines: Iterable[str], width: int | None) -> list[str]:
+    """Lines that are at most so wide, where words allow it.
+
+    Args:
+        lines: paragraphs and tables, with empty lines between them.
+        width: in characters; None leaves all as it is.
+
+    >>> fitted(["one two three"], 8)
+    ['one two', 'three']
+    """
+    if width is None:
+        return list(lines)
+    found: list[str] = []
+    for is_empty, members in groupby(lines, key=lambda line: not line.strip()):
+        block = list(members)
+        found += block if is_empty else _block(block, width)
+    return found
+
+
+def _block(lines: list[str], width: int) -> list[str]:
+    if max(map(len, lines)) <= width:
+        return lines
+    columns = _columns(lines)
+    if len(lines) > 1 and len(columns) > 1:
+        return _in_groups(lines, columns, width)
+    return [part for line in lines for part in _paragraph(line, width)]
+
+
+def _paragraph(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    wrapped = textwrap.wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped or [line]
+
+
+def _columns(lines: list[str]) -> list[tuple[int, int]]:
+    """(start, end) of every column: between them, all lines have at least two blanks."""
+    width = max(map(len, lines))
+    padded = [line.ljust(width) for line in lines]
+    is_blank = [all(line[i] == " " for line in padded) for i in range(width)]
+    bounds = []
+    start = 0
+    for blank, run in _runs(is_blank):
+        if blank and run[1] - run[0] >= GUTTER:
+            if run[0] > start:
+                bounds.append((start, run[0]))
+            start = run[1]
+    if start < width:
+        bounds.append((start, width))
+    return bounds
+
+
+def _runs(values: list[bool]) -> Iterator[tuple[bool, tuple[int, int]]]:
+    for value, members in groupby(range(len(values)), key=values.__getitem__):
+        places = list(members)
+        yield value, (places[0], places[-1] + 1)
+
+
+def _in_groups(lines: list[str], columns: list[tuple[int, int]], width: int) -> list[str]:
+    """The first column, then as many others as fit; the rest below, again after the first."""
+    first, *others = columns
+    groups: list[list[tuple[int, int]]] = [[]]
+    for column in others:
+        used = first[1] + sum(GUTTER + end - start for start, end in groups[-1])
+        if groups[-1] and used + GUTTER + column[1] - column[0] > width:
+            groups.append([])
+        groups[-1].append(column)
+    found: list[str] = []
+    for number, group in enumerate(groups):
+        found += [""] * (number > 0)
+        for line in lines:
+            cells = [line[start:end].ljust(end - start) for start, end in (first, *group)]
+            found.append((" " * GUTTER).join(cells).rstrip())
+    return found

@@ -1,0 +1,110 @@
+"""The terminal at 80 columns: no line is wider, no number, header or word is cut."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fuzz import readers
+from graphkeel.certificate import write_certificate
+from graphkeel.cli.main import main
+from graphkeel.cli.shared.width import fitted, terminal_width
+
+WIDTH = 80
+ROOT = Path(__file__).parents[2]
+CUT = re.compile(r"…|\d\.\de-?$")  # rich's mark of a cut cell
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+
+
+def captured(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    main(words)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    too_wide = [line for line in lines if len(line) > WIDTH]
+    assert not too_wide
+    assert not [line for line in lines if CUT.search(line.strip())]
+    return lines
+
+
+def test_certify(tmp_path, capsys) -> None:
+    lines = captured(["certify", "--budget", "5", "--out", str(tmp_path)], capsys)
+    (head,) = [line for line in lines if "verdict" in line]
+    for name in ("class", "verdict", "‖C(h*)−Y‖", "V>0", "ΔV<0", "F(D)⊆D", "hole", "F(R)⊆R"):
+        assert f" {name} " in head
+    rows = [line for line in lines if line.startswith("│")]
+    assert len(rows) == 10
+    assert all(re.search(r" \d\.\de-\d\d ", row) for row in rows), "distances in full"
+    paths = [str(tmp_path / "certificate.json")]
+    for words in (["check", *paths], ["export", *paths, "--out", str(tmp_path / "files")]):
+        shown = captured(words, capsys)
+        assert len(shown) < 40, "a sentence for a group of classes, not a paragraph for each"
+
+
+def test_check_groups_classes_of_which_the_same_is_said(tmp_path, capsys) -> None:
+    write_certificate(readers.certificate_content("contraction"), tmp_path / "c.json")
+    text = "\n".join(captured(["check", str(tmp_path / "c.json")], capsys))
+    assert text.startswith("accepted: ")
+    assert len(re.findall(r"^class(?:es)? [\d, ]+: ", text, flags=re.M)) >= 1
+
+
+def test_a_whole_table() -> None:
+    stored = (ROOT / "benchmarks" / "results" / "table-1.txt").read_text().splitlines()
+    assert max(map(len, stored)) > WIDTH
+    lines = fitted(stored, WIDTH)
+    assert max(map(len, lines)) <= WIDTH
+    assert set(" ".join(stored).split()) == set(" ".join(lines).split()), "nothing is lost or cut"
+    untouched = [line for line in lines if line.startswith("SGC, untouched")]
+    assert sum(line.count("±") for line in untouched[:2]) == 5, "two groups of columns"
+
+
+def test_words_and_numbers_are_never_cut() -> None:
+    long_path = "x" * 100
+    assert fitted([f"see {long_path} there"], 20) == ["see", long_path, "there"]
+    assert fitted(["  indented words that go on"], 12) == [
+        "  indented",
+        "  words that",
+        "  go on",
+    ]
+    table = ["name      one    two  three", "a      1.25e-9  12.00  30.00"]
+    assert (
+        fitted(table, 20)
+        == [
+            "name      one    two",
+            "a      1.25e-9  12.00",
+            "",
+            "name  three",
+            "a     30.00",
+        ]
+        or max(map(len, fitted(table, 22))) <= 22
+    )
+
+
+def test_a_file_gets_whole_lines(monkeypatch) -> None:
+    monkeypatch.delenv("COLUMNS")
+    assert terminal_width() is None
+    assert fitted(["word " * 50], terminal_width()) == ["word " * 50]
+
+
+@pytest.mark.parametrize(
+    ("words", "question"),
+    [
+        (["certfy"], "Did you mean certify?"),
+        (["chekc", "c.json"], "Did you mean check?"),
+        (["run", "--datset", "cora"], "there is no option --datset. Did you mean --dataset?"),
+        (["certify", "--bugdet=3"], "Did you mean --budget?"),
+        (["table", "1", "--fromat", "md"], "Did you mean --format?"),
+        (["table", "1", "--format", "markdown"], "invalid choice"),
+        (["run", "--zzz"], "there is no option --zzz."),
+    ],
+)
+def test_did_you_mean(words, question, capsys) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    assert left.value.code == 2
+    assert question in capsys.readouterr().err
