@@ -243,7 +243,7 @@ def test_anchors_that_are_not_proved_are_never_used(model, data, caplog):
 
 
 def test_other_anchors_are_used_only_if_the_guard_finds_them_no_worse(model, data):
-    rec = gk.Reconstructor(model, method="replace", significance=1.0).fit(data)
+    rec = gk.Reconstructor(model, method="replace").fit(data)
     accuracy = rec.guard_.accuracy
     result = rec.certify(strength=0.05, budget=20.0)
     used = torch.equal(result.anchors(), rec.anchors_.features)
