@@ -1,19 +1,16 @@
-"""Every dataset's certificate: verdicts, and what finding the proof and re-checking it cost.
+"""Every dataset's certificate: verdicts, what making it cost, and what re-checking it costs.
 
-  python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out
-  FOLDER]
+  python benchmarks/bench_certify.py [--datasets cora,digits] [--features pca20,rownorm] [--out DIR]
   python benchmarks/bench_certify.py --form paper --budget 45
+  python benchmarks/bench_certify.py --leaves
 
-Runs `keel certify --dataset D --features F` and `keel check`: wall seconds of training and proof,
-and of the whole command with imports, data and base model. Where all is proved, both sides are
-timed once more in one process, median of five in processor seconds, because the wall clock of a
-busy machine says little about milliseconds:
+Runs `keel certify` and `keel check --model --data` for every dataset and feature set, and for
+frozen GCNs with 16 and 64 hidden units on Cora's words. Printed for each: wall seconds of the whole
+command and of training and proof alone; processor seconds of the check by itself (median of three,
+in one process, from the file's bytes to the answer) and their ratio to those of the command.
 
-  engines      asks the same engines about the same collapsed problems again, and does nothing else
-  proof whole  from the shipped weights to the certificate: the collapse with its error bounds, the
-      engines, the representative, the hole, the conclusion and the hashes, all of which the check
-      does again
-  check        from the file to the answer, reading and decoding included
+--leaves: the check's processor seconds against the number of leaves, on loops whose proofs are
+trees of growing size, with the growth exponent.
 
 One line a certificate, on standard output.
 """
@@ -22,37 +19,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from graphkeel.certificate import (
-    ClassProof,
-    Factor,
-    Source,
-    build_certificate,
-    check_certificate,
-    read_certificate,
-)
-from graphkeel.certificate.encoding import decode_array
-from graphkeel.certificate.schema import Layer, Loop, source_from_json
-from graphkeel.control.base import Layers
-from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.ask import ask_portfolio, ask_region
-from graphkeel.lyapunov.closed_loop import closed_loop_network, lyapunov_network
-from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.verify import Affine, ConditionReport, Network, Problem, Region
+import numpy as np
 
 DATASETS = "digits,cora,citeseer,pubmed,photo,computers"
-REPEATS = 5
+REPEATS = 3
 
 
 def main() -> None:
@@ -64,74 +45,78 @@ def main() -> None:
     parser.add_argument(
         "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
     )
-    parser.add_argument(
-        "--budget", type=float, default=None, metavar="S", help="seconds for training and proofs"
-    )
+    parser.add_argument("--budget", type=float, metavar="S", help="for training and proofs")
+    parser.add_argument("--leaves", action="store_true", help="check time against leaves instead")
     parser.add_argument("--out", type=Path, default=Path("bench-certify"))
     args = parser.parse_args()
-    options = [
-        "--form",
-        args.form,
-        *(() if args.budget is None else ("--budget", str(args.budget))),
-    ]
+    if args.leaves:
+        growth()
+        return
+    for name, options, data in cases(args):
+        say(line(name, [*options, "--out", str(args.out / name)], data))
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def cases(args: argparse.Namespace) -> list[tuple[str, list[str], str]]:
+    """(folder, options of certify, dataset)."""
+    common = ["--form", args.form]
+    common += [] if args.budget is None else ["--budget", str(args.budget)]
+    found = []
     for dataset in args.datasets.split(","):
         for features in args.features.split(","):
-            folder = args.out / f"{dataset}-{features}-{args.form}"
-            sys.stdout.write(line(dataset, features, [*options, "--out", str(folder)]) + "\n")
-            sys.stdout.flush()
+            options = ["--dataset", dataset, "--features", features, *common]
+            found.append((f"{dataset}-{features}-{args.form}", options, dataset))
+    if args.form == "anchored" and "cora" in args.datasets:
+        for hidden in ("16", "64"):
+            gcn = ["--dataset", "cora", "--model", "gcn", "--features", "raw"]
+            gcn += ["--model-hidden", hidden, "--budget", "120"]
+            found.append((f"cora-gcn{hidden}-raw", gcn, "cora"))
+    return found
 
 
-def line(dataset: str, features: str, options: list[str]) -> str:
-    started = time.monotonic()
-    code, told = keel("certify", "--dataset", dataset, "--features", features, *options)
-    whole = time.monotonic() - started
-    verdicts = Counter(row["verdict"] for row in told["classes"])
-    regions = sum(row["conditions"]["region"] == "proved" for row in told["classes"])
-    checked, answer = keel("check", told["certificate"])
+def line(name: str, options: list[str], data: str) -> str:
+    code, made, whole, cpu = keel("certify", *options)
+    verdicts = Counter(row["verdict"] for row in made["classes"])
+    path = made["certificate"]
+    model = str(Path(path).parent / "model.safetensors")
+    linked, answer, *_ = keel("check", path, "--model", model, "--data", data)
+    check = timed(lambda: check_again(Path(path)))
+    shown = ", ".join(f"{word} {count}" for word, count in sorted(verdicts.items()))
     return (
-        f"{dataset:10} {features:8} d {told['features']:5} {told['form']} exit {code}"
-        f" {shown(verdicts, len(told['classes']))} regions {regions}/{len(told['classes'])}"
-        f" together {told['together']['verdict']}"
-        f" | wall: training+proof {told['seconds']:.1f}s whole {whole:.1f}s"
-        f" | check exit {checked} accepted {answer['accepted']} {answer['seconds']:.2f}s wall"
-        f" | cpu: {costs(Path(told['certificate']), all_proved=set(verdicts) == {'proved'})}"
+        f"{name:26} exit {code} {shown} of {len(made['classes'])}, together"
+        f" {made['together']['verdict']} | certify {whole:.1f} s wall, {cpu:.1f} s cpu, of it"
+        f" training+proof {made['seconds']:.1f} s wall | linked check exit {linked}"
+        f" {answer['accepted']} | check {check:.3f} s cpu, {check / cpu:.3f} of certify's"
     )
 
 
-def shown(verdicts: Counter[str], total: int) -> str:
-    return ", ".join(f"{name} {count}/{total}" for name, count in sorted(verdicts.items()))
-
-
-def keel(*arguments: str) -> tuple[int, dict]:
+def keel(*arguments: str) -> tuple[int, dict[str, Any], float, float]:
+    """Exit code, payload, wall and processor seconds of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"],
         capture_output=True,
         text=True,
     )
+    wall = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if not done.stdout:
         raise SystemExit(done.stderr)
-    return done.returncode, json.loads(done.stdout)
+    return done.returncode, json.loads(done.stdout), wall, cpu
 
 
-# ---- the same in processor seconds
+def check_again(path: Path) -> None:
+    from graphkeel.checker import check_file
 
-
-def costs(path: Path, *, all_proved: bool) -> str:
-    check = timed(lambda: check_certificate(path))
-    if (
-        not all_proved
-    ):  # the engines would search until their time is up, which is no cost of a proof
-        return f"check {check:.4f}s"
-    shipped = Shipped(read_certificate(path))
-    engines, proof = timed(shipped.ask_again), timed(shipped.certify_again)
-    return (
-        f"engines {engines:.4f}s proof whole {proof:.4f}s check {check:.4f}s,"
-        f" check < engines {yes(check < engines)}, check < proof {yes(check < proof)}"
-    )
-
-
-def yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+    result = check_file(str(path))
+    if not result.accepted:
+        raise SystemExit(f"{path}: {result.reason}")
 
 
 def timed(action: Callable[[], object]) -> float:
@@ -143,106 +128,76 @@ def timed(action: Callable[[], object]) -> float:
     return statistics.median(times)
 
 
-class Shipped:
-    """What a certificate says of the shipped weights, back in the producing side's own classes."""
+# ---- check time against leaves
 
-    def __init__(self, content: dict[str, Any]) -> None:
-        self.head = source_from_json(content["head"], "head")
-        self.classes = [ShippedClass(entry) for entry in content["classes"]]
-        self.data_sha256 = content["hashes"]["data"]
 
-    def ask_again(self) -> None:
-        for one in self.classes:
-            one.answers(one.problem)
+def growth() -> None:
+    """Loops with general gauges on wide boxes: their trees grow with n."""
+    from instances import Spec, instances
 
-    def certify_again(self) -> dict[str, Any]:
-        layers: Layers = tuple(
-            (tensor(chain[0].weight), tensor(chain[0].bias)) for chain in self.head
+    specs = [
+        Spec(n, hidden, form, width, "trained")
+        for n in (3, 6, 7, 8)
+        for hidden in (16, 32)
+        for form in ("anchored", "paper")
+        for width in ("narrow", "wide")
+    ]
+    counted, seconds = [], []
+    for spec, problem in instances(Path("bench-verify") / "problems", specs, 20.0):
+        measured = check_loop(problem)
+        if measured is None:
+            continue
+        leaves, check, find = measured
+        counted.append(leaves)
+        seconds.append(check)
+        say(
+            f"{spec.name:36} {leaves:7d} leaves, check {check:8.3f} s cpu"
+            f" ({1000 * check / leaves:.2f} ms a leaf), found in {find:.3f} s cpu"
         )
-        proofs = [one.proof(layers) for one in self.classes]
-        return build_certificate(unused(self.head), proofs, data_sha256=self.data_sha256)
+    large = [i for i, leaves in enumerate(counted) if leaves >= 100]
+    slope = np.polyfit(np.log([counted[i] for i in large]), np.log([seconds[i] for i in large]), 1)
+    say(f"growth exponent over {len(large)} proofs with at least 100 leaves: {slope[0]:.2f}")
 
 
-class ShippedClass:
-    def __init__(self, entry: dict[str, Any]) -> None:
-        self.entry, self.label, self.conditions = entry, entry["class"], entry["conditions"]
-        self.controller = source_from_json(entry["controller"], "controller")
-        self.lyapunov = source_from_json(entry["lyapunov"], "lyapunov")
-        self.anchor = decode_array(entry["anchor"], "anchor", 1)
-        self.problem = problem_of(entry)
-        self.control, self.function = self._control(), self._function()
+def check_loop(problem: Any) -> tuple[int, float, float] | None:
+    """Leaves, seconds of the check and of the search, of a loop whose conditions are proved."""
+    from graphkeel.certificate import ClassProof, build_certificate, certificate_bytes, chain, mlp
+    from graphkeel.checker import check_bytes
+    from graphkeel.verify import Budget, verify
 
-    def answers(self, problem: Problem) -> dict[str, ConditionReport]:
-        found = ask_portfolio(problem, seconds=60.0, complete=True).conditions
-        region = Region(self.label, self.conditions["region"]["margin"])
-        kept = ask_region(replace(problem, region=region), seconds=60.0, complete=True)
-        return {one.condition: one for one in (*found, kept)}
-
-    def proof(self, head: Layers) -> ClassProof:
-        """The collapse and the engines' answers."""
-        old = self.problem
-        problem = Problem(
-            closed_loop_network(head, self.control),
-            lyapunov_network(self.function),
-            **box(old),
-            name=old.name,
-        )
-        return ClassProof(
-            label=self.label,
-            form=self.entry["form"],
-            controller=unused(self.controller),
-            lyapunov=unused(self.lyapunov),
-            anchor=self.anchor,
-            problem=problem,
-            conditions=self.answers(problem),
-            delta=self.conditions["representative"]["delta"],
-            margin=self.conditions["region"]["margin"],
-        )
-
-    def _control(self) -> NeuralWeights:
-        inner, outer = self.controller[0][-1], self.controller[1][-1]
-        weights = map(
-            tensor, (self.problem.equilibrium, inner.weight, inner.bias, outer.weight, outer.bias)
-        )
-        return NeuralWeights(self.entry["form"], *weights)
-
-    def _function(self) -> LyapunovWeights:
-        (shift, inner), (outer,) = self.lyapunov
-        centre, outer_weight = -tensor(shift.bias), tensor(outer.weight)[0]
-        offset = torch.zeros(()).double() if outer.bias is None else tensor(outer.bias)[0]
-        bias = torch.zeros(len(outer_weight)).double() if inner.bias is None else tensor(inner.bias)
-        return LyapunovWeights(centre, tensor(inner.weight), bias, outer_weight, offset)
-
-
-def tensor(array: Any) -> torch.Tensor:
-    return torch.tensor(array)
-
-
-def unused(source: Source) -> Source:
-    """The same weights without what was computed from them before."""
-    return tuple(tuple(Factor(factor.weight, factor.bias) for factor in chain) for chain in source)
-
-
-def problem_of(entry: dict[str, Any]) -> Problem:
-    loop = Loop.from_json(entry["problem"], "problem")
-    return Problem(
-        network(loop.closed_loop),
-        network(loop.lyapunov),
-        **box(loop),
-        name=f"class {entry['class']}",
+    started = time.process_time()
+    report = verify(problem, "branch", Budget(seconds=60.0))
+    find = time.process_time() - started
+    proved = {one.condition: one for one in report.conditions if one.proof is not None}
+    if "decrease" not in proved:
+        return None
+    layers = [(layer.weight, layer.bias) for layer in problem.closed_loop.layers]
+    gauge = [(layer.weight, layer.bias) for layer in problem.lyapunov.layers]
+    identity = np.eye(problem.n)
+    proof = ClassProof(
+        label=0,
+        form="anchored",
+        controller=mlp(layers),
+        lyapunov=tuple(chain(pair) for pair in gauge),
+        anchor=problem.equilibrium,
+        problem=problem,
+        conditions=proved,
+        delta=0.1,
     )
+    raw = certificate_bytes(build_certificate(mlp([(identity, np.zeros(problem.n))]), [proof]))
+    results = []
 
+    def check() -> None:
+        results.append(check_bytes(raw))
 
-def box(loop: Any) -> dict[str, Any]:
-    names = ("lower", "upper", "equilibrium", "hole_radius", "hole_norm", "rho", "positivity")
-    return {name: getattr(loop, name) for name in names}
-
-
-def network(layers: tuple[Layer, ...]) -> Network:
-    return Network(
-        tuple(Affine(one.weight, one.bias, one.weight_error, one.bias_error) for one in layers)
-    )
+    started = time.process_time()
+    check()
+    seconds = time.process_time() - started
+    if not results[-1].accepted:
+        raise SystemExit(f"{problem.name}: {results[-1].reason}")
+    return results[-1].leaves, seconds, find
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

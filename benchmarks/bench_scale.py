@@ -64,7 +64,7 @@ class Meter:
 
 
 def _metered(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    from graphkeel.paper.tables.memory import peak_mb, reset_peak
+    from graphkeel.core.memory import peak_mb, reset_peak
 
     reset_peak()
     wall, processor = time.perf_counter(), time.process_time()

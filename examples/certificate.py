@@ -6,11 +6,9 @@
 # %%
 from dataclasses import replace
 
-from graphkeel.certificate import check_certificate, read_certificate, write_certificate
-from graphkeel.certificate.encoding import sealed
+from graphkeel.certificate import check_certificate, read_certificate, sealed, write_certificate
 from graphkeel.cli.main import main as keel
-from graphkeel.verify import Network, Problem, verify
-from graphkeel.verify.problem_io import write_problem
+from graphkeel.verify import Network, Problem, verify, write_problem
 
 # %% [markdown]
 # ## Certify

@@ -9,8 +9,7 @@ import torch
 import graphkeel as gk
 from graphkeel.control import CLASSICAL, MFAC
 from graphkeel.graph import load
-from graphkeel.models import train_model
-from graphkeel.models.head import extract_head
+from graphkeel.models import extract_head, train_model
 
 task = load("digits", seed=0)
 data = task.to_data()
@@ -65,6 +64,5 @@ assert torch.equal(found["deadbeat"], found["lqr"]) and torch.equal(found["deadb
 # %%
 rec = gk.Reconstructor(model, controller="neural", seed=0).fit(data)
 verdicts = [entry["verdict"] for entry in rec.certificate_["classes"]]
-print(
-    f"neural     {accuracy(rec):.1f} %; {verdicts.count('proved')} of {len(verdicts)} classes proved"
-)
+proved = verdicts.count("proved")
+print(f"neural     {accuracy(rec):.1f} %; {proved} of {len(verdicts)} classes proved")

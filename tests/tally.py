@@ -13,7 +13,6 @@ def lines() -> list[str]:
     found = []
     for kind in sorted({kind for kind, _ in TALLY}):
         parts = {part: count for (of, part), count in sorted(TALLY.items()) if of == kind}
-        found.append(
-            f"{kind}: {sum(parts.values())} ({', '.join(f'{part} {count}' for part, count in parts.items())})"
-        )
+        listed = ", ".join(f"{part} {count}" for part, count in parts.items())
+        found.append(f"{kind}: {sum(parts.values())} ({listed})")
     return found

@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_bits(model, data):
 
 
 def test_feedback_uses_new_labels_and_reset_forgets_them(model, task, data):
-    rec = gk.Reconstructor(model).fit(data)
+    rec = gk.Reconstructor(model, labels="train").fit(data)
     before, context, anchors = rec.features_.clone(), rec._context, rec.anchors_
     fresh = task.val_mask.nonzero().flatten()[::2]
     rec.feedback(fresh, task.y[fresh])
@@ -110,7 +110,7 @@ def test_all_validation_labels_fed_back_are_judged_by_cross_fitting(model, task,
     rec = gk.Reconstructor(model).fit(data)
     val = task.val_mask.nonzero().flatten()
     rec.feedback(val, task.y[val])
-    assert rec.guard_.source == "fed-back labels, cross-fitted"
+    assert rec.guard_.source == "labels the model was not trained on, cross-fitted"
     untouched = accuracy(model(task.x, task.edge_index).argmax(1), task)
     assert accuracy(rec.predict(data), task) > untouched + 5
 
@@ -141,7 +141,37 @@ def test_too_few_validation_labels_leave_the_model_alone_and_say_so(model, data)
     few = data.val_mask.nonzero().flatten()[:5]
     data.val_mask = torch.zeros_like(data.val_mask)
     data.val_mask[few] = True
-    assert "5 labels are too few to judge by" in gk.Reconstructor(model).fit(data).guard_.reason
+    rec = gk.Reconstructor(model, labels="train").fit(data)
+    assert "5 labels are too few to judge by" in rec.guard_.reason
+
+
+def test_validation_labels_serve_and_judge_by_default(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    assert len(rec.labels_) == int((task.train_mask | task.val_mask).sum())
+    assert rec.guard_.n_labels == int(task.val_mask.sum())
+    judged_only = gk.Reconstructor(model, labels="train").fit(data)
+    assert accuracy(rec.predict(data), task) > accuracy(judged_only.predict(data), task)
+
+
+def test_prediction_sets_hold_the_true_class_as_often_as_asked(model, task, data):
+    rec = gk.Reconstructor(model).fit(data)
+    y = task.y[task.test_mask].unsqueeze(1)
+    held = {}
+    for coverage in (0.8, 0.95):
+        sets = rec.predict_sets(data, coverage)[task.test_mask]
+        held[coverage] = float(sets.gather(1, y).float().mean())
+        assert abs(held[coverage] - coverage) < 0.06
+    assert held[0.8] < held[0.95]
+
+
+def test_held_out_labels_take_no_part_in_the_choice(model, task, data):
+    rec = gk.Reconstructor(model, guard="holdout").fit(data)
+    statement = rec.guard_.statement
+    assert statement.exact
+    assert statement.n_labels == int(task.val_mask.sum()) // 2
+    held = rec._chooser._held
+    data.y[held.nodes] = (data.y[held.nodes] + 1) % 10  # wrong, and yet nothing changes
+    assert torch.equal(gk.Reconstructor(model, guard="holdout").fit(data).features_, rec.features_)
 
 
 def test_harmful_candidates_are_refused(task, data):
@@ -193,6 +223,34 @@ def test_certified_anchors_survive_the_folder(model, data, tmp_path):
     assert torch.equal(back.features_, rec.features_)
 
 
+def test_certify_changes_no_prediction_and_is_about_the_anchors_in_use(model, data):
+    rec = gk.Reconstructor(model).fit(data)
+    before, features = rec.predict(data), rec.features_.clone()
+    result = rec.certify(budget=20.0)
+    assert result and result.certificate == rec.certificate_
+    assert "anchors in use" in result.remark
+    assert torch.equal(result.anchors(), rec.anchors_.features)
+    assert torch.equal(rec.features_, features) and torch.equal(rec.predict(data), before)
+
+
+def test_anchors_that_are_not_proved_are_never_used(model, data, caplog):
+    rec = gk.Reconstructor(model, method="replace").fit(data)
+    kept, features = rec.anchors_.features.clone(), rec.features_.clone()
+    result = rec.certify(strength=3.0, rounds=1, steps=1, rho=1e-6)
+    assert not result and "other anchors" in result.remark
+    assert torch.equal(rec.anchors_.features, kept) and torch.equal(rec.features_, features)
+    assert "is not proved" in caplog.text and "other anchors" in caplog.text
+
+
+def test_other_anchors_are_used_only_if_the_guard_finds_them_no_worse(model, data):
+    rec = gk.Reconstructor(model, method="replace", significance=1.0).fit(data)
+    accuracy = rec.guard_.accuracy
+    result = rec.certify(strength=0.05, budget=20.0)
+    used = torch.equal(result.anchors(), rec.anchors_.features)
+    assert used == ("now in use" in result.remark)
+    assert rec.guard_.accuracy >= accuracy
+
+
 def test_attach_needs_the_model_and_the_graph_of_fit(fitted, model, data, tmp_path):
     fitted.save(tmp_path)
     with pytest.raises(ModelError, match="no model to reconstruct for"):
@@ -226,7 +284,7 @@ class Weighted(nn.Module):
 
 def test_model_arguments_pass_through(data):
     weights = torch.rand(data.edge_index.shape[1])
-    rec = gk.Reconstructor(Weighted(), significance=1.0).fit(data, edge_weight=weights)
+    rec = gk.Reconstructor(Weighted(), risk=1.0).fit(data, edge_weight=weights)
     changed = rec.transform(data)
     expected = rec.model(changed.x, changed.edge_index, edge_weight=weights).argmax(1)
     assert torch.equal(rec.predict(data), expected)
@@ -237,7 +295,7 @@ def test_model_arguments_pass_through(data):
     [
         ({"method": "hope"}, "method must be one of"),
         ({"controller": "hope"}, "the controller must be one of"),
-        ({"significance": 0.0}, "significance must lie in"),
+        ({"risk": 0.0}, "risk must lie in"),
         ({"return_type": "vibes"}, "return_type must be one of"),
     ],
 )
@@ -265,9 +323,9 @@ def test_its_representation_says_what_it_did(fitted, model):
 def test_neural_controllers_come_with_a_certificate():
     task = make_task(make_sbm(300, 900, n_classes=3, n_features=6), split="random")
     model, data = train_model("sgc", task, seed=0), task.to_data()
-    rec = gk.Reconstructor(model, controller="neural", significance=1.0).fit(data)
+    rec = gk.Reconstructor(model, controller="neural", risk=1.0).fit(data)
     assert rec.anchors_.controller == "neural"
     assert len(rec.certificate_["classes"]) == 3
-    closed_form = gk.Reconstructor(model, significance=1.0).fit(data)
+    closed_form = gk.Reconstructor(model, risk=1.0).fit(data)
     agree = (rec.predict(data) == closed_form.predict(data)).float().mean()
     assert agree > 0.99  # whoever finds an exact anchor, the predictions are the same

@@ -91,7 +91,7 @@ def test_a_head_without_a_relu_form_is_unknown_with_its_reason(
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import graphkeel.lyapunov as room
+    from graphkeel.lyapunov import ask as verifiers
     from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
     asked = 0
@@ -105,7 +105,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     arguments = ["certify", "--dataset", "digits", "--classes", "0", "--out", str(tmp_path)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "ask_portfolio", hesitant)
+        patch.setattr(verifiers, "ask_portfolio", hesitant)
         assert main(arguments) == 130
     assert (tmp_path / "training-state.safetensors").exists()
     code, told = certify(capsys, *arguments[1:])

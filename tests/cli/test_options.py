@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphkeel.cli.common import dataset_type, number, path_type, seed_type, whole_number
 from graphkeel.cli.main import build_parser, main
+from graphkeel.cli.shared.common import dataset_type, number, path_type, seed_type, whole_number
 
 # What has to be there beside an option, so that only the option can be wrong.
 REQUIRED = {

@@ -21,8 +21,8 @@ def call(*arguments):
 def test_a_real_run_becomes_a_page_with_its_numbers(tmp_path, capsys):
     result = run_seeds(RunSpec(dataset="sbm", method="t3a"), range(2), out=tmp_path)
     assert call(tmp_path, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["run"], told["certificate"], told["figures"]) == (True, False, 0)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["run"], found["certificate"], found["figures"]) == (True, False, 0)
     page = (tmp_path / "report.html").read_text()
     for row in result.rows:
         assert f"<td>{row['base']:.2f}</td><td>{row['accuracy']:.2f}</td>" in page

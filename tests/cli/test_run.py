@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
 from graphkeel.cli.main import main
 from graphkeel.paper.tables.run import RunSpec, label_budget, run_seeds
-from graphkeel.paper.tables.store import read_json, write_json
+from graphkeel.paper.tables.store import FILE
 
 
 def run_json(capsys, *argv):
@@ -55,7 +56,10 @@ def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
     again = run_seeds(spec, range(3), out=tmp_path)
     assert computed == [0, 1, 2]
     assert again.rows[:2] == first.rows
-    (tmp_path / "rows" / "seed-0001.json").write_text('{"half": ')  # a torn file counts as missing
+    connection = sqlite3.connect(tmp_path / FILE)
+    with connection:  # a damaged row counts as missing
+        connection.execute("UPDATE measurements SET result = '{\"half\": ' WHERE seed = 1")
+    connection.close()
     run_seeds(spec, range(3), out=tmp_path)
     assert computed == [0, 1, 2, 1]
 
@@ -95,14 +99,11 @@ def test_label_budgets_never_overlap(make_task):
         assert not task.test_mask[validation].any()
 
 
-def test_stored_json_is_whole_or_nothing(tmp_path):
-    path = tmp_path / "a" / "row.json"
-    write_json(path, {"value": 1.5, "text": "ä"})
-    assert read_json(path) == {"value": 1.5, "text": "ä"}
-    path.write_text(path.read_text().replace("1.5", "2.5"))
-    assert read_json(path) is None
-    assert read_json(tmp_path / "none.json") is None
-    assert [p.name for p in path.parent.iterdir()] == ["row.json"]
+def test_a_run_folder_holds_one_store_and_what_belongs_to_each_seed(tmp_path):
+    run_seeds(RunSpec(dataset="sbm", method="diffuse"), range(1), out=tmp_path)
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert {FILE, "nodes/seed-0000.safetensors"} <= found
+    assert found <= {FILE, "nodes/seed-0000.safetensors", "features/seed-0000.safetensors"}
 
 
 def test_doctor_tells_where_datasets_are(capsys, monkeypatch, tmp_path):

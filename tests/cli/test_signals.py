@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from graphkeel.cli.signals import Terminated, end_if_asked, terminable
+from graphkeel.core.signals import Terminated, end_if_asked, terminable
 
 
 @pytest.mark.parametrize(

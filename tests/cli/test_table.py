@@ -17,7 +17,7 @@ def call(*arguments):
     return table.run(parser.parse_args([str(argument) for argument in arguments]))
 
 
-def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, monkeypatch):
+def test_a_small_table_from_nothing_and_again_from_its_store(tmp_path, capsys, monkeypatch):
     small = (
         "1",
         "--datasets",
@@ -41,7 +41,7 @@ def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, m
     assert found["provenance"]["versions"]["torch"]
 
     def refuse(*_, **__):
-        raise AssertionError("a finished cell was computed again")
+        raise AssertionError("a finished job was computed again")
 
     monkeypatch.setattr("graphkeel.paper.tables.grid.run_grid", refuse)
     assert call(*small, "--format", "md") == 0
@@ -53,7 +53,7 @@ def test_a_small_table_from_nothing_and_again_from_its_cells(tmp_path, capsys, m
         "table-1.tex",
         "table-1.csv",
         "table-1.json",
-        "cells.sqlite",
+        "measurements.sqlite",
     } <= written
     assert json.loads((tmp_path / "table-1.json").read_text())["rows"] == found["rows"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from fuzz import readers
 from graphkeel.certificate import write_certificate
 from graphkeel.cli import export, verify
 from graphkeel.core.errors import ConfigError, ProblemError
-from graphkeel.verify.problem import Network, Problem
-from graphkeel.verify.problem_io import write_problem
+from graphkeel.verify.problem import Network, Problem, Region
+from graphkeel.verify.problem_io import read_problem, write_problem
 
 SPLIT = np.concatenate([np.eye(2), -np.eye(2)])
 
@@ -63,6 +64,59 @@ def test_proved_and_refuted(file: Path, engine: str, capsys: pytest.CaptureFixtu
     assert payload["verdict"] == "refuted" and len(payload["counterexample"]) == 2
     y = np.abs(payload["counterexample"])
     assert y.max() <= 1 and y.max() >= 0.125
+
+
+def test_a_refutation_ends_the_work_unless_all_is_asked_for(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = replace(halving(0.4), positivity=3.0)
+    write_problem(wrong, file)
+    assert command(verify, str(file), "--json") == 1
+    answers = {row["condition"]: row for row in json.loads(capsys.readouterr().out)["conditions"]}
+    assert answers["positivity"]["verdict"] == "refuted"
+    assert answers["decrease"]["verdict"] == "unknown"
+    assert answers["decrease"]["reason"] == "not asked: positivity is refuted"
+    assert command(verify, str(file), "--all", "--json") == 1
+    answers = {row["condition"]: row for row in json.loads(capsys.readouterr().out)["conditions"]}
+    assert answers["decrease"]["verdict"] == "refuted"
+    assert answers["invariance"]["verdict"] == "proved"
+
+
+def test_conditions_can_be_selected(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--conditions", "invariance, positivity", "--clock", "processor", "--json")
+    assert command(verify, str(file), *words) == 0
+    payload = json.loads(capsys.readouterr().out)
+    assert [row["condition"] for row in payload["conditions"]] == ["invariance", "positivity"]
+    for wrong in ("stability", "region"):
+        with pytest.raises(ProblemError, match="condition"):
+            command(verify, str(file), "--conditions", wrong)
+    with pytest.raises(ConfigError, match="names no condition"):
+        command(verify, str(file), "--conditions", ",")
+
+
+def test_a_region_in_the_file_is_asked_about(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("r.json", "r.npz"):
+        path = file.with_name(name)
+        write_problem(replace(halving(0.75), region=Region(1, 0.25)), path)
+        assert read_problem(path).region == Region(1, 0.25)
+        code = command(verify, str(path), "--conditions", "region", "--json")
+        (row,) = json.loads(capsys.readouterr().out)["conditions"]
+        assert row["condition"] == "region"
+        assert code == 1  # F halves the lead, so a lead of exactly 1/4 is lost
+
+
+def test_a_thin_box_is_a_box(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    thin = replace(halving(0.75), lower=np.array([-1.0, 0.0]), upper=np.array([1.0, 0.0]))
+    write_problem(thin, file)
+    assert command(verify, str(file), "--json") == 0
+    point = replace(halving(0.75), lower=np.zeros(2), upper=np.zeros(2))
+    write_problem(point, file)
+    assert command(verify, str(file), "--all", "--engine", "branch", "--json") == 0
+    capsys.readouterr()
+    with pytest.raises(ProblemError, match="empty along axis 1"):
+        replace(halving(0.75), lower=np.array([-1.0, 0.5]), upper=np.array([1.0, 0.0]))
 
 
 def test_text_output(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

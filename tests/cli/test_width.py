@@ -10,7 +10,7 @@ import pytest
 from fuzz import readers
 from graphkeel.certificate import write_certificate
 from graphkeel.cli.main import main
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.width import fitted, terminal_width
 
 WIDTH = 80
 ROOT = Path(__file__).parents[2]

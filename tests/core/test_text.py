@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphkeel.cli import doctor
-from graphkeel.cli.common import emit_lines, verbatim
 from graphkeel.cli.main import main
+from graphkeel.cli.shared.common import emit_lines, verbatim
 from graphkeel.core.errors import KeelError
 from graphkeel.core.text import printable
 

@@ -15,8 +15,7 @@ import graphkeel
 from graphkeel.certificate import check_certificate
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.tensor_files import tensors_sha256
-from graphkeel.paper.tables.cells import CellStore
-from graphkeel.paper.tables.store import read_json
+from graphkeel.paper.tables.store import FILE, Store, read_run
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit
 
@@ -46,22 +45,39 @@ class Run:
         self.arguments = ("run", "--method", method, "--seeds", str(seeds), "--json")
 
     def finished(self, out: Path) -> Finished:
-        rows = {path.name: path for path in sorted((out / "rows").glob("seed-*.json"))}
-        assert all(read_json(path) is not None for path in rows.values())
-        for name in rows:  # a row is written last, so what belongs to it is there
-            assert (out / "nodes" / name).with_suffix(".safetensors").exists()
-        return {name: path.read_bytes() for name, path in rows.items()}
+        stored = stored_rows(out)
+        for row in stored.values():  # a row is written last, so what belongs to it is there
+            seed = json.loads(row["result"])["seed"]
+            assert (out / "nodes" / f"seed-{seed:04d}.safetensors").exists()
+        return stored
 
     def result(self, out: Path) -> Any:
-        rows = [read_json(path) for path in sorted((out / "rows").glob("seed-*.json"))]
+        _, rows = read_run(out) or ({}, [])
         tensors = {
             str(path.relative_to(out)): sha256(path) for path in sorted(out.rglob("*.safetensors"))
         }
-        return [{**(row or {}), "seconds": 0} for row in rows], tensors
+        return [{**row, "seconds": 0} for row in rows], tensors
+
+
+def stored_rows(out: Path) -> Finished:
+    """What the store of a folder holds, by key; nothing before there is one."""
+    if not (out / FILE).exists():
+        return {}
+    connection = sqlite3.connect(out / FILE)
+    connection.row_factory = sqlite3.Row
+    try:
+        assert tuple(connection.execute("PRAGMA integrity_check").fetchone()) == ("ok",)
+        tables = "SELECT name FROM sqlite_master WHERE name = 'measurements'"
+        if not connection.execute(tables).fetchall():
+            return {}
+        rows = connection.execute("SELECT * FROM measurements").fetchall()
+        return {row["key"]: dict(row) for row in rows}
+    finally:
+        connection.close()
 
 
 class Table:
-    """Cells in SQLite, and the table in five formats."""
+    """Measurements in SQLite, and the table in five formats."""
 
     def __init__(self, rows: str = "sgc,t3a,lp", seeds: int = 2) -> None:
         self.arguments = (
@@ -79,18 +95,7 @@ class Table:
         self.arguments += ("--json",)
 
     def finished(self, out: Path) -> Finished:
-        if not (out / "cells.sqlite").exists():
-            return {}
-        connection = sqlite3.connect(out / "cells.sqlite")
-        try:
-            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            if not connection.execute(
-                "SELECT name FROM sqlite_master WHERE name = 'cells'"
-            ).fetchall():
-                return {}
-            return {row[0]: row for row in connection.execute("SELECT * FROM cells").fetchall()}
-        finally:
-            connection.close()
+        return stored_rows(out)
 
     def result(self, out: Path) -> Any:
         clocked = {"seconds", "peak_mb", "note"}
@@ -102,11 +107,11 @@ class Table:
         return rows, sorted(self.finished(out)), sorted(path.name for path in out.glob("table-1.*"))
 
 
-def cells_in(out: Path) -> int:
-    """How many cells a table has by now; -1 before there is a store."""
+def jobs_in(out: Path) -> int:
+    """How many jobs of a table are finished by now; -1 before there is a store."""
     try:
-        return len(CellStore(out / "cells.sqlite")) if (out / "cells.sqlite").exists() else -1
-    except ConfigError:  # looked at in the moment of its making
+        return len(Store(out / FILE)) if (out / FILE).exists() else -1
+    except ConfigError:  # read in the moment of its making
         return -1
 
 

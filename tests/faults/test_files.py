@@ -6,6 +6,7 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,9 +16,8 @@ import torch
 from graphkeel.core import files
 from graphkeel.core.errors import DataError, KeelError, StorageError
 from graphkeel.core.tensor_files import save_tensors
-from graphkeel.paper.tables.cells import Cell, CellStore, Measured
-from graphkeel.paper.tables.spec import RunSpec
-from graphkeel.paper.tables.store import MANIFEST, RunFolder, read_json, write_json
+from graphkeel.paper.tables.job import Job, Measurement, RunSpec
+from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.storage import load_folder, save_folder
 
 SPAWN = multiprocessing.get_context("fork")
@@ -29,10 +29,8 @@ def no_space(*_: object) -> None:
 
 WRITERS: dict[str, Callable[[Path], None]] = {
     "text": lambda folder: files.write_text(folder / "file", "new"),
-    "row": lambda folder: write_json(folder / "file", {"new": 1}),
     "tensors": lambda folder: save_tensors(folder / "file", {"x": torch.ones(3)}),
     "reconstruction": lambda folder: save_folder(folder, {"x": torch.ones(3)}, {}),
-    "manifest": lambda folder: RunFolder(folder, {"spec": {}}),  # type: ignore[arg-type, return-value]
 }
 
 
@@ -86,15 +84,6 @@ def test_what_a_dead_writer_left_aside_is_swept_away_and_a_living_ones_is_not(
     assert alive.exists()
 
 
-def test_of_many_creators_one_is_first(tmp_path: Path) -> None:
-    with SPAWN.Pool(4) as pool:
-        first = pool.starmap(
-            files.create, [(tmp_path / "file", str(i).encode()) for i in range(40)]
-        )
-    assert sum(first) == 1
-    assert (tmp_path / "file").read_text() == str(first.index(True))
-
-
 def test_a_lock_keeps_others_out_and_is_gone_afterwards(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     with files.locked(tmp_path), pytest.raises(BlockingIOError):
@@ -109,7 +98,7 @@ def test_a_lock_keeps_others_out_and_is_gone_afterwards(tmp_path: Path) -> None:
 
 def write_often(folder: Path, value: int) -> None:
     for i in range(150):
-        write_json(folder / "row.json", {"value": value, "filler": [value] * (50 + i)})
+        files.write_text(folder / "row", str(value) * (50 + i))
 
 
 def save_often(folder: Path, value: int) -> None:
@@ -118,10 +107,10 @@ def save_often(folder: Path, value: int) -> None:
 
 
 def keep_often(folder: Path, value: int) -> None:
-    store = CellStore(folder / "cells.sqlite")
+    store = Store(folder / FILE)
     for seed in range(30):
-        cell = Cell("row", RunSpec(), seed, data="d", code=str(seed % 2 or value))
-        store.keep(cell, Measured("done", 1.0, 1.0, {"accuracy": float(seed), "base": 0.0}))
+        job = Job("row", RunSpec(), seed, data="d", code=str(seed % 2 or value))
+        store.keep(job, Measurement("done", 1.0, 1.0, {"accuracy": float(seed), "base": 0.0}))
 
 
 def together(work: Callable[[Path, int], None], folder: Path, look: Callable[[], None]) -> None:
@@ -136,13 +125,11 @@ def together(work: Callable[[Path, int], None], folder: Path, look: Callable[[],
         assert writer.exitcode == 0
 
 
-def test_readers_of_a_row_see_one_writers_or_the_others(tmp_path: Path) -> None:
-    write_json(tmp_path / "row.json", {"value": 0, "filler": [0]})
+def test_readers_of_a_file_see_one_writers_or_the_others(tmp_path: Path) -> None:
+    files.write_text(tmp_path / "row", "0")
 
     def look() -> None:
-        row = read_json(tmp_path / "row.json")
-        assert row is not None
-        assert set(row["filler"]) == {row["value"]}
+        assert len(set((tmp_path / "row").read_text())) == 1
 
     together(write_often, tmp_path, look)
 
@@ -158,19 +145,23 @@ def test_readers_of_a_reconstruction_see_tensors_and_facts_of_one_save(tmp_path:
     assert len(list(tmp_path.iterdir())) == 2, "old tensors are forgotten"
 
 
-def test_a_store_of_cells_takes_two_writers(tmp_path: Path) -> None:
-    store = CellStore(tmp_path / "cells.sqlite")
+def test_a_store_takes_two_writers(tmp_path: Path) -> None:
+    store = Store(tmp_path / FILE)
     together(keep_often, tmp_path, lambda: None)
     assert len(store) == 15 * 2 + 15
 
 
 def test_two_different_runs_cannot_both_claim_a_folder(tmp_path: Path) -> None:
-    RunFolder(tmp_path, {"spec": {"method": "a"}})
+    store = Store(tmp_path / FILE)
+    store.claim({"spec": {"method": "a"}})
     with pytest.raises(KeelError, match="holds another run"):
-        RunFolder(tmp_path, {"spec": {"method": "b"}})
-    (tmp_path / MANIFEST).write_text("{")
+        Store(tmp_path / FILE).claim({"spec": {"method": "b"}})
+    connection = sqlite3.connect(tmp_path / FILE)
+    with connection:
+        connection.execute("UPDATE manifest SET content = '{'")
+    connection.close()
     with pytest.raises(KeelError, match="a damaged manifest"):
-        RunFolder(tmp_path, {"spec": {"method": "a"}})
+        store.claim({"spec": {"method": "a"}})
 
 
 # ---- damage

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 import graphkeel
-from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_whole
+from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
 from faults.processes import Ended, WarmCommands, catches, cold, wait_for
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
-from graphkeel.paper.tables.cells import Cell, CellStore, Measured
+from graphkeel.paper.tables.job import Job, Measurement, RunSpec
 from graphkeel.paper.tables.run import run_seeds
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.store import FILE, Store
 from threads import PATIENCE
 
 COMMANDS: dict[str, Kept] = {
@@ -208,18 +208,22 @@ def test_nothing_is_decided_by_the_wall_clock() -> None:
             }, path
 
 
-def test_the_newest_cell_is_the_one_stored_last_whatever_the_clock_said(tmp_path: Path) -> None:
+def test_the_newest_measurement_is_the_one_stored_last_whatever_the_clock_said(
+    tmp_path: Path,
+) -> None:
     import sqlite3
 
-    store = CellStore(tmp_path / "cells.sqlite")
+    store = Store(tmp_path / FILE)
     for code, accuracy in (("old", 1.0), ("new", 2.0)):
-        measured = Measured("done", 1.0, 1.0, {"accuracy": accuracy, "base": 0.0})
-        store.keep(Cell("row", RunSpec(), 0, data="d", code=code), measured)
+        measured = Measurement("done", 1.0, 1.0, {"accuracy": accuracy, "base": 0.0})
+        store.keep(Job("row", RunSpec(), 0, data="d", code=code), measured)
     connection = sqlite3.connect(store.path)
-    connection.execute("UPDATE cells SET finished = '2099-01-01T00:00:00Z' WHERE code = 'old'")
+    connection.execute(
+        "UPDATE measurements SET finished = '2099-01-01T00:00:00Z' WHERE code = 'old'"
+    )
     connection.commit()
     connection.close()
-    found = store.find(Cell("row", RunSpec(), 0, data="d", code="newest"), any_code=True)
+    found = store.find(Job("row", RunSpec(), 0, data="d", code="newest"), any_code=True)
     assert found is not None
     assert found.result["accuracy"] == 2.0
 
@@ -262,9 +266,9 @@ def test_a_signal_ends_a_command_with_one_line_and_it_continues(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize(("cells", "seconds"), [(-1, 0.5), (0, 1.5), (2, 0.1)])
+@pytest.mark.parametrize(("jobs", "seconds"), [(-1, 0.5), (0, 1.5), (2, 0.1)])
 def test_a_signal_to_a_table_and_its_workers(
-    number: int, code: int, cells: int, seconds: float, tmp_path: Path
+    number: int, code: int, jobs: int, seconds: float, tmp_path: Path
 ) -> None:
     """As a terminal sends Ctrl-C, to the command and its workers at once: at its start, at theirs,
     and at work."""
@@ -281,7 +285,7 @@ def test_a_signal_to_a_table_and_its_workers(
     process = cold(*arguments)
     # SIGTERM, as Python itself handles SIGINT from its beginning.
     wait_for(lambda: catches(process, signal.SIGTERM), process)
-    wait_for(lambda: cells_in(tmp_path) >= cells, process)
+    wait_for(lambda: jobs_in(tmp_path) >= jobs, process)
     time.sleep(seconds)
     os.killpg(process.pid, number)
     out, error = process.communicate(timeout=PATIENCE)

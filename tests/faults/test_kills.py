@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from faults.kept import Certify, Feedback, Kept, Run, Table, cells_in, check_whole
+from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
 from faults.processes import Ended, WarmCommands, cold, wait_for
 from tally import TALLY
 from threads import PATIENCE
@@ -129,9 +129,9 @@ def test_a_table_with_worker_processes_is_killed(
     out = tmp_path / "killed"
     arguments = [*kept.arguments[:-3], "--jobs", "2", "--json", "--out", str(out)]
     rng, before, kills = random.Random(whole_group), {}, 0
-    for cells in (0, 1, 3):  # of six; then a moment longer
+    for jobs in (0, 1, 3):  # of six; then a moment longer
         process = cold(*arguments)
-        wait_for(lambda cells=cells: cells_in(out) >= cells, process)
+        wait_for(lambda jobs=jobs: jobs_in(out) >= jobs, process)
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is None:
             (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)

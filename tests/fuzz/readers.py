@@ -43,10 +43,9 @@ from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
-from graphkeel.paper.tables.cells import Cell, CellStore, Measured
 from graphkeel.paper.tables.feedback import read_labels
-from graphkeel.paper.tables.spec import RunSpec
-from graphkeel.paper.tables.store import MANIFEST, RunFolder, write_json
+from graphkeel.paper.tables.job import Job, Measurement, RunSpec, sha256_of
+from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.reconstructor import load_reconstructor
 from graphkeel.reconstruct.storage import save_folder
 from graphkeel.report import find_sources, render_page
@@ -279,29 +278,37 @@ def nodes_sample() -> bytes:
     return save_arrays({**columns, "split": np.full(12, 3, dtype=np.int8)})
 
 
-RUN_FILES = {
-    "manifest": MANIFEST,
-    "row": "rows/seed-0000.json",
-    "nodes": "nodes/seed-0000.safetensors",
-}
-
-
-def sealed_json(payload: Any) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        write_json(Path(folder) / "a.json", payload)
-        return (Path(folder) / "a.json").read_bytes()
+def write_run(folder: Path, manifest: str, row: str, nodes: bytes) -> None:
+    """A run folder whose store holds these texts, with true checksums: a stranger can compute one
+    as well as we."""
+    store = Store(folder / FILE)
+    job = Job("auto", RunSpec(), 0, data="d", code="c")
+    store.keep(job, Measurement("done", 0.5, 1.0, row_sample()))
+    store.claim(run_sample())
+    sealed = sha256_of([job.key, "done", 0.5, 1.0, None, row])
+    connection = sqlite3.connect(store.path)
+    with connection:
+        connection.execute(
+            "UPDATE manifest SET content = ?, sha256 = ?", (manifest, sha256_of(manifest))
+        )
+        connection.execute("UPDATE measurements SET result = ?, sha256 = ?", (row, sealed))
+    connection.close()
+    put(folder, "nodes/seed-0000.safetensors", nodes)
 
 
 def read_run(which: str) -> Callable[[bytes, Path], None]:
-    """A run folder of which one file is the given one."""
+    """A run folder of which one part is the given one."""
 
     def read(content: bytes, folder: Path) -> None:
-        put(folder, MANIFEST, sealed_json(run_sample()))
-        put(folder, RUN_FILES["row"], sealed_json(row_sample()))
-        put(folder, RUN_FILES["nodes"], nodes_sample())
-        put(folder, RUN_FILES[which], content)
+        parts: dict[str, Any] = {
+            "manifest": json.dumps(run_sample()),
+            "row": json.dumps(row_sample()),
+            "nodes": nodes_sample(),
+        }
+        parts[which] = content if which == "nodes" else content.decode(errors="replace")
+        write_run(folder, **parts)
         render_page(find_sources([folder]))
-        RunFolder(folder, run_sample()).row(0)
+        Store(folder / FILE).claim(run_sample())
 
     return read
 
@@ -325,23 +332,21 @@ def read_table(content: bytes, folder: Path) -> None:
     render_page(find_sources([folder]))
 
 
-CELL = Cell("row", RunSpec(), 0, data="d", code="c")
+JOB = Job("row", RunSpec(), 0, data="d", code="c")
 
 
-def cells_sample() -> bytes:
+def store_sample() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        store = CellStore(Path(folder) / "cells.sqlite")
-        store.keep(CELL, Measured("done", 1.0, 1.0, {"accuracy": 1.0, "base": 0.0}))
-        connection = sqlite3.connect(store.path)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
+        store = Store(Path(folder) / FILE)
+        store.keep(JOB, Measurement("done", 1.0, 1.0, {"accuracy": 1.0, "base": 0.0}))
+        store.claim(run_sample())
         return store.path.read_bytes()
 
 
-def read_cells(content: bytes, folder: Path) -> None:
-    store = CellStore(put(folder, "cells.sqlite", content))
-    store.find(CELL)
-    store.find(CELL, any_code=True)
+def read_store(content: bytes, folder: Path) -> None:
+    store = Store(put(folder, FILE, content))
+    store.find(JOB)
+    store.find(JOB, any_code=True)
     store.typical_seconds()
     len(store)
 
@@ -449,11 +454,11 @@ READERS: dict[str, Reader] = {
         lambda c, folder: read_problem(put(folder, "p.npz", c)), problem_sample(".npz")
     ),
     "certificate": Reader(read_certificate_file, certificate_sample),
-    "manifest": Reader(read_run("manifest"), lambda: sealed_json(run_sample())),
-    "row": Reader(read_run("row"), lambda: sealed_json(row_sample())),
+    "manifest": Reader(read_run("manifest"), lambda: json.dumps(run_sample()).encode()),
+    "row": Reader(read_run("row"), lambda: json.dumps(row_sample()).encode()),
     "nodes": Reader(read_run("nodes"), nodes_sample),
     "table": Reader(read_table, table_sample),
-    "cells": Reader(read_cells, cells_sample),
+    "store": Reader(read_store, store_sample),
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),

@@ -4,6 +4,7 @@ code."""
 from __future__ import annotations
 
 import html
+import json
 import re
 import shlex
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from fuzz import readers
 from fuzz.mutations import as_text
-from graphkeel.certificate.encoding import canonical, sealed
+from graphkeel.certificate import certificate_bytes
 from graphkeel.cli.main import main
 from graphkeel.report import find_sources, render_page
 from tally import TALLY
@@ -35,19 +36,14 @@ EVIL = [
 def folder_with(name: str, folder: Path) -> Path:
     """A run, a table, a certificate and a figure in which every free string is `name`."""
     spec = dict.fromkeys(("dataset", "model", "method", "labels", "split", "features"), name)
-    readers.put(
-        folder,
-        readers.MANIFEST,
-        readers.sealed_json({"spec": {**spec, "pca": name}, "torch": name}),
-    )
+    manifest = {"spec": {**spec, "pca": name}, "torch": name}
     row = {
         **readers.row_sample(),
         "decision": {"reason": name, "chosen": [name]},
         "data": name,
         "weights": name,
     }
-    readers.put(folder, "rows/seed-0000.json", readers.sealed_json(row))
-    readers.put(folder, "nodes/seed-0000.safetensors", readers.nodes_sample())
+    readers.write_run(folder, json.dumps(manifest), json.dumps(row), readers.nodes_sample())
     place = dict.fromkeys(("method", "label", "dataset", "note", "group"), name)
     places = [{**place, "mean": 1.0, "std": 1.0, "seeds": 1, "asked": 1, "paper": None}]
     readers.put(
@@ -60,7 +56,7 @@ def folder_with(name: str, folder: Path) -> Path:
         **content,
         "provenance": {**content["provenance"], "dataset": name, "model": name, "split": name},
     }
-    readers.put(folder, "certificate.json", canonical(sealed(told)))
+    readers.put(folder, "certificate.json", certificate_bytes(told))
     readers.put(
         folder, "figure-9.svg", f"<svg xmlns='http://www.w3.org/2000/svg'>{name}</svg>".encode()
     )

@@ -6,27 +6,26 @@ from collections.abc import Callable
 
 import pytest
 
-from graphkeel.paper.tables.cells import Cell, Measured
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.job import Job, Measurement, RunSpec
 
 
 @pytest.fixture
-def cell() -> Callable[..., Cell]:
+def job() -> Callable[..., Job]:
     def build(
         row: str = "sgc",
         seed: int = 0,
         dataset: str = "digits",
         code: str = "v1",
         method: str = "none",
-    ) -> Cell:
-        return Cell(row, RunSpec(dataset=dataset, method=method), seed, data="d" * 64, code=code)
+    ) -> Job:
+        return Job(row, RunSpec(dataset=dataset, method=method), seed, data="d" * 64, code=code)
 
     return build
 
 
 @pytest.fixture
-def measured() -> Callable[..., Measured]:
-    def build(accuracy: float = 70.0, base: float = 65.0, **decision: object) -> Measured:
+def measured() -> Callable[..., Measurement]:
+    def build(accuracy: float = 70.0, base: float = 65.0, **decision: object) -> Measurement:
         result = {
             "seed": 0,
             "base": base,
@@ -34,6 +33,6 @@ def measured() -> Callable[..., Measured]:
             "kept": False,
             "decision": decision,
         }
-        return Measured("done", 1.5, 100.0, result)
+        return Measurement("done", 1.5, 100.0, result)
 
     return build

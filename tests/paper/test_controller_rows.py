@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.paper.tables.controllers import ControllerMethod
+from graphkeel.paper.baselines.frozen.controllers import ControllerMethod
 from graphkeel.paper.tables.run import RunSpec, label_budget, prepare
 
 

@@ -25,11 +25,11 @@ def _call(*arguments):
 def test_embeddings_are_drawn_with_their_numbers(tmp_path, capsys, monkeypatch, number):
     monkeypatch.setattr(embeddings, "NODES", 160)
     assert _call(number, "--dataset", "sbm", "--out", tmp_path, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert list(told["panels"]) == ["untouched", "FRGNN", "auto (ours)"]
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["panels"]) == ["untouched", "FRGNN", "auto (ours)"]
     assert (tmp_path / f"figure-{number}.svg").read_text().lstrip().startswith("<?xml")
     assert (tmp_path / f"figure-{number}.png").read_bytes().startswith(b"\x89PNG")
-    assert json.loads((tmp_path / f"figure-{number}.json").read_text()) == told
+    assert json.loads((tmp_path / f"figure-{number}.json").read_text()) == found
 
 
 def _scene(embedding, train, labels):
@@ -77,8 +77,8 @@ def test_trajectories_follow_the_loop_and_rises_are_counted():
     assert np.allclose(paths[0, 3], [0.125, -0.125])
     falling, rising = loop_numbers(_halving(0.5), paths), _halving(2.0)
     assert falling["steps_on_which_V_does_not_fall"] == 0
-    told = loop_numbers(rising, trajectories(rising, starts, steps=3))
-    assert told["steps_on_which_V_does_not_fall"] == told["steps_looked_at"] == 6
+    found = loop_numbers(rising, trajectories(rising, starts, steps=3))
+    assert found["steps_on_which_V_does_not_fall"] == found["steps_looked_at"] == 6
 
 
 def test_the_plane_goes_through_the_equilibrium_and_stays_in_the_box():
@@ -95,7 +95,7 @@ def test_the_plane_goes_through_the_equilibrium_and_stays_in_the_box():
 @pytest.mark.slow
 def test_figure_5_shows_a_proved_loop_and_the_papers(tmp_path, capsys):
     assert _call(5, "--dataset", "digits", "--out", tmp_path, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["forms"]["anchored"]["verdict"] == "proved"
-    assert told["forms"]["anchored"]["steps_on_which_V_does_not_fall"] == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["forms"]["anchored"]["verdict"] == "proved"
+    assert found["forms"]["anchored"]["steps_on_which_V_does_not_fall"] == 0
     assert (tmp_path / "figure-5.svg").exists()

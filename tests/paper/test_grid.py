@@ -1,4 +1,4 @@
-"""The grid: both cores, one row a cell, whatever happens."""
+"""The grid: both cores, one row a job, whatever happens."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import jobs
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.core.optional import is_installed
-from graphkeel.paper.tables.cells import CellStore
-from graphkeel.paper.tables.estimate import Estimate
-from graphkeel.paper.tables.grid import Workers, run_cell, run_grid
-from graphkeel.paper.tables.memory import peak_mb, reset_peak
+from graphkeel.paper.tables.grid import Estimate, Workers, run_grid, run_job
+from graphkeel.paper.tables.store import FILE, Store
 from threads import PATIENCE
 
 HERE = Path(__file__).parent
@@ -33,57 +32,57 @@ def _workers_find_the_jobs(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{HERE}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
 
 
-def test_every_cell_is_stored_and_heard_of(tmp_path):
-    store, heard = CellStore(tmp_path / "cells.sqlite"), []
-    cells = jobs.cells("row", 6)
+def test_every_job_is_stored_and_heard_of(tmp_path):
+    store, heard = Store(tmp_path / FILE), []
+    wanted = jobs.jobs_of("row", 6)
     run_grid(
-        cells,
+        wanted,
         store,
         Workers(2),
-        job=jobs.number,
-        on_cell=lambda cell, measured: heard.append(cell.seed),
+        measure=jobs.number,
+        on_job=lambda job, measured: heard.append(job.seed),
     )
     assert sorted(heard) == list(range(6))
-    assert [store.find(cell).result["accuracy"] for cell in cells] == [0, 1, 2, 3, 4, 5]
+    assert [store.find(job).result["accuracy"] for job in wanted] == [0, 1, 2, 3, 4, 5]
 
 
-def test_rows_that_share_a_cell_share_its_computation(tmp_path):
-    store, heard = CellStore(tmp_path / "cells.sqlite"), []
+def test_rows_that_share_a_job_share_its_computation(tmp_path):
+    store, heard = Store(tmp_path / FILE), []
     run_grid(
-        [*jobs.cells("a", 2), *jobs.cells("b", 2)],
+        [*jobs.jobs_of("a", 2), *jobs.jobs_of("b", 2)],
         store,
         Workers(1),
-        job=jobs.number,
-        on_cell=lambda cell, _: heard.append(cell.seed),
+        measure=jobs.number,
+        on_job=lambda job, _: heard.append(job.seed),
     )
     assert sorted(heard) == [0, 1]
 
 
-def test_a_worker_that_dies_costs_its_own_cell_only(tmp_path):
-    store = CellStore(tmp_path / "cells.sqlite")
-    good, bad = jobs.cells("good", 5), jobs.cells("bad", 1, method="die")
-    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2), job=jobs.number)
-    assert all(store.find(cell).done for cell in good)
+def test_a_worker_that_dies_costs_its_own_job_only(tmp_path):
+    store = Store(tmp_path / FILE)
+    good, bad = jobs.jobs_of("good", 5), jobs.jobs_of("bad", 1, method="die")
+    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2), measure=jobs.number)
+    assert all(store.find(job).done for job in good)
     assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
 
 
-def test_a_failing_cell_keeps_its_message(cell):
-    failed = run_cell(cell(method="no such method"))
+def test_a_failing_job_keeps_its_message(job):
+    failed = run_job(job(method="no such method"))
     assert not failed.done
     assert "ConfigError: the method must be one of" in failed.message
     assert failed.seconds >= 0
 
 
-def test_a_real_cell_has_accuracy_time_and_memory(cell):
-    found = run_cell(cell(dataset="sbm"))
+def test_a_real_job_has_accuracy_time_and_memory(job):
+    found = run_job(job(dataset="sbm"))
     assert found.done
     assert found.result["accuracy"] == found.result["base"] > 50
     assert 50 < found.peak_mb < 16_000
 
 
-def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
-    """SIGKILL of the whole process group while cells are running; the second run does the rest."""
-    store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
+def test_a_grid_that_is_killed_repeats_no_finished_job(tmp_path):
+    """SIGKILL of the whole process group while jobs are running; the second run does the rest."""
+    store_path, log = tmp_path / FILE, tmp_path / "log"
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "logged", "none"]
     running = subprocess.Popen(command, start_new_session=True)
     deadline = time.monotonic() + PATIENCE
@@ -91,22 +90,22 @@ def test_a_grid_that_is_killed_repeats_no_finished_cell(tmp_path):
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    cells = jobs.cells(str(log), 8)
-    before = {cell.seed for cell in cells if CellStore(store_path).find(cell)}
+    wanted = jobs.jobs_of(str(log), 8)
+    before = {job.seed for job in wanted if Store(store_path).find(job)}
     assert 2 <= len(before) < 8
     jobs.gate(log).touch()
     subprocess.run(command, check=True, timeout=PATIENCE)
     begun = Counter(int(line) for line in log.read_text().split())
     assert set(begun) == set(range(8))
     assert all(begun[seed] == 1 for seed in before)
-    assert all(CellStore(store_path).find(cell).done for cell in cells)
+    assert all(Store(store_path).find(job).done for job in wanted)
 
 
 @pytest.mark.parametrize(("method", "begun"), [("none", 2), ("die", 1)])
 def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
-    """Two workers of a pool; or, after one of these has died, the process that tries its cell once
+    """Two workers of a pool; or, after one of these has died, the process that tries its job once
     more."""
-    store_path, log = tmp_path / "cells.sqlite", tmp_path / "log"
+    store_path, log = tmp_path / FILE, tmp_path / "log"
     command = [sys.executable, str(HERE / "jobs.py"), str(store_path), str(log), "endless", method]
     running = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
     try:
@@ -119,7 +118,7 @@ def test_workers_end_when_their_parent_alone_is_killed(tmp_path, method, begun):
     running.communicate(timeout=PATIENCE)
     workers = [int(pid) for pid in log.read_text().split()]
     wait_until(lambda: not any(alive(pid) for pid in workers))
-    assert len(CellStore(store_path)) == 0
+    assert len(Store(store_path)) == 0
 
 
 def alive(pid: int) -> bool:
@@ -139,8 +138,8 @@ def wait_until(happened) -> None:
 
 def _finished(path: Path) -> int:
     try:
-        return len(CellStore(path))
-    except ConfigError:  # looked at in the moment of its making
+        return len(Store(path))
+    except ConfigError:  # read in the moment of its making
         return 0
 
 
@@ -148,17 +147,17 @@ def _finished(path: Path) -> int:
     not is_installed("distributed"), reason="dask.distributed is not installed (extra: dask)"
 )
 def test_the_same_grid_runs_on_a_dask_cluster_of_two_workers(tmp_path):
-    store = CellStore(tmp_path / "cells.sqlite")
-    cells = jobs.cells("row", 6)
-    run_grid(cells, store, Workers(2, backend="dask"), job=jobs.number)
-    found = [store.find(cell).result for cell in cells]
+    store = Store(tmp_path / FILE)
+    wanted = jobs.jobs_of("row", 6)
+    run_grid(wanted, store, Workers(2, backend="dask"), measure=jobs.number)
+    found = [store.find(job).result for job in wanted]
     assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
     assert os.getpid() not in {result["pid"] for result in found}
     assert len({result["pid"] for result in found}) == 2
 
 
 def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread:
-    """SIGKILL to a process that is working on a cell, once three cells have begun."""
+    """SIGKILL to a process that is working on a job, once three jobs have begun."""
 
     def wait_and_kill() -> None:
         deadline = time.monotonic() + PATIENCE
@@ -192,33 +191,33 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     ],
 )
 def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path, backend):
-    store, log, killed, heard = CellStore(tmp_path / "cells.sqlite"), tmp_path / "log", [], []
-    cells = jobs.cells(str(log), 10)
+    store, log, killed, heard = Store(tmp_path / FILE), tmp_path / "log", [], []
+    wanted = jobs.jobs_of(str(log), 10)
     killer = kill_the_first_worker_seen(log, killed)
     run_grid(
-        cells,
+        wanted,
         store,
         Workers(2, backend=backend),
-        job=jobs.with_pid,
-        on_cell=lambda cell, _: heard.append(cell),
+        measure=jobs.with_pid,
+        on_job=lambda job, _: heard.append(job),
     )
     killer.join()
     assert killed
     assert (
         len(log.read_text().split()) > 10
-    )  # at least the cell that was interrupted was begun again
-    assert sorted(cell.seed for cell in heard) == list(range(10))
-    assert [store.find(cell).result["accuracy"] for cell in cells] == list(range(10))
+    )  # at least the job that was interrupted was begun again
+    assert sorted(job.seed for job in heard) == list(range(10))
+    assert [store.find(job).result["accuracy"] for job in wanted] == list(range(10))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_a_cell_that_kills_its_worker_costs_its_own_cell_only_on_a_cluster(tmp_path, backend):
+def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_path, backend):
     pytest.importorskip("distributed" if backend == "dask" else "ray")
-    store = CellStore(tmp_path / "cells.sqlite")
-    good, bad = jobs.cells("good", 4), jobs.cells("bad", 1, method="die")
-    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend=backend), job=jobs.number)
-    assert all(store.find(cell).done for cell in good)
+    store = Store(tmp_path / FILE)
+    good, bad = jobs.jobs_of("good", 4), jobs.jobs_of("bad", 1, method="die")
+    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend=backend), measure=jobs.number)
+    assert all(store.find(job).done for job in good)
     assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
 
 
@@ -226,18 +225,18 @@ def test_a_cell_that_kills_its_worker_costs_its_own_cell_only_on_a_cluster(tmp_p
 @pytest.mark.skipif(not is_installed("ray"), reason="ray is not installed (extra: ray)")
 def test_the_same_grid_runs_on_a_ray_cluster_that_only_this_machine_reaches(tmp_path):
     psutil = pytest.importorskip("psutil")
-    store, listening = CellStore(tmp_path / "cells.sqlite"), set()
+    store, listening = Store(tmp_path / FILE), set()
 
-    def look(*_: object) -> None:
+    def listen(*_: object) -> None:
         here = psutil.Process()
         for process in (here, *here.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 found = process.net_connections(kind="inet")
                 listening.update(one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN)
 
-    cells = jobs.cells("row", 6)
-    run_grid(cells, store, Workers(2, backend="ray"), job=jobs.number, on_cell=look)
-    found = [store.find(cell).result for cell in cells]
+    wanted = jobs.jobs_of("row", 6)
+    run_grid(wanted, store, Workers(2, backend="ray"), measure=jobs.number, on_job=listen)
+    found = [store.find(job).result for job in wanted]
     assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
     assert os.getpid() not in {result["pid"] for result in found}
     assert listening
@@ -249,11 +248,11 @@ def test_unknown_backends_are_refused():
         Workers(2, backend="threads")
 
 
-def test_the_estimate_knows_rows_from_each_other(cell):
-    waiting = [cell("fast", seed=s, method="a") for s in range(4)] + [
-        cell("slow", seed=s, method="b") for s in range(2)
+def test_the_estimate_knows_rows_from_each_other(job):
+    waiting = [job("fast", seed=s, method="a") for s in range(4)] + [
+        job("slow", seed=s, method="b") for s in range(2)
     ]
-    estimate = Estimate(waiting, {}, jobs=2)
+    estimate = Estimate(waiting, {}, workers=2)
     assert estimate.left() is None
     estimate.done(waiting[0], 1.0)
     assert estimate.left() == pytest.approx((3 + 2) / 2)

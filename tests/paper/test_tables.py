@@ -1,4 +1,4 @@
-"""Tables from known cells: means, tests, notes, and how they are written."""
+"""Tables from known jobs: means, tests, notes, and how they are written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.paper.tables.notes import base_note, gain_note, reading_note
-from graphkeel.paper.tables.plan import needed_cells
+from graphkeel.paper.tables.published import base_note, gain_note, reading_note
 from graphkeel.paper.tables.render import render
-from graphkeel.paper.tables.rows import BASE, TABLES, select_rows, under
+from graphkeel.paper.tables.rows import BASE, TABLES, needed_jobs, select_rows, under
 from graphkeel.paper.tables.statistics import paired_p, summarise
-from graphkeel.paper.tables.tables import fill_table, verdicts
+from graphkeel.paper.tables.table import fill_table, verdicts
 
 
 def test_spread_is_the_sample_standard_deviation():
@@ -27,30 +26,29 @@ def test_spread_is_the_sample_standard_deviation():
 def test_the_paired_test_is_wilcoxons():
     base = [60.0, 61.0, 62.0, 63.0, 64.0, 65.0]
     better = [value + 1 + 0.1 * i for i, value in enumerate(base)]
-    assert paired_p(better, base) == pytest.approx(
-        2 * 0.5**6
-    )  # all six signs agree: the smallest p there is
+    smallest = 2 * 0.5**6  # all six signs agree
+    assert paired_p(better, base) == pytest.approx(smallest)
     assert paired_p(base, base) == 1.0
     assert paired_p([1.0], [0.0]) is None
     assert paired_p([61, 60.0, 63, 62], [60.0, 61, 62, 63]) > 0.5
 
 
-def _table(cell, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto")):
-    """A table on Cora whose cells have these accuracies, and a base of 64, 65 and 66."""
+def _table(job, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto")):
+    """A table on Cora whose jobs have these accuracies, and a base of 64, 65 and 66."""
     rows = select_rows(table, list(rows))
-    cells = [cell(row.name, seed, "cora", method=row.name) for row in rows for seed in range(asked)]
+    jobs = [job(row.name, seed, "cora", method=row.name) for row in rows for seed in range(asked)]
     known = {"sgc": [64.0, 65.0, 66.0], **values}
 
     def find(one):
         found = known.get(one.row, [])
         return measured(found[one.seed], residual=1e-8) if one.seed < len(found) else None
 
-    return rows, fill_table(table, rows, ["cora"], cells, find, asked=asked)
+    return rows, fill_table(table, rows, ["cora"], jobs, find, asked=asked)
 
 
-def test_a_place_holds_mean_spread_gain_and_the_published_number(cell, measured):
-    _, places = _table(cell, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
-    base, neural, auto = places
+def test_a_cell_holds_mean_spread_gain_and_the_published_number(job, measured):
+    _, cells = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
+    base, neural, auto = cells
     assert (base.mean, base.paper, base.gain, base.p_value) == (65.0, 64.36, None, None)
     assert base.note == "reproduced within a point"
     assert (neural.paper, neural.paper_std) == (67.22, 2.27)
@@ -65,53 +63,52 @@ def test_a_place_holds_mean_spread_gain_and_the_published_number(cell, measured)
     assert auto.p_value == 0.25
 
 
-def test_fewer_seeds_failures_and_gaps_are_said(cell, measured):
-    _, places = _table(cell, measured, {"auto": [70.0]})
-    _, neural, auto = places
+def test_fewer_seeds_failures_and_gaps_are_said(job, measured):
+    _, cells = _table(job, measured, {"auto": [70.0]})
+    _, neural, auto = cells
     assert (neural.mean, neural.note) == (None, "not run")
-    text = render(1, places, ["cora"], [], "text")
+    text = render(1, cells, ["cora"], [], "text")
     assert "70.00 (n=1)" in text
     assert "–" in text
     assert auto.seeds == 1
 
 
-def test_our_row_is_judged_aloud(cell, measured):
-    _, places = _table(cell, measured, {"neural": [60.0, 60, 60], "auto": [70.0, 72.0, 74.0]})
-    assert verdicts(places, ["cora"]) == [
-        "cora: auto (72.00) is above the best other row that leaves the model alone, SGC, untouched (65.00, +7.00) "
+def test_our_row_is_judged_aloud(job, measured):
+    _, cells = _table(job, measured, {"neural": [60.0, 60, 60], "auto": [70.0, 72.0, 74.0]})
+    assert verdicts(cells, ["cora"]) == [
+        "cora: auto (72.00) is above the best other row that leaves the model alone, "
+        "SGC, untouched (65.00, +7.00) "
         "and above the best number the paper published (67.22, +4.78)."
     ]
-    _, places = _table(cell, measured, {"neural": [90.0, 90, 90], "auto": [66.0, 66.0, 66.0]})
-    told = verdicts(places, ["cora"])[0]
-    assert (
-        "NOT above the best other row that leaves the model alone, neural controller, one class (90.00"
-        in told
-    )
-    assert "NOT above the best number the paper published (67.22, -1.22)" in told
+    _, cells = _table(job, measured, {"neural": [90.0, 90, 90], "auto": [66.0, 66.0, 66.0]})
+    sentence = verdicts(cells, ["cora"])[0]
+    best = "the best other row that leaves the model alone, neural controller, one class (90.00"
+    assert f"NOT above {best}" in sentence
+    assert "NOT above the best number the paper published (67.22, -1.22)" in sentence
 
 
-def test_formats_agree_on_the_numbers(cell, measured):
-    _, places = _table(cell, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
+def test_formats_agree_on_the_numbers(job, measured):
+    _, cells = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
     for style in ("text", "md", "latex"):
-        text = render(1, places, ["cora"], ["a remark"], style)
+        text = render(1, cells, ["cora"], ["a remark"], style)
         assert "72.00 $\\pm$ 2.00" in text if style == "latex" else "72.00 ± 2.00" in text
         assert "64.36" in text
         assert "a remark" in text
-    rows = list(csv.DictReader(io.StringIO(render(1, places, ["cora"], [], "csv"))))
+    rows = list(csv.DictReader(io.StringIO(render(1, cells, ["cora"], [], "csv"))))
     assert [row["method"] for row in rows] == ["sgc", "neural", "auto"]
     assert float(rows[2]["mean"]) == 72.0
     assert rows[2]["paper"] == ""
 
 
-def test_latex_is_escaped(cell, measured):
-    _, places = _table(cell, measured, {"cs": [60.0, 60.0, 60.0]}, rows=["sgc", "cs"])
-    assert r"Correct \& Smooth" in render(1, places, ["cora"], [], "latex")
+def test_latex_is_escaped(job, measured):
+    _, cells = _table(job, measured, {"cs": [60.0, 60.0, 60.0]}, rows=["sgc", "cs"])
+    assert r"Correct \& Smooth" in render(1, cells, ["cora"], [], "latex")
 
 
-def test_controllers_show_how_near_they_came(cell, measured):
-    _, places = _table(cell, measured, {"lqr": [64.0, 65.0, 66.0]}, table=3, rows=["sgc", "lqr"])
-    assert places[1].residual == 1e-8
-    text = render(3, places, ["cora"], [], "text")
+def test_controllers_show_how_near_they_came(job, measured):
+    _, cells = _table(job, measured, {"lqr": [64.0, 65.0, 66.0]}, table=3, rows=["sgc", "lqr"])
+    assert cells[1].residual == 1e-8
+    text = render(3, cells, ["cora"], [], "text")
     assert "65.00 ± 1.00, 1e-08" in text
     assert "‖C(h*)−Y‖" in text
     assert "1.0e-08" in text
@@ -128,7 +125,7 @@ def test_notes_say_what_is_reproduced_and_what_is_not():
     assert gain_note("neural", 0.0, 2.86, error=0.1).startswith("not reproduced")
 
 
-def test_readings_are_weighed_against_the_published_gain(cell, measured):
+def test_readings_are_weighed_against_the_published_gain(job, measured):
     assert (
         reading_note("m10", 2.6, 2.86, error=0.1)
         == "this reading comes near the published gain (+2.60, +2.86)"
@@ -136,8 +133,8 @@ def test_readings_are_weighed_against_the_published_gain(cell, measured):
     assert reading_note("neural-paper", -1.0, 2.86, error=0.1).endswith(
         "the free form ends with C(h*) far from Y"
     )
-    _, places = _table(cell, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
-    assert places[1].note == "this reading comes near the published gain (+2.90, +2.86)"
+    _, cells = _table(job, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
+    assert cells[1].note == "this reading comes near the published gain (+2.90, +2.86)"
 
 
 def test_tables_have_the_papers_rows_and_only_takes_known_ones():
@@ -151,12 +148,12 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
 
 def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
     monkeypatch.setattr(
-        "graphkeel.paper.tables.plan._data_hash", lambda dataset, seed, features: f"{dataset}{seed}"
+        "graphkeel.paper.tables.rows._data_hash", lambda dataset, seed, features: f"{dataset}{seed}"
     )
     rows = select_rows(1, ["kdga", "auto"])
-    cells = needed_cells(rows, ["cora", "pubmed"], range(3), heavy_seeds=1)
+    jobs = needed_jobs(rows, ["cora", "pubmed"], range(3), heavy_seeds=1)
     counts = {
-        (name, d): sum(c.row == name and c.spec.dataset == d for c in cells)
+        (name, d): sum(c.row == name and c.spec.dataset == d for c in jobs)
         for name in ("kdga", "auto")
         for d in ("cora", "pubmed")
     }
@@ -166,9 +163,9 @@ def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
         ("auto", "cora"): 3,
         ("auto", "pubmed"): 3,
     }
-    assert {cell.row for cell in cells[-4:]} == {"kdga"}
-    assert cells[0].row == BASE.name
-    assert needed_cells(rows, ["pubmed"], range(3), heavy_seeds=0)[-1].row == "auto"
+    assert {job.row for job in jobs[-4:]} == {"kdga"}
+    assert jobs[0].row == BASE.name
+    assert needed_jobs(rows, ["pubmed"], range(3), heavy_seeds=0)[-1].row == "auto"
 
 
 def test_other_labels_and_models_change_every_row_but_the_labels_of_the_base():

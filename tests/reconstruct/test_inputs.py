@@ -65,7 +65,6 @@ def test_what_is_no_graph_is_refused(fitted, call, given) -> None:
     [
         ({"x": None}, "data.x is missing"),
         ({"edge_index": None}, "data.edge_index is missing"),
-        ({"y": None}, "train_mask selects nodes without a label"),
         ({"x": np.ones((300, 6))}, r"data.x must be a torch tensor \(got ndarray\)"),
         ({"x": torch.ones(300)}, "x must have shape"),
         ({"edge_index": torch.ones(2, 4)}, "edge_index must hold integers"),
@@ -88,7 +87,7 @@ def test_an_empty_data_object_is_refused(model) -> None:
     ("options", "message"),
     [
         *(
-            ({"significance": value}, r"significance must lie in (0, 1]")
+            ({"risk": value}, r"risk must lie in (0, 1]")
             for value in ("a", None, True, float("nan"), 0.0, 1.5, -1, [0.05], 1j)
         ),
         *(
@@ -118,7 +117,7 @@ def test_constructor_arguments_are_checked_by_fit(model, data, options, message)
 
 
 def test_numbers_of_numpy_are_numbers(model, data) -> None:
-    rec = gk.Reconstructor(model, significance=np.float32(0.05), seed=np.int64(1)).fit(data)
+    rec = gk.Reconstructor(model, risk=np.float32(0.05), seed=np.int64(1)).fit(data)
     assert rec.guard_.reason
 
 

@@ -20,7 +20,8 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
-from graphkeel.paper.tables.store import MANIFEST, write_json
+from graphkeel.paper.tables.job import Job, Measurement, RunSpec
+from graphkeel.paper.tables.store import FILE, Store
 
 DATA = "ab" * 32
 
@@ -37,10 +38,9 @@ def _write_run(
         "labels": "train",
         "split": "biased",
     }
-    write_json(
-        folder / MANIFEST,
-        {"spec": {**spec, "features": "auto", "pca": 20}, "graphkeel": "0.1.0", "torch": "2"},
-    )
+    store = Store(folder / FILE)
+    full_spec = {**spec, "features": "auto", "pca": 20}
+    store.claim({"spec": full_spec, "graphkeel": "0.1.0", "torch": "2"})
     for seed in (0, 1):
         decision = {"reason": reason, "chosen": ["diffuse"]}
         row = {
@@ -50,10 +50,9 @@ def _write_run(
             "kept": False,
             "decision": decision,
         }
-        write_json(
-            folder / "rows" / f"seed-{seed:04d}.json",
-            {**row, "seconds": 0.5, "data": DATA, "weights": "cd" * 32},
-        )
+        result = {**row, "seconds": 0.5, "graph": DATA, "weights": "cd" * 32}
+        job = Job("auto", RunSpec(), seed, data=DATA, code="c")
+        store.keep(job, Measurement("done", 0.5, 1.0, result))
         columns = {
             "y": np.array([0, 1] + [0] * 5 + [1] * 5),
             "split": np.array([1, 2] + [3] * 10, dtype=np.int8),

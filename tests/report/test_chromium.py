@@ -87,7 +87,10 @@ def test_a_console_error_would_be_noticed(page):
 
 
 def test_the_search_narrows_and_the_loop_runs(page):
-    search = "const s = document.getElementById('node-search'); s.value = 'test lost'; s.dispatchEvent(new Event('input'));"
+    search = (
+        "const s = document.getElementById('node-search'); s.value = 'test lost';"
+        " s.dispatchEvent(new Event('input'));"
+    )
     click = "byId('loop-random').click();"
     done = browse(with_script(page, search + click), "--dump-dom")
     assert console(done) == []
@@ -108,7 +111,10 @@ def test_a_screenshot_is_not_blank(page):
 
 def test_it_fits_a_phone(page):
     """Wide tables scroll in their own boxes; nothing else is wider than the page."""
-    probe = "document.body.style.width = '360px'; document.title = 'width ' + document.body.scrollWidth;"
+    probe = (
+        "document.body.style.width = '360px';"
+        " document.title = 'width ' + document.body.scrollWidth;"
+    )
     assert "<title>width 360</title>" in browse(with_script(page, probe), "--dump-dom").stdout
 
 

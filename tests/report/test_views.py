@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from dataclasses import replace
 
 import pytest
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.tables.store import FILE
 from graphkeel.report import find_sources, render_page
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
@@ -73,7 +75,7 @@ def test_the_page_knows_whether_run_and_certificate_share_their_data(
 ):
     sources = find_sources([run_folder, certificate_folder])
     assert "same data as this run" in render_page(sources)
-    other = replace(sources, certificate={**sources.certificate, "hashes": {"data": "0" * 64}})
+    other = replace(sources, certificate={**sources.certificate, "data": "0" * 64})
     assert "not that of any seed" in render_page(other)
 
 
@@ -127,7 +129,10 @@ def test_figures_and_tables_are_taken_in(tmp_path):
 
 def test_damaged_files_do_not_break_the_page(run_folder):
     (run_folder / "nodes" / "seed-0000.safetensors").write_bytes(b"\x00" * 9)
-    (run_folder / "rows" / "seed-0001.json").write_text('{"half":')
+    connection = sqlite3.connect(run_folder / FILE)
+    with connection:
+        connection.execute("UPDATE measurements SET result = '{\"half\":' WHERE seed = 1")
+    connection.close()
     sources = find_sources([run_folder])
     assert [row["seed"] for row in sources.run.rows] == [0]
     assert sources.run.nodes == {}

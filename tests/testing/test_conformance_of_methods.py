@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphkeel.paper.baselines.kdga import KDGA, KDGAConfig
-from graphkeel.paper.baselines.mh_aug import MHAug, MHAugConfig
+from graphkeel.paper.baselines.frozen.controllers import ControllerMethod
 from graphkeel.paper.baselines.registry import BASELINES, get_baseline
-from graphkeel.paper.tables.controllers import ControllerMethod
+from graphkeel.paper.baselines.retrained.kdga import KDGA, KDGAConfig
+from graphkeel.paper.baselines.retrained.mh_aug import MHAug, MHAugConfig
 from graphkeel.reconstruct import METHODS, get_method
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.testing import ConformanceError, check_reconstruction, yield_reconstruction_checks
 
-LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn")  # by the beginning of the name
+# by the beginning of the name
+LONG = ("frgnn", "gtrans", "mh-aug", "kdga", "srgnn", "soga", "homottt", "pool", "retrain")
 CLASSICAL = ("deadbeat", "pid", "lqr", "mfac-probed")
 
 

@@ -21,6 +21,7 @@ from graphkeel.testing.loops import (
 )
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
 from graphkeel.verify.branch import BranchVerifier
+from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.branch.search import Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
@@ -55,7 +56,7 @@ def test_branch_decides_what_can_be_decided(known: Known) -> None:
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
 def test_every_proof_is_accepted_by_exact_arithmetic(known: Known) -> None:
     for condition in verify(known.problem, "branch", BUDGET).conditions:
-        if condition.verdict is Verdict.PROVED:
+        if condition.verdict is Verdict.PROVED and condition.reason != NOT_STORED:
             assert reprove(known.problem, condition.proof) > 0
 
 
@@ -193,7 +194,7 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
         rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch(), loop=problem
     )
     monkeypatch.setattr(
-        search.couplings, "number_for", lambda *a: a[-1] if search.nodes == 0 else fail()
+        search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()
     )
     with pytest.raises(MemoryError):
         search.run()

@@ -13,6 +13,7 @@ from reproof import reprove
 
 from graphkeel.core.optional import is_installed
 from graphkeel.verify import CONDITIONS, Affine, Budget, Network, Problem, Verdict, verify
+from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.engines.falsify import admit, margin
 from graphkeel.verify.rational import violates
 
@@ -95,7 +96,8 @@ def check(seed: int) -> list[Verdict]:
             )
         if report.verdict is Verdict.PROVED:
             assert sampled_violation(problem, name, seed) is None, name
-            reprove(problem, report.proof)
+            if report.reason != NOT_STORED:  # zero is touched in too many cells
+                reprove(problem, report.proof)
     return verdicts
 
 

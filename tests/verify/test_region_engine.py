@@ -138,7 +138,7 @@ def test_no_verdict_is_wrong(seed: int) -> None:
         assert violates(problem, "region", report.counterexample)
     if report.verdict is Verdict.PROVED:
         assert report.proof is not None
-        reprove(problem, report.proof, 50)
+        reprove(problem, report.proof)
     quick = WholeBoxVerifier().decide(problem, "region")
     if quick.verdict is Verdict.PROVED:
         assert report.verdict is not Verdict.REFUTED

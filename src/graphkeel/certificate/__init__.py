@@ -8,7 +8,13 @@ This package writes; `graphkeel.checker` decides whether what was written is tru
 (docs/certificate.md).
 """
 
-from graphkeel.certificate.build import FORMAT, VERSION, ClassProof, build_certificate
+from graphkeel.certificate.build import (
+    FORMAT,
+    VERSION,
+    ClassProof,
+    GraphProof,
+    build_certificate,
+)
 from graphkeel.certificate.check import LinkedResult, check_certificate
 from graphkeel.certificate.encoding import (
     certificate_bytes,
@@ -38,6 +44,7 @@ __all__ = [
     "CheckResult",
     "ClassProof",
     "Factor",
+    "GraphProof",
     "Layer",
     "LinkedResult",
     "Source",

@@ -19,8 +19,9 @@ from graphkeel.certificate.encoding import encode_array, sealed
 from graphkeel.certificate.sources import Floats, Source, source_to_json
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.certificate import ASKED, class_problem, derive
-from graphkeel.checker.conclusion import NOT_COVERED, all_together
+from graphkeel.checker.conclusion import all_together
 from graphkeel.checker.exact import Work
+from graphkeel.checker.graph import derive_graph, not_covered
 from graphkeel.checker.networks import read_source
 from graphkeel.core.errors import CertificateError
 
@@ -57,12 +58,32 @@ class ClassProof:
     margin: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class GraphProof:
+    """The model with its message passing, and one gauge for all classes.
+
+    Attributes:
+        layers: for each layer its branches (power p of Ŝ, weight of shape (out, in)).
+        gauge: r of V(z) = Σ rᵢ|zᵢ|, shape (n,).
+        operator: the name of Ŝ.
+        undirected: the model was recognised on graphs only whose edges go both ways.
+        reason: why nothing is claimed; the other attributes are not used then.
+    """
+
+    layers: Sequence[Sequence[tuple[int, Floats]]] = ()
+    gauge: Floats | None = None
+    operator: str = ""
+    undirected: bool = False
+    reason: str = ""
+
+
 def build_certificate(
     head: Source,
     classes: Sequence[ClassProof],
     *,
     provenance: Mapping[str, Any] | None = None,
     data_sha256: str | None = None,
+    graph: GraphProof | None = None,
 ) -> dict[str, Any]:
     """The certificate as a JSON object, its seal included.
 
@@ -71,11 +92,13 @@ def build_certificate(
         classes: one proof per class.
         provenance: what the writer wants to say of itself; nothing in the file can prove it.
         data_sha256: `graph_sha256` of the graph that the domain was taken from.
+        graph: the model with its message passing, where that was looked at.
     """
     if not classes:
         raise CertificateError("a certificate needs at least one class", got="none")
     head_json = source_to_json(head)
     entries = [_class_entry(head_json, proof) for proof in classes]
+    passing = {} if graph is None else {"graph": _graph_entry(graph, entries)}
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -83,8 +106,9 @@ def build_certificate(
         "head": head_json,
         "classes": entries,
         "together": all_together(entries),
-        "not_covered": NOT_COVERED,
+        "not_covered": not_covered(passing.get("graph")),
         "data": data_sha256,
+        **passing,
     }
     return sealed(content)
 
@@ -111,6 +135,30 @@ def _class_entry(head_json: list[list[dict[str, Any]]], proof: ClassProof) -> di
         **derived,
         "conditions": {**entry["conditions"], **derived["conditions"]},
     }
+
+
+def _graph_entry(graph: GraphProof, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """What holds with message passing; `unknown` where the weights do not give a factor below one,
+    as nothing is claimed then."""
+    if graph.reason or graph.gauge is None:
+        return {"contraction": "unknown", "reason": graph.reason}
+    content = {
+        "layers": [
+            [{"power": power, "weight": encode_array(weight)} for power, weight in layer]
+            for layer in graph.layers
+        ],
+        "gauge": encode_array(graph.gauge),
+        "operator": graph.operator,
+        "undirected": graph.undirected,
+    }
+    try:
+        derived = derive_graph(content, entries, Work(10**12))
+    except (Unreadable, Rejected, ArithmeticError) as error:
+        return {"contraction": "unknown", "reason": f"the graph's loop cannot be bounded: {error}"}
+    if derived["contraction"] != "proved":
+        factor = f"the factor {derived['kappa']:.3g} in a common norm is not below one"
+        return {"contraction": "unknown", "reason": factor}
+    return {**content, **derived}
 
 
 def _question(proof: ClassProof) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
+from graphkeel.certificate.equilibrium import STATES
 from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
 from graphkeel.core.errors import CertificateError
 
@@ -54,6 +55,7 @@ def check_certificate(
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
+    states: str | Path | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -61,6 +63,7 @@ def check_certificate(
         certificate: a file, or the JSON object of one (`Reconstructor.certificate_`).
         model: the model that the certificate is said to be about.
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
+        states: the file with the graph's equilibrium; by default the one beside the certificate.
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -72,7 +75,10 @@ def check_certificate(
     if model is None or not result.accepted:
         return result
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
-    return result.linked(link(content, model, data), with_data=data is not None)
+    if states is None and not isinstance(certificate, Mapping):
+        states = Path(certificate).with_name(STATES)
+    difference = link(content, model, data, None if states is None else Path(states))
+    return result.linked(difference, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
@@ -90,22 +96,32 @@ def _check_object(content: Mapping[str, Any]) -> CheckResult:
     return check_bytes(raw)
 
 
-def link(content: Mapping[str, Any], model: nn.Module, data: Any | None) -> str | None:
+def link(
+    content: Mapping[str, Any],
+    model: nn.Module,
+    data: Any | None,
+    states: Path | None = None,
+) -> str | None:
     """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
 
     Args:
         content: an accepted certificate.
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
+        states: the file with the graph's equilibrium, or None.
     """
+    from graphkeel.certificate.graph_link import graph_difference
     from graphkeel.models.head import extract_head
 
-    first = content["head"][0][0]["weight"]
-    head = extract_head(model, int(first["shape"][1]))
-    difference = _head_difference(content["head"], head)
+    stored = content["head"]
+    plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
+    if not plain:
+        return "the certificate's head is no plain chain of layers, as a model's is"
+    head = extract_head(model, int(stored[0][0]["weight"]["shape"][1]))
+    difference = _head_difference(stored, head)
     if difference is None and data is not None:
         difference = _data_difference(content, model, data)
-    return difference
+    return graph_difference(content, model, data, states) if difference is None else difference
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:
@@ -141,14 +157,16 @@ def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) ->
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
     if stored != own:
-        return f"the certificate is about another graph: its hash is {stored[:12]}, not {own[:12]}"
+        other = str(stored)[:12]
+        return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
     states = logits.detach().double().cpu().numpy()
     for entry in content["classes"]:
         lower = decode_array(entry["problem"]["lower"])
         upper = decode_array(entry["problem"]["upper"])
-        outside = int(((states < lower) | (states > upper)).any(axis=1).sum())
+        inside = ((states >= lower) & (states <= upper)).all(axis=1)  # NaN is not
+        outside = len(states) - int(inside.sum())
         if outside:
             return f"class {entry['class']}: the logits of {outside} nodes lie outside the domain D"
     return None

@@ -82,15 +82,19 @@ def write_certificate(content: Mapping[str, Any], path: str | Path) -> None:
     write_bytes(Path(path), certificate_bytes(content))
 
 
-def read_certificate(path: str | Path) -> dict[str, Any]:
+def read_certificate(path: str | Path, kind: str = "graphkeel-certificate") -> dict[str, Any]:
     """The JSON object of a certificate file whose seal holds; nothing else of it is checked.
 
     Args:
         path: of the file.
+        kind: its format: a certificate, or "graphkeel-proof" for the proof of a property.
     """
     from graphkeel.checker import Rejected
 
     try:
-        return parse(read_bytes(str(path)))
+        content = parse(read_bytes(str(path)))
     except (Unreadable, Rejected) as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
+    if content["format"] != kind:
+        raise CertificateError(f"the file is no {kind}", got=content["format"])
+    return content

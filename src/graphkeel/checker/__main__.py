@@ -13,16 +13,16 @@ NOT_LINKED = "The link to a model and a graph was not checked: the file was take
 
 def main(arguments: list[str]) -> int:
     names = [argument for argument in arguments if argument != "--json"]
-    if len(names) != 1 or names[0] in ("-h", "--help"):
-        sys.stderr.write(f"{__doc__}\n")
-        return 2
+    as_json = len(names) < len(arguments)
     try:
+        if len(names) != 1 or names[0] in ("-h", "--help"):
+            raise Unreadable(__doc__)
         result = check_file(names[0])
         code = 0 if result.accepted else 1
     except Unreadable as error:
         result, code = CheckResult(False, f"unreadable: {error}", 0.0), 2
-    as_json = len(names) < len(arguments)
-    sys.stdout.write((json.dumps(asdict(result), indent=1) if as_json else as_text(result)) + "\n")
+    text = json.dumps(asdict(result), indent=1) if as_json else as_text(result)
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace") + b"\n")
     return code
 
 
@@ -33,8 +33,10 @@ def as_text(result: CheckResult) -> str:
         verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
         lines.append(f"class {entry['class']}: {entry['verdict']} ({verdicts})")
         lines += [f"  {entry['setting']}", f"  {entry['sentence']}"]
-    if result.accepted:
-        lines += [f"All classes together: {result.together}", NOT_LINKED]
+    if result.classes:
+        lines.append(f"All classes together: {result.together}")
+        lines += [f"Message passing: {result.graph}"] if result.graph else []
+        lines.append(NOT_LINKED)
     return "\n".join(lines)
 
 

@@ -17,8 +17,10 @@ from typing import Any
 from . import conclusion as words
 from .contraction import check_contraction
 from .exact import Vector, Work
+from .graph import check_graph, not_covered
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
+from .property import check_property
 from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, vector
 from .trees import check_branch, check_faces
 
@@ -42,19 +44,29 @@ class CheckResult:
     leaves: int = 0
     classes: tuple[dict[str, Any], ...] = ()
     together: str = ""
+    graph: str = ""  # what holds of message passing, where the certificate speaks of it
 
 
 def check_file(path: str) -> CheckResult:
-    """Check a certificate file; raises Unreadable for what is no certificate."""
+    """Check a certificate file; raises Unreadable for what is no certificate.
+
+    Args:
+        path: of the file.
+    """
     return check_bytes(read_bytes(path))
 
 
 def check_bytes(raw: bytes) -> CheckResult:
-    """Check the bytes of a certificate file."""
+    """Check the bytes of a certificate file.
+
+    Args:
+        raw: all of them.
+    """
     started = time.perf_counter()
     try:
         content = parse(raw)
-        leaves = _check(content)
+        proof = content["format"] == "graphkeel-proof"
+        leaves = check_property(content, Work(MAX_PRODUCTS)) if proof else _check(content)
     except Rejected as rejection:
         return CheckResult(False, str(rejection), time.perf_counter() - started)
     except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as error:
@@ -62,10 +74,15 @@ def check_bytes(raw: bytes) -> CheckResult:
         raise Unreadable(f"the certificate is malformed: {ascii(str(error))[:200]}") from None
     except MemoryError:
         raise Unreadable("the certificate does not fit into memory") from None
+    if proof:
+        reason = f"no input satisfies any of {len(content['cases'])} case(s); {leaves} leaves"
+        return CheckResult(True, f"{reason} re-proved", time.perf_counter() - started, leaves)
     classes = tuple(_summary(entry) for entry in content["classes"])
     reason = f"all that is stated of {len(classes)} class(es) holds; {leaves} leaves re-proved"
     seconds = time.perf_counter() - started
-    return CheckResult(True, reason, seconds, leaves, classes, content["together"]["sentence"])
+    together = content["together"]["sentence"]
+    graph = content.get("graph", {}).get("sentence", "")
+    return CheckResult(True, reason, seconds, leaves, classes, together, graph)
 
 
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
@@ -76,8 +93,9 @@ def _summary(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _check(content: dict[str, Any]) -> int:
     """Everything that a sealed certificate states; the number of leaves re-proved."""
-    mapping(content, "the certificate", _TOP, _REMARKS)
-    _same(content["not_covered"], words.NOT_COVERED, "the list of what is not covered")
+    mapping(content, "the certificate", _TOP, _REMARKS | {"graph"})
+    graph = content.get("graph")
+    _same(content["not_covered"], not_covered(graph), "the list of what is not covered")
     head = read_source(content["head"], "head")
     entries = items(content["classes"], "classes", most=4096)
     work, leaves, labels = Work(MAX_PRODUCTS), 0, set()
@@ -92,6 +110,8 @@ def _check(content: dict[str, Any]) -> int:
     if len(labels) != len(entries):
         raise Rejected("a class stands twice in the certificate")
     _same(content["together"], words.all_together(entries), "what is said of all classes")
+    if "graph" in content:
+        check_graph(graph, entries, work)
     return leaves
 
 
@@ -205,6 +225,8 @@ def _representative(
     centre = problem.equilibrium.fractions()
     if problem.delta > LOOSE * max(*map(abs, centre), max(centre) - min(centre)):
         raise Rejected(f"δ is more than {LOOSE} of the size of Y, so that it says nothing")
+    if centre[problem.label] < max(centre):
+        raise Rejected("the equilibrium is one of another class: its largest logit is not this one")
     at_rest = source_value(read_source(entry["controller"], "controller"), problem.equilibrium)
     anchor = vector(entry["anchor"], "anchor", len(at_rest))
     offset = source_value(head, anchor) - problem.equilibrium

@@ -163,11 +163,12 @@ def _steps_into_hole(problem: Problem) -> int | None:
         least = (plus.apply(low) - less.apply(high) + layer.bias).each(rise)
         most = (plus.apply(high) - less.apply(low) + layer.bias).each(rise)
         low, high = least, most
-    top = high.fractions()[0]
-    left = -((-top.numerator << 200) // top.denominator)  # in units of 2^-200, rounded up
+    ratio = high.fractions()[0] / floor
+    left = -((-ratio.numerator << 64) // ratio.denominator)  # in units of 2^-64, rounded up
+    top, bottom = problem.rho.as_integer_ratio()
     steps = 1
-    while steps < LONGEST and Fraction(left, 1 << 200) >= floor:
-        left = -(-left * problem.rho.numerator // problem.rho.denominator)
+    while steps < LONGEST and left >> 64:
+        left = -(-left * top // bottom)
         steps += 1
     return steps if steps < LONGEST else None
 

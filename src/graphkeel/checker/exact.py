@@ -11,6 +11,7 @@ from fractions import Fraction
 from operator import add, mul, sub
 
 Ints = list[int]
+MOST_BITS = 1 << 32  # of one network: half a gigabyte
 
 
 class Vector:
@@ -23,8 +24,8 @@ class Vector:
         self.exp = exp
 
     @staticmethod
-    def of(floats: Sequence[float]) -> Vector:
-        """The exact values of finite floats."""
+    def of(floats: Sequence[float | Fraction]) -> Vector:
+        """The exact values of finite floats, or of fractions that are dyadic."""
         ratios = [value.as_integer_ratio() for value in floats]
         bits = max((bottom.bit_length() for _, bottom in ratios), default=1)
         return Vector([top << (bits - bottom.bit_length()) for top, bottom in ratios], 1 - bits)
@@ -94,7 +95,13 @@ class Matrix:
         ints = vector.ints
         return Vector([sum(map(mul, row, ints)) for row in self.rows], self.exp + vector.exp)
 
+    def bits(self) -> int:
+        """About how many bits its numbers have behind the point."""
+        return self.height * self.width * (1 - self.exp)
+
     def __matmul__(self, other: Matrix) -> Matrix:
+        if self.height * other.width * (1 - self.exp - other.exp) > MOST_BITS:
+            raise ArithmeticError("the file asks for more memory than the limit allows")
         columns = list(zip(*other.rows, strict=True))
         product = [[sum(map(mul, row, column)) for column in columns] for row in self.rows]
         return Matrix(product, self.exp + other.exp)
@@ -127,13 +134,13 @@ def drop(value: int) -> int:
 
 
 class Work:
-    """A limit on products of integers, spent before they are formed: no file can make its reader
-    compute for days."""
+    """A limit on products of integers of about a thousand bits, spent before they are formed: no
+    file can make its reader compute for days."""
 
     def __init__(self, limit: int) -> None:
         self.left = limit
 
-    def spend(self, products: int) -> None:
-        self.left -= products
+    def spend(self, products: int, bits: int) -> None:
+        self.left -= products * (1 + bits // 1024) ** 2
         if self.left < 0:
             raise ArithmeticError("the file asks for more arithmetic than the limit allows")

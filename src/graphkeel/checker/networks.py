@@ -11,8 +11,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .exact import Matrix, Vector, Work, rise
+from .exact import MOST_BITS, Matrix, Vector, Work, rise
 from .reading import Unreadable, items, mapping, matrix, vector
+
+LONGEST = 1 << 14  # bits behind the point of a product of one weight of every layer
 
 
 class Layer(NamedTuple):
@@ -33,7 +35,7 @@ Network = list[Layer]
 def read_source(value: Any, where: str) -> Source:
     """A source network from its JSON."""
     return [
-        [_factor(part, where) for part in items(layer, where, most=64)]
+        [_factor(part, where) for part in items(layer, where, most=8)]
         for layer in items(value, where, most=64)
     ]
 
@@ -52,7 +54,12 @@ def composed(controller: Source, head: Source) -> Source:
 
 def collapsed(source: Source, where: str, work: Work) -> Network:
     """One weight and one bias a layer."""
-    network = [_product(factors, where, work) for factors in source]
+    network: Network = []
+    for factors in source:
+        network.append(_product(factors, where, work))
+        long = -sum(layer.weight.exp for layer in network) > LONGEST
+        if long or sum(layer.weight.bits() for layer in network) > MOST_BITS:
+            raise Unreadable(f"{where}: products of its weights are too long")
     if any(after.weight.width != before.weight.height for before, after in pairwise(network)):
         raise Unreadable(f"{where}: the layers do not fit together")
     return network
@@ -73,7 +80,8 @@ def _product(factors: list[Factor], where: str, work: Work) -> Layer:
             moved = bias if product is None else product.apply(bias)
             total = moved if total is None else total + moved
         if weight is not None and product is not None:
-            work.spend(product.height * product.width * weight.width)
+            bits = -product.exp - weight.exp
+            work.spend(product.height * product.width * weight.width, bits)
             product = product @ weight
         product = weight if product is None else product
     if product is None:

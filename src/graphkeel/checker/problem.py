@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .exact import Matrix, Vector, rise, shifted
-from .networks import Layer, Network
+from .exact import Matrix, Vector, scaled, shifted
+from .networks import Layer, Network, value_at
 from .reading import Unreadable, mapping, number, vector
 
+MOST_NUMBERS = 1 << 24  # of stacked networks, with their zeros
 SEARCHED = ("positivity", "decrease", "invariance")
 _NUMBERS = ("hole_radius", "rho", "positivity", "delta", "margin")
 
@@ -57,9 +58,7 @@ class Problem:
 
     def gauge(self, point: Vector) -> Fraction:
         """V at a point."""
-        for layer in self.lyapunov[:-1]:
-            point = layer.apply(point).each(rise)
-        return self.lyapunov[-1].apply(point).fractions()[0]
+        return value_at(self.lyapunov, point).fractions()[0]
 
 
 def read_problem(
@@ -116,120 +115,126 @@ def _decrease(problem: Problem) -> list[Row]:
     first, last = problem.lyapunov[0], problem.forward[-1]
     seam = Layer(first.weight @ last.weight, first.apply(last.bias))
     after = [*problem.forward[:-1], seam, *problem.lyapunov[1:]]
-    before = _scaled_output(problem.lyapunov, 0, -problem.rho)
+    stack = _Stack([after[:-1], problem.lyapunov[:-1]], problem.n)
+    outputs = [_output(after, 0), _output(problem.lyapunov, 0, -problem.rho)]
     units = first.weight.height if len(problem.lyapunov) == 2 else 0
-    row = _row("decrease", problem.n, [after, before], strict=problem.rho == 1, avoids_hole=True)
-    return [replace(row, coupled=units)]
+    strict = problem.rho == 1
+    return [stack.row("decrease", outputs, strict=strict, avoids_hole=True, coupled=units)]
 
 
 def _positivity(problem: Problem) -> list[Row]:
     """−V(y), or c·|y_i − Y_i| − V(y) along both directions of every axis."""
-    network = _scaled_output(problem.lyapunov, 0, Fraction(-1))
+    stack = _Stack([problem.lyapunov[:-1]], problem.n)
+    outputs = [_output(problem.lyapunov, 0, Fraction(-1))]
     if problem.positivity == 0:
-        return [_row("positivity", problem.n, [network], strict=True, avoids_hole=True)]
+        return [stack.row("positivity", outputs, strict=True, avoids_hole=True)]
     rows = []
     for axis, centre in enumerate(problem.equilibrium.fractions()):
         for sign, side in ((1, axis), (-1, problem.n + axis)):
             slope = sign * problem.positivity
             form = _unit(problem.n, axis).times(slope)
             name = f"{'+' if sign > 0 else '-'}{axis}"
-            row = _row(name, problem.n, [network], form, -slope * centre, side=side)
-            rows.append(row)
+            rows.append(stack.row(name, outputs, form, -slope * centre, side=side))
     return rows
 
 
 def _invariance(problem: Problem) -> list[Row]:
     """F_i − upper_i and lower_i − F_i."""
+    stack = _Stack([problem.forward[:-1]], problem.n)
     rows = []
     ends = zip(problem.upper.fractions(), problem.lower.fractions(), strict=True)
     for axis, (upper, lower) in enumerate(ends):
         for name, sign, end in ((f"upper {axis}", 1, upper), (f"lower {axis}", -1, lower)):
-            network = _scaled_output(problem.forward, axis, Fraction(sign))
-            rows.append(_row(name, problem.n, [network], None, -sign * end))
+            output = _output(problem.forward, axis, Fraction(sign))
+            rows.append(stack.row(name, [output], constant=-sign * end))
     return rows
 
 
 def region_rows(problem: Problem, multipliers: list[Vector]) -> list[Row]:
     """F_k − F_c + γ + Σ_j λ_kj·(y_c − y_j − γ) for every k ≠ c, with λ ≥ 0: where class c leads by
     γ, what the multipliers add is not negative."""
-    c = problem.label
+    c, strict = problem.label, problem.margin == 0
     rivals = [k for k in range(problem.n) if k != c]
-    own = _scaled_output(problem.forward, c, Fraction(-1))
+    stack = _Stack([problem.forward[:-1]], problem.n)
+    own, start = _output(problem.forward, c)
     rows = []
     for k, pull in zip(rivals, multipliers, strict=True):
-        *hidden, rival = _scaled_output(problem.forward, k, Fraction(1))
-        lead = Layer(rival.weight + own[-1].weight, rival.bias + own[-1].bias)
+        rival, bias = _output(problem.forward, k)
         total = sum(pull.fractions(), Fraction(0))
         form = _unit(problem.n, c).times(total) - pull
         constant = problem.margin * (1 - total)
-        strict = problem.margin == 0
-        network = [*hidden, lead]
-        rows.append(_row(f"class {k}", problem.n, [network], form, constant, strict=strict))
+        output = (rival - own, bias - start)
+        rows.append(stack.row(f"class {k}", [output], form, constant, strict=strict))
     return rows
 
 
-def _scaled_output(network: Network, index: int, factor: Fraction) -> Network:
-    """The network with one output, times a number."""
-    *hidden, last = network
-    weight = last.weight.row(index).times(factor)
-    bias = Vector([last.bias.ints[index]], last.bias.exp).times(factor)
-    return [*hidden, Layer(Matrix([weight.ints], weight.exp), bias)]
+Output = tuple[Vector, Fraction]  # weights of a network's last hidden layer (or of y), and a bias
+
+
+def _output(network: Network, index: int, factor: Fraction = Fraction(1)) -> Output:
+    """One output of a network, times a number."""
+    last = network[-1]
+    bias = scaled(last.bias.ints[index], last.bias.exp)
+    return last.weight.row(index).times(factor), factor * bias
 
 
 def _unit(n: int, axis: int) -> Vector:
     return Vector([int(i == axis) for i in range(n)])
 
 
-def _row(
-    name: str,
-    n: int,
-    networks: list[Network],
-    form: Vector | None = None,
-    constant: Fraction = Fraction(0),
-    **options: Any,
-) -> Row:
-    """form·y + constant + the sum of networks with one output each."""
-    form = Vector([0] * n) if form is None else form
-    for *hidden, last in networks:
-        constant += last.bias.fractions()[0]
-        form = form if hidden else form + last.weight.row(0)
-    deep = [network for network in networks if len(network) > 1]
-    stages, firsts = _stacked([network[:-1] for network in deep], n)
-    final = form
-    for network in reversed(deep):
-        final = network[-1].weight.row(0).joined(final)
-    return Row(name, stages, final, constant, firsts=firsts, **options)
+class _Stack:
+    """Chains of hidden layers over y side by side, aligned at their ends, y behind them; rows that
+    differ in their outputs only share one."""
 
+    def __init__(self, chains: list[Network], n: int) -> None:
+        self.chains = chains
+        self.n = n
+        self.stages: list[Stage] = []
+        depth = max(map(len, chains))
+        starts = [0] * len(chains)  # where each chain's inputs begin among the previous outputs
+        before, width = 0, n  # where y begins there, and how many outputs there are
+        firsts: list[tuple[int, int, int, int]] = []
+        numbers = 0
+        for k in range(depth):
+            active = [(i, chain, k - depth + len(chain)) for i, chain in enumerate(chains)]
+            active = [(i, chain, j) for i, chain, j in active if j >= 0]
+            exp = min(chain[j].weight.exp for _, chain, j in active)
+            numbers += width * (n + sum(chain[j].weight.height for _, chain, j in active))
+            if numbers > MOST_NUMBERS:
+                raise ArithmeticError("the networks are too large")
+            rows: list[list[int]] = []
+            bias = Vector([])
+            for i, chain, j in active:
+                start = before if j == 0 else starts[i]
+                starts[i] = len(rows)
+                if j == 0:
+                    firsts.append((i, k, len(rows), chain[0].weight.height))
+                for row in chain[j].weight.at(exp):
+                    rows.append([0] * start + row + [0] * (width - start - len(row)))
+                bias = bias.joined(chain[j].bias)
+            relus = len(rows)
+            rows += [shifted(_unit(width, before + i).ints, -exp) for i in range(n)]
+            self.stages.append(Stage(Matrix(rows, exp), bias.joined(Vector([0] * n)), relus))
+            before, width = relus, len(rows)
+        self.firsts = tuple(place[1:] for place in sorted(firsts))
 
-Places = tuple[tuple[int, int, int], ...]
-
-
-def _stacked(chains: list[Network], n: int) -> tuple[list[Stage], Places]:
-    """Chains of hidden layers side by side, aligned at their ends, y behind them."""
-    depth = max(map(len, chains), default=0)
-    stages: list[Stage] = []
-    starts = [0] * len(chains)  # where each chain's inputs begin among the previous outputs
-    before, width = 0, n  # where y begins there, and how many outputs there are
-    firsts: list[tuple[int, int, int, int]] = []
-    for k in range(depth):
-        active = [(i, chain, k - depth + len(chain)) for i, chain in enumerate(chains)]
-        active = [(i, chain, j) for i, chain, j in active if j >= 0]
-        exp = min(chain[j].weight.exp for _, chain, j in active)
-        rows: list[list[int]] = []
-        bias = Vector([])
-        for i, chain, j in active:
-            start = before if j == 0 else starts[i]
-            starts[i] = len(rows)
-            if j == 0:
-                firsts.append((i, k, len(rows), chain[0].weight.height))
-            for row in chain[j].weight.at(exp):
-                rows.append([0] * start + row + [0] * (width - start - len(row)))
-            bias = bias.joined(chain[j].bias)
-        relus = len(rows)
-        rows += [shifted(_unit(width, before + i).ints, -exp) for i in range(n)]
-        stages.append(Stage(Matrix(rows, exp), bias.joined(Vector([0] * n)), relus))
-        before, width = relus, len(rows)
-    return stages, tuple(place[1:] for place in sorted(firsts))
+    def row(
+        self,
+        name: str,
+        outputs: list[Output],
+        form: Vector | None = None,
+        constant: Fraction = Fraction(0),
+        **options: Any,
+    ) -> Row:
+        """form·y + constant + an output of each chain."""
+        final = Vector([0] * self.n) if form is None else form
+        parts = list(zip(self.chains, outputs, strict=True))
+        for chain, (weights, _) in parts:
+            final = final if chain else final + weights
+        for chain, (weights, _) in reversed(parts):
+            final = weights.joined(final) if chain else final
+        constant += sum(bias for _, bias in outputs)
+        return Row(name, self.stages, final, constant, firsts=self.firsts, **options)
 
 
 def coupled_row(row: Row, thetas: list[list[int] | None], bits: int) -> Row:

@@ -22,6 +22,7 @@ from typing import Any
 from .exact import Matrix, Vector
 
 MAX_BYTES = 256 << 20
+FORMATS = ("graphkeel-certificate", "graphkeel-proof")
 LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
@@ -58,8 +59,8 @@ def parse(raw: bytes) -> dict[str, Any]:
         content = json.loads(words, parse_constant=_refused, object_pairs_hook=_distinct)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"the file is not one whole JSON text: {shown(str(error))}") from None
-    if not isinstance(content, dict) or content.get("format") != "graphkeel-certificate":
-        raise Unreadable("the file does not say that it is a graphkeel-certificate")
+    if not isinstance(content, dict) or content.get("format") not in FORMATS:
+        raise Unreadable(f"the file does not say that it is one of {FORMATS}")
     version = content.get("version")
     if type(version) is not int or version != 3:
         raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")

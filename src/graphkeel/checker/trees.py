@@ -20,6 +20,7 @@ from .reading import Rejected, array, floats, items, mapping, number
 from .relaxation import BITS, RowBound, Signs, rounded
 
 HOLE, DEFAULT, STORED = -1, -2, -3
+MOST_BOUNDS = 64  # kept at a time
 _HEADER = {"version", "kind", "condition"}
 _TREE = {"row", "lower", "upper", "axis", "cut", "slopes", "couplings"}
 
@@ -37,7 +38,7 @@ class Tree:
     axis: list[int]
     slopes: list[list[int]]
     couplings: list[list[Ints]]
-    multipliers: list[Any]
+    multipliers: list[list[int]]
 
     def root(self) -> list[Fraction]:
         return [scaled(end, self.exp) for end in (*self.lower, *self.upper)]
@@ -171,15 +172,14 @@ def _read_tree(problem: Problem, row: Row, value: Any, where: str, work: Work) -
     cut, _ = floats(content["cut"], f"{where}.cut", 1)
     slopes = _read_slopes(row, content["slopes"], where)
     couplings = _read_couplings(row, content["couplings"], where)
-    multipliers = content.get("multipliers", [])
+    multipliers = _read_weights(content.get("multipliers", []), where)
     counts = (sum(0 <= a < n for a in axis), axis.count(STORED))
     if counts != (len(cut), len(slopes)) or len(corners) != 2 * n or min(axis, default=-4) < STORED:
         raise Rejected(f"{where}: the numbers of its nodes, cuts and slopes do not fit together")
-    if not isinstance(multipliers, list):
-        raise Rejected(f"{where}: multipliers must be a list")
-    work.spend(_products(row, len(axis)))
     every = Vector.of([*corners, *cut]).joined(problem.equilibrium)
     every = every.joined(Vector.single(problem.radius))
+    longest = max((w.bit_length() for line in multipliers for w in line), default=0)
+    work.spend(_products(row, len(axis)), longest - RowBound(row, every.exp).exp)
     end = 2 * n + len(cut)
     return Tree(
         every.ints[:n],
@@ -193,6 +193,16 @@ def _read_tree(problem: Problem, row: Row, value: Any, where: str, work: Work) -
         couplings,
         multipliers,
     )
+
+
+def _read_weights(value: Any, where: str) -> list[list[int]]:
+    """Q > 0 and β ≥ 0: a line for every relaxed leaf below unit cuts."""
+    lines: list[Any] = value if isinstance(value, list) else [None]
+    for line in lines:
+        right = isinstance(line, list) and all(type(w) is int and w >= 0 for w in line)
+        if not right or not any(line[:1]):
+            raise Rejected(f"{where}: a leaf's multipliers must be integers ≥ 0, the first > 0")
+    return lines
 
 
 def _read_slopes(row: Row, value: Any, where: str) -> list[list[int]]:
@@ -254,7 +264,9 @@ class _Leaves:
                     raise Rejected(f"{self.where}: a leaf is called inside the hole and is not")
                 continue
             choices = next(stored) if kind == STORED else []
-            weights = self._weights(next(multipliers, None), signs) if signs else [1]
+            weights = next(multipliers, []) if signs else [1]
+            if len(weights) != 1 + len(signs):
+                raise Rejected(f"{self.where}: a leaf below unit cuts needs its multipliers")
             self._check_bound(low, high, choices, signs, weights)
         if next(multipliers, None) is not None:
             raise Rejected(f"{self.where}: multipliers are left over")
@@ -294,19 +306,14 @@ class _Leaves:
             y - radius < a and b < y + radius for a, b, y in zip(low, high, centre, strict=True)
         )
 
-    def _weights(self, value: Any, signs: Signs) -> list[int]:
-        """Q > 0, then β ≥ 0 for each unit cut on the way to a leaf."""
-        right = isinstance(value, list) and len(value) == 1 + len(signs)
-        if not right or any(type(weight) is not int or weight < 0 for weight in value):
-            raise Rejected(f"{self.where}: a leaf below unit cuts needs its multipliers ≥ 0")
-        if value[0] == 0:
-            raise Rejected(f"{self.where}: the row's own multiplier must not be 0")
-        return list(value)
-
     def _check_bound(
         self, low: Ints, high: Ints, choices: list[int], signs: Signs, weights: list[int]
     ) -> None:
         split = len(choices) - self.row.coupled if choices else 0
+        last = len(self.row.stages) - 1
+        if any(k and (last, unit) in signs for unit, k in enumerate(choices[split:])):
+            # A coupled unit has another input than the one whose sign the cut fixed.
+            raise Rejected(f"{self.where}: a leaf couples a unit that was cut")
         bound = self._bound(tuple(choices[split:]))
         most = bound.upper(low, high, choices[:split], signs, weights) + weights[0] * self.margin
         if most > 0 or (most == 0 and self.row.strict and not self.margin):
@@ -317,6 +324,8 @@ class _Leaves:
         replaced by something larger, so its outer weight must not be negative."""
         chosen = numbers if any(numbers) else ()
         if chosen not in self.bounds:
+            if len(self.bounds) == MOST_BOUNDS:
+                self.bounds.clear()
             couplings, final = self.tree.couplings, self.row.final.ints
             wrong = any(number and final[unit] < 0 for unit, number in enumerate(chosen))
             if chosen and (wrong or max(chosen) > len(couplings) or len(self.row.firsts) != 2):

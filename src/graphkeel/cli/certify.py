@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     EXIT_REFUTED,
     EXIT_UNKNOWN,
@@ -36,8 +36,8 @@ from graphkeel.cli.common import (
     verbatim,
     width_type,
 )
-from graphkeel.cli.signals import end_if_asked
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
     from torch import nn
@@ -249,8 +249,18 @@ def _certify(
         "rounds": len(result.log),
         "stopped": result.training.stopped,
         "together": result.certificate["together"],
+        "graph": _graph_facts(result.graph),
         "certificate": str(out / CERTIFICATE),
     }
+
+
+def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
+    """What holds with message passing, without weights and lists."""
+    counted = graph.get("equilibrium", {})
+    stated = ("contraction", "kappa", "reason")
+    counts = ("nodes", "certain", "labelled", "labelled_certain", "residual", "radius")
+    facts: dict[str, Any] = {name: graph[name] for name in stated if name in graph}
+    return facts | {name: counted[name] for name in counts if name in counted}
 
 
 def _say_round(log: RoundLog) -> None:
@@ -318,12 +328,26 @@ def _show(payload: dict[str, Any]) -> None:
         screen.print(f"Together: {payload['together']['sentence']}", style="dim")
     if payload["form"] != "paper" and any(_missed(row) for row in payload["classes"]):
         screen.print(
-            "The head does not reach every target Y; try another --shift (say -0.5) or --strength."
+            "No feature was found that the head answers with such a class: nothing is proved of it."
         )
+    if payload.get("graph"):
+        screen.print(verbatim(_graph_sentence(payload["graph"])), style="dim")
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
         f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base"
         f" model{where}"
+    )
+
+
+def _graph_sentence(graph: dict[str, Any]) -> str:
+    if graph["contraction"] != "proved":
+        return f"With message passing: unknown ({graph['reason']})."
+    words = f"With message passing: one equilibrium on every graph, factor {graph['kappa']:.3g}."
+    if "certain" not in graph:
+        return words
+    return (
+        f"{words} On this graph {graph['certain']} of {graph['nodes']} nodes have a certain class"
+        f" there; of {graph['labelled']} controlled nodes {graph['labelled_certain']} theirs."
     )
 
 

@@ -4,6 +4,7 @@ solver.
   keel check run/certificate.json
   keel check run/certificate.json --model run/model.safetensors
   keel check run/certificate.json --model run/model.safetensors --data cora
+  keel check proof.json --network net.onnx --property property.vnnlib
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
 that model again and compared number by number; with --data also the graph's hash, and whether the
@@ -19,9 +20,10 @@ import argparse
 import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
     EXIT_REFUTED,
@@ -31,7 +33,8 @@ from graphkeel.cli.common import (
     emit_lines,
     path_type,
 )
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE",
         help="compare hash and domain with this graph (needs --model)",
     )
+    add_check_arguments(parser)
     add_json(parser)
 
 
@@ -94,17 +98,21 @@ def run(args: argparse.Namespace) -> int:
 def _checked(args: argparse.Namespace) -> LinkedResult:
     from graphkeel.certificate.check import check_certificate, link
     from graphkeel.certificate.encoding import read_certificate
+    from graphkeel.certificate.equilibrium import STATES
 
     if args.data is not None and args.model is None:
         raise ConfigError("--data can be checked together with --model only", fix="Add --model.")
     result = check_certificate(args.certificate)
+    if args.network is not None or args.property is not None:
+        return link_proof(args, result)
     if args.model is None or not result.accepted:
         return result
     from graphkeel.models import load_model
 
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
-    difference = link(content, load_model(args.model), data)
+    states = Path(args.certificate).with_name(STATES)
+    difference = link(content, load_model(args.model), data, states)
     return result.linked(difference, with_data=data is not None)
 
 
@@ -151,9 +159,11 @@ def report(result: LinkedResult) -> list[str]:
     lines = [f"{verdict}: {result.reason} ({result.seconds:.2f} s)"]
     for group in _groups(result.classes):
         lines += _group_lines(group)
-    if not result.accepted:
+    if not result.accepted or not result.classes:
         return lines
     lines.append(f"All classes together: {result.together}")
+    if result.graph:
+        lines.append(f"Message passing: {result.graph}")
     if not result.model_checked:
         return [*lines, NOT_LINKED]
     graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"

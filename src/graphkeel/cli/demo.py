@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     console,
@@ -23,7 +23,7 @@ from graphkeel.cli.common import (
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import RunResult
+    from graphkeel.paper.tables.run import RunResult, RunSpec
 
 HELP = "a first result in a minute, nothing downloaded"
 
@@ -73,14 +73,14 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _numbers(result: RunResult) -> dict[str, Any]:
+def _numbers(result: RunResult[RunSpec]) -> dict[str, Any]:
     return {
         "rows": [{k: r[k] for k in ("seed", "base", "accuracy", "kept")} for r in result.rows],
         **result.summary(),
     }
 
 
-def _show(results: dict[str, RunResult]) -> None:
+def _show(results: dict[str, RunResult[RunSpec]]) -> None:
     from rich.table import Table
 
     out = console()
@@ -117,7 +117,7 @@ def _show(results: dict[str, RunResult]) -> None:
     )
 
 
-def _show_bars(out: Any, result: RunResult) -> None:
+def _show_bars(out: Any, result: RunResult[RunSpec]) -> None:
     """One bar a seed: what the untouched model got right, and what the reconstruction added."""
     for row in result.rows:
         kept, ours = (round(_BAR * row[key] / 100) for key in ("base", "accuracy"))
@@ -131,7 +131,7 @@ def _show_bars(out: Any, result: RunResult) -> None:
     out.print()
 
 
-def draw(results: dict[str, RunResult], path: Path) -> None:
+def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
     """The same picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
     from graphkeel.core.optional import import_optional

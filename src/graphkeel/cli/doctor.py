@@ -9,7 +9,7 @@ import os
 import platform
 from typing import Any
 
-from graphkeel.cli.common import EXIT_DONE, add_json, console, emit_json, verbatim
+from graphkeel.cli.shared.common import EXIT_DONE, add_json, console, emit_json, verbatim
 from graphkeel.core.optional import is_installed
 
 HELP = "what is installed here, and where datasets are found"

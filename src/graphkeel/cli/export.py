@@ -14,8 +14,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:

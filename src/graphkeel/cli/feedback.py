@@ -14,7 +14,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,
@@ -33,6 +33,11 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
@@ -62,7 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.cli.signals import end_if_asked
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
+    from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
     from graphkeel.paper.tables.run import RunSpec
 

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,
@@ -25,6 +25,11 @@ HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
     )
@@ -34,42 +39,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
+    """Run the command; returns its exit code.
 
-    from graphkeel.core.files import write_text
+    Args:
+        args: the flags.
+    """
     from graphkeel.paper.figures import draw
-    from graphkeel.paper.tables.spec import RunSpec
+    from graphkeel.paper.tables.job import RunSpec
 
     out = make_out_dir(args.out or Path("figures"))
     drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)
-    payload = {
-        "command": "figure",
-        "seed": args.seed,
-        **drawn.numbers,
-        "files": [str(path) for path in drawn.files],
-    }
-    write_text(
-        out / f"figure-{args.figure}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n"
-    )
     if args.json:
-        emit_json(payload)
+        emit_json(drawn.payload())
     else:
-        emit_lines(_lines(payload))
+        emit_lines(_lines(drawn.payload()))
     return EXIT_DONE
 
 
 def _lines(payload: dict[str, Any]) -> list[str]:
     """A line for each panel, then the files."""
     panels: dict[str, dict[str, Any]] = payload.get("panels") or payload["forms"]
-    told = []
+    lines = []
     for name, numbers in panels.items():
-        parts = [
-            f"{key.replace('_', ' ')} {_short(value)}"
-            for key, value in numbers.items()
-            if key != "by_class"
-        ]
-        told.append(f"{name}: {', '.join(parts)}")
-    return [*told, *payload["files"]]
+        shown = {key: value for key, value in numbers.items() if key != "by_class"}
+        parts = [f"{key.replace('_', ' ')} {_short(value)}" for key, value in shown.items()]
+        lines.append(f"{name}: {', '.join(parts)}")
+    return [*lines, *payload["files"]]
 
 
 def _short(value: object) -> str:

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from graphkeel import __version__
-from graphkeel.cli.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
-from graphkeel.cli.signals import Terminated, terminable
+from graphkeel.cli.shared.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
 from graphkeel.core.errors import KeelError
+from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.text import printable
 
 COMMANDS = (
     "demo",
     "run",
+    "adapt",
     "feedback",
     "certify",
     "check",

@@ -13,12 +13,17 @@ from __future__ import annotations
 
 import argparse
 
-from graphkeel.cli.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
+from graphkeel.cli.shared.common import EXIT_DONE, add_json, emit_json, emit_lines, path_type
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
         "folders",
         type=path_type,
@@ -44,6 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.core.optional import import_optional
 
     import_optional("jinja2", extra="report")

@@ -1,8 +1,7 @@
 """Repair a frozen model's predictions on a shifted graph, over several seeds.
 
-  keel run                                                 digits, nothing downloaded
-  keel run --dataset cora --method none --seeds 10
-        the untouched model, in the paper's protocol
+  keel run                                            digits, nothing downloaded
+  keel run --dataset cora --method none --seeds 10    the untouched model, in the paper's protocol
   keel run --dataset cora --method auto --seeds 10 --out runs/cora
   keel run --dataset my_graph.npz --model gcn --method auto
 
@@ -16,7 +15,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     add_dataset,
@@ -29,12 +28,18 @@ from graphkeel.cli.common import (
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import RunResult, RunSpec
+    from graphkeel.paper.tables.published import Published
+    from graphkeel.paper.tables.run import AnySpec, RunResult, RunSpec
 
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
@@ -73,6 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.paper.tables.run import RunSpec
 
     spec = RunSpec(
@@ -88,11 +98,17 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
-    """`run_seeds` with a progress bar on stderr."""
+def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[AnySpec]:
+    """`run_seeds` with a progress bar on stderr.
+
+    Args:
+        spec: what is run.
+        seeds: one split and one trained model each.
+        options: `out`, as in `run_seeds`.
+    """
     from rich.progress import Progress
 
-    from graphkeel.cli.signals import end_if_asked
+    from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
@@ -105,8 +121,12 @@ def run_with_progress(spec: RunSpec, seeds: range, **options: Any) -> RunResult:
         return run_seeds(spec, seeds, on_row=on_row, **options)
 
 
-def payload(result: RunResult) -> dict[str, Any]:
-    """The stable JSON object of `keel run --json`."""
+def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
+    """The stable JSON object of `keel run --json`.
+
+    Args:
+        result: of the run.
+    """
     spec = result.spec
     keys = ("seed", "base", "accuracy", "kept")
     return {
@@ -117,15 +137,20 @@ def payload(result: RunResult) -> dict[str, Any]:
         "labels": spec.labels,
         "rows": [{key: row[key] for key in keys} for row in result.rows],
         "summary": result.summary(),
-        "paper": _paper(spec),
+        "paper": {row: list(figure) for row, figure in _paper(spec).items()} or None,
     }
 
 
-def show(result: RunResult) -> None:
-    """A row a seed, then the mean with the paper's figure beside it."""
+def show(result: RunResult[RunSpec]) -> None:
+    """Print a row a seed, then the mean with the paper's figure beside it.
+
+    Args:
+        result: of the run.
+    """
     from rich.table import Table
 
-    spec, summary = result.spec, result.summary()
+    spec = result.spec
+    summary = result.summary()
     title = f"{spec.dataset} · {spec.model} · {spec.method} · labels: {spec.labels}"
     table = Table(title=verbatim(title), title_justify="left")
     for column in ("seed", "untouched", spec.method, "difference"):
@@ -144,7 +169,8 @@ def show(result: RunResult) -> None:
     )
     paper = _paper(spec)
     if paper:
-        table.add_row("paper", _cell(paper.get("sgc")), _cell(paper.get("neural")), "", style="dim")
+        figures = [_spread(paper.get(row)) for row in ("sgc", "neural")]
+        table.add_row("paper", *figures, "", style="dim")
     console().print(table)
     if paper:
         console().print(
@@ -152,20 +178,12 @@ def show(result: RunResult) -> None:
         )
 
 
-def _paper(spec: RunSpec) -> dict[str, list[float]] | None:
-    """What the paper published for this dataset, where the run follows its protocol."""
-    from graphkeel.paper.tables.paper import published
+def _paper(spec: RunSpec) -> dict[str, Published]:
+    """The published figures, where the run follows the paper's protocol."""
+    from graphkeel.paper.tables.published import published_for
 
-    if (
-        spec.model != "sgc"
-        or spec.split != "biased"
-        or spec.features not in ("auto", "pca")
-        or spec.pca != 20
-    ):
-        return None
-    cells = {row: published(row, spec.dataset) for row in ("sgc", "neural")}
-    return {row: list(cell) for row, cell in cells.items() if cell} or None
+    return published_for(spec.dataset) if spec.follows_the_paper else {}
 
 
-def _cell(value: list[float] | None) -> str:
-    return "" if value is None else f"{value[0]:.2f} ± {value[1]:.2f}"
+def _spread(figure: Published | None) -> str:
+    return "" if figure is None else plus_minus(figure.mean, figure.std)

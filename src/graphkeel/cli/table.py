@@ -1,4 +1,4 @@
-"""The paper's tables with our measurements beside the published numbers.
+"""The paper's tables with our measurements beside the published numbers, and two of our own.
 
   keel table 1                                       every row, ten seeds, all five datasets
   keel table 1 --quick --datasets digits             two seeds, nothing downloaded
@@ -7,20 +7,24 @@
   keel table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel table 3 --format md                           the controllers
   keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
+  keel table adapt                                   a frozen model on another graph
+  keel table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
+  keel table ingraph                                 every label serving, beside retraining
 
-Every finished cell (row, dataset, seed) is kept in OUT/cells.sqlite: started again after a kill,
-nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON. Each
-row is compared with the untouched SGC on the same seeds. MH-AUG and KDGA run --heavy-seeds seeds on
-pubmed, photo and computers; the table prints how many."""
+Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
+kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON.
+Each row is compared with the untouched SGC on the same seeds. MH-AUG and KDGA run --heavy-seeds
+seeds on pubmed, photo and computers; the table prints how many."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphkeel.cli.common import (
+from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
     console,
@@ -32,13 +36,14 @@ from graphkeel.cli.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.signals import end_if_asked
-from graphkeel.cli.width import fitted, terminal_width
+from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.cells import Cell, CellStore, Measured
-    from graphkeel.paper.tables.grid import Workers
-    from graphkeel.paper.tables.tables import Place
+    from graphkeel.paper.adapt.comparison import Plan
+    from graphkeel.paper.tables.build import PlannedTable
+    from graphkeel.paper.tables.job import Job, Measurement
+    from graphkeel.paper.tables.store import Store
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
@@ -46,8 +51,15 @@ QUICK_SEEDS = 2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command.
+
+    Args:
+        parser: of this command.
+    """
     parser.add_argument(
-        "table", type=int, choices=(1, 3), help="1: all methods; 3: the controllers"
+        "table",
+        choices=("1", "3", "adapt", "ingraph"),
+        help="1: all methods; 3: the controllers; adapt: another graph; ingraph: every label",
     )
     parser.add_argument(
         "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
@@ -62,6 +74,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         metavar="NAMES",
         help="separated by commas (default: the paper's)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=_pairs,
+        default=None,
+        metavar="A:B,…",
+        help="of table adapt: source:target, separated by commas (default: citations, Twitch)",
+    )
+    parser.add_argument(
+        "--target-labels",
+        type=_counts,
+        default=None,
+        metavar="N,…",
+        help="of table adapt: label counts (default 0,20,50,100,500)",
     )
     parser.add_argument(
         "--labels",
@@ -100,84 +126,109 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster"
     )
     parser.add_argument(
-        "--retry", action="store_true", help="compute cells again that failed before"
+        "--retry", action="store_true", help="compute jobs again that failed before"
     )
     parser.add_argument(
-        "--any-code", action="store_true", help="accept stored cells that other code has computed"
+        "--any-code", action="store_true", help="accept measurements that other code has made"
     )
     parser.add_argument(
         "--no-run", action="store_true", help="compute nothing: show what is stored"
     )
-    add_common(parser, out_help="where cells and tables are kept (default: tables)")
+    add_common(parser, out_help="where measurements and tables are kept (default: tables)")
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _pairs(text: str) -> list[tuple[str, str]]:
+    pairs = [tuple(name.split(":")) for name in _names(text)]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise argparse.ArgumentTypeError(f"must be source:target,… (got {text})")
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _counts(text: str) -> list[int]:
+    counts = [int(name) for name in _names(text)]
+    if not counts or min(counts) < 0:
+        raise argparse.ArgumentTypeError(f"must be counts, 0 or more (got {text})")
+    return counts
+
+
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.graph.datasets.names import PAPER_DATASETS
-    from graphkeel.paper.tables.cells import FILE, CellStore
-    from graphkeel.paper.tables.cost import cost_remarks
-    from graphkeel.paper.tables.plan import needed_cells
+    """Run the command; returns its exit code.
+
+    Args:
+        args: the flags.
+    """
     from graphkeel.paper.tables.provenance import package_versions
-    from graphkeel.paper.tables.render import render
-    from graphkeel.paper.tables.rows import select_rows, under
-    from graphkeel.paper.tables.tables import fill_table, verdicts
+    from graphkeel.paper.tables.store import FILE, Store
 
-    rows = select_rows(args.table, args.only)
-    rows = under(rows, labels=args.labels, model=args.model, features=args.features)
-    datasets = args.datasets or list(PAPER_DATASETS)
-    seeds = range(
-        args.seed, args.seed + (min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds)
-    )
+    plan = _plan(args)
     out = make_out_dir(args.out or Path("tables"))
-    store = CellStore(out / FILE, versions=package_versions())
-    cells = needed_cells(rows, datasets, seeds, heavy_seeds=args.heavy_seeds)
+    store = Store(out / FILE, versions=package_versions())
     if not args.no_run:
-        _compute(args, cells, store)
-
-    def find(cell: Cell) -> Measured | None:
-        return store.find(cell, any_code=args.any_code)
-
-    places = fill_table(args.table, rows, datasets, cells, find, asked=len(seeds))
-    remarks = [
-        *(verdicts(places, datasets) if args.table == 1 else ()),
-        *cost_remarks(rows, cells, find),
-    ]
-    payload = _payload(args.table, places, remarks, list(seeds))
-    _write(out, args.table, places, datasets, remarks, payload)
+        compute(args, plan.jobs, store)
+    filled = plan.filled(store, any_code=args.any_code)
+    filled.write(out)
     if args.json:
-        emit_json(payload)
+        emit_json(filled.payload())
     else:
-        text = render(args.table, places, datasets, remarks, args.format)
         width = terminal_width() if args.format == "text" else None
-        emit_lines(fitted(text.splitlines(), width))
+        emit_lines(fitted(filled.render(args.format).splitlines(), width))
     return EXIT_DONE
 
 
-def _compute(args: argparse.Namespace, cells: list[Cell], store: CellStore) -> None:
-    """The missing cells, with a progress bar and an estimate of what is left."""
-    from graphkeel.paper.tables.grid import Workers, run_grid
+def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
+    """The rows, columns and jobs of the table that was asked for."""
+    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
+    seeds = range(args.seed, args.seed + count)
+    if args.table == "adapt":
+        from graphkeel.paper.adapt.table import plan_adapt_table
 
-    waiting = [
-        cell for cell in cells if _missing(store, cell, any_code=args.any_code, retry=args.retry)
-    ]
-    workers = Workers(args.jobs, args.backend, args.address)
+        return plan_adapt_table(
+            seeds, only=args.only, pairs=args.pairs, counts=args.target_labels, model=args.model
+        )
+    if args.table == "ingraph":
+        from graphkeel.paper.adapt.ingraph import plan_ingraph_table
+
+        return plan_ingraph_table(seeds, only=args.only, datasets=args.datasets)
+    from graphkeel.paper.tables.build import plan_table
+
+    return plan_table(
+        int(args.table),
+        seeds,
+        only=args.only,
+        datasets=args.datasets,
+        labels=args.labels,
+        model=args.model,
+        features=args.features,
+        heavy_seeds=args.heavy_seeds,
+    )
+
+
+def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
+    """Compute the missing jobs, with a progress bar and an estimate of what is left.
+
+    Args:
+        args: --jobs, --backend, --address, --any-code and --retry.
+        jobs: what is wanted.
+        store: where the measurements are and go.
+    """
+    from graphkeel.paper.tables.grid import missing_jobs, run_grid
+    from graphkeel.paper.tables.workers import Workers
+
+    waiting = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
     if waiting:
-        with _progress(len(cells) - len(waiting), waiting, store, workers) as on_cell:
-            run_grid(waiting, store, workers, on_cell=on_cell)
+        with _Progress(len(jobs) - len(waiting), waiting, store, args.jobs) as on_job:
+            workers = Workers(args.jobs, args.backend, args.address)
+            run_grid(waiting, store, workers, on_job=on_job)
 
 
-def _missing(store: CellStore, cell: Cell, *, any_code: bool, retry: bool) -> bool:
-    found = store.find(cell, any_code=any_code)
-    return found is None or (retry and not found.done)
+class _Progress:
+    """A bar over the jobs, and the time left as the finished ones suggest it."""
 
-
-class _progress:
-    """A bar over the cells, and the time left as the finished ones suggest it."""
-
-    def __init__(self, done: int, waiting: list[Cell], store: CellStore, workers: Workers) -> None:
+    def __init__(self, done: int, waiting: list[Job], store: Store, workers: int) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -186,9 +237,9 @@ class _progress:
             TimeElapsedColumn,
         )
 
-        from graphkeel.paper.tables.estimate import Estimate
+        from graphkeel.paper.tables.grid import Estimate
 
-        self.estimate = Estimate(waiting, store.typical_seconds(), workers.jobs)
+        self.estimate = Estimate(waiting, store.typical_seconds(), workers)
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -197,68 +248,31 @@ class _progress:
             TextColumn("{task.fields[left]}"),
             console=console(stderr=True),
         )
-        self.task = self.bar.add_task(
-            "cells", total=done + len(waiting), completed=done, left=self._left()
-        )
+        total = done + len(waiting)
+        self.task = self.bar.add_task("jobs", total=total, completed=done, left=self._left())
 
     def _left(self) -> str:
         seconds = self.estimate.left()
         return "" if seconds is None else f"about {_duration(seconds)} left"
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Callable[[Job, Measurement], None]:
         self.bar.start()
-        return self.on_cell
+        return self.on_job
 
     def __exit__(self, *details: object) -> None:
         self.bar.stop()
 
-    def on_cell(self, cell: Cell, measured: Any) -> None:
-        self.estimate.done(cell, measured.seconds)
-        what = f"{cell.spec.dataset} {cell.row} seed {cell.seed}"
+    def on_job(self, job: Job, measurement: Measurement) -> None:
+        self.estimate.done(job, measurement.seconds)
+        what = f"{job.spec.dataset} {job.row} seed {job.seed}"
         self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
         end_if_asked()
-        if not measured.done:
-            self.bar.console.print(verbatim(f"{what} failed: {measured.message}"), style="yellow")
+        if not measurement.done:
+            failure = f"{what} failed: {measurement.message}"
+            self.bar.console.print(verbatim(failure), style="yellow")
 
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _payload(
-    table: int, places: list[Place], remarks: list[str], seeds: list[int]
-) -> dict[str, Any]:
-    """The stable JSON object of `keel table --json`."""
-    from graphkeel.paper.tables.provenance import provenance
-    from graphkeel.paper.tables.statistics import TEST
-
-    return {
-        "command": "table",
-        "table": table,
-        "rows": [place.as_dict() for place in places],
-        "verdicts": remarks,
-        "seeds": seeds,
-        "test": TEST,
-        "provenance": provenance(),
-    }
-
-
-def _write(
-    out: Path,
-    table: int,
-    places: list[Place],
-    datasets: list[str],
-    remarks: list[str],
-    payload: dict[str, Any],
-) -> None:
-    import json
-
-    from graphkeel.core.files import write_text
-    from graphkeel.paper.tables.render import FORMATS, render
-
-    for style, suffix in FORMATS.items():
-        text = render(table, places, datasets, remarks, style)
-        write_text(out / f"table-{table}.{suffix}", text)
-    write_text(out / f"table-{table}.json", json.dumps(payload, indent=1, allow_nan=False) + "\n")

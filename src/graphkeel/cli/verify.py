@@ -1,35 +1,47 @@
 """Decide a closed loop given as a file: is V a Lyapunov function of F on the box without the hole?
 
   keel verify problem.json
+  keel verify problem.json --conditions decrease      only what you name, of positivity, decrease,
+                                                      invariance and region
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check
-        every installed engine; a contradiction is an error
+  keel verify problem.json --cross-check              every installed engine; a contradiction is an
+                                                      error
 
-The file is described in docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample,
-3: unknown.
-"""
+A refuted condition ends the work unless --all is given. The file is described in
+docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.common import add_json, emit_json, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from graphkeel.verify.problem import Problem
-    from graphkeel.verify.result import Verifier, VerifyReport
+    from graphkeel.verify.result import Budget, Progress, Verifier, VerifyReport
 
 HELP = "decide a closed loop given as a file, without a dataset"
 
 ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
+QUIET_SECONDS = 5.0  # nothing is said about runs that are shorter
+LINE_SECONDS = 10.0  # between two lines where the last one cannot be overwritten
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the command.
+
+    Args:
+        parser: of the command.
+    """
     parser.add_argument(
         "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
+    add_verify_arguments(parser)
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
         "--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)"
@@ -38,25 +50,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cross-check", action="store_true", help="ask every installed engine, each with --timeout"
     )
     parser.add_argument(
+        "--conditions",
+        default=None,
+        metavar="LIST",
+        help="of positivity, decrease, invariance, region (default: all that the file has)",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="decide every condition, also after one was refuted",
+    )
+    parser.add_argument(
         "--timeout",
         type=seconds_type,
         default=60.0,
         metavar="S",
-        help="seconds for all conditions (default 60)",
+        help="seconds for all conditions, shared between them (default 60)",
+    )
+    parser.add_argument(
+        "--clock",
+        choices=("wall", "processor"),
+        default="wall",
+        help="whether --timeout is of wall or of processor time (default wall)",
     )
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.property is not None or args.problem.suffix == ".onnx":
+        return run_verify(args)
+    """Read, decide, print.
+
+    Args:
+        args: the parsed flags.
+    """
     from graphkeel.verify.crosscheck import cross_check
     from graphkeel.verify.problem_io import read_problem
-    from graphkeel.verify.result import Budget
 
-    problem, budget = read_problem(args.problem), Budget(seconds=args.timeout)
+    problem = read_problem(args.problem)
+    conditions = selected(args.conditions, problem)
+    budget = _budget(args)
     if args.cross_check:
-        name, report = "all", cross_check(problem, budget)
+        name, report = "all", cross_check(problem, budget, conditions)
     else:
-        name, report = args.engine, engine(args.engine, problem).solve(problem, budget)
+        name = args.engine
+        report = engine(name, problem).solve(problem, budget, conditions)
     if args.json:
         emit_json(
             {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
@@ -66,8 +104,65 @@ def run(args: argparse.Namespace) -> int:
     return report.verdict.exit_code
 
 
+def selected(listed: str | None, problem: Problem) -> tuple[str, ...]:
+    """The conditions that were asked for; by default all that the problem has.
+
+    Args:
+        listed: names with commas between them, or None.
+        problem: the problem.
+    """
+    from graphkeel.verify.problem import CONDITIONS, check_conditions
+
+    if listed is None:
+        return (*CONDITIONS, *(() if problem.region is None else ("region",)))
+    names = tuple(dict.fromkeys(part.strip() for part in listed.split(",") if part.strip()))
+    if not names:
+        raise ConfigError("--conditions names no condition", got=repr(listed))
+    check_conditions(problem, names)
+    return names
+
+
+def _budget(args: argparse.Namespace) -> Budget:
+    from graphkeel.verify.result import Budget
+
+    return Budget(
+        seconds=args.timeout,
+        clock=args.clock,
+        first_refutation=not args.all and not args.cross_check,
+        on_progress=_ProgressLine(),
+    )
+
+
+class _ProgressLine:
+    """One line on stderr that says where a long run is.
+
+    Writes: stderr, and the time of the last line.
+    """
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.last = self.start
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        over = sys.stderr.isatty()
+        pause = 1.0 if over else LINE_SECONDS
+        if now < self.start + QUIET_SECONDS or now < self.last + pause:
+            return
+        self.last = now
+        boxes = f"{progress.nodes:,} boxes, {progress.open:,} open"
+        end = "\r" if over else "\n"
+        sys.stderr.write(f"{progress.row}: {boxes}, {progress.seconds:.0f} s{end}")
+        sys.stderr.flush()
+
+
 def engine(name: str, problem: Problem) -> Verifier:
-    """The engine of that name, if it can take the problem."""
+    """The engine of that name, if it can take the problem.
+
+    Args:
+        name: of the engine.
+        problem: the problem.
+    """
     from graphkeel.verify import load_engine
 
     verifier = load_engine(name)
@@ -80,10 +175,9 @@ def engine(name: str, problem: Problem) -> Verifier:
 
 
 def _payload(report: VerifyReport) -> dict[str, Any]:
-    point = report.counterexample
     return {
         "verdict": report.verdict.value,
-        "counterexample": None if point is None else [float(v) for v in point],
+        "counterexample": _listed(report.counterexample),
         "seconds": round(report.seconds, 6),
         "nodes": report.nodes,
         "conditions": [
@@ -92,15 +186,17 @@ def _payload(report: VerifyReport) -> dict[str, Any]:
                 "verdict": answer.verdict.value,
                 "engine": answer.engine,
                 "reason": answer.reason,
-                "counterexample": None
-                if answer.counterexample is None
-                else [float(v) for v in answer.counterexample],
+                "counterexample": _listed(answer.counterexample),
                 "seconds": round(answer.seconds, 6),
                 "nodes": answer.nodes,
             }
             for answer in report.conditions
         ],
     }
+
+
+def _listed(point: Any) -> list[float] | None:
+    return None if point is None else [float(v) for v in point]
 
 
 def _lines(report: VerifyReport) -> list[str]:
@@ -111,5 +207,5 @@ def _lines(report: VerifyReport) -> list[str]:
         reason = f": {answer.reason}" if answer.reason else ""
         lines.append(f"  {answer.condition:<10} {answer.verdict.value} by {answer.engine}{reason}")
         if answer.counterexample is not None:
-            lines.append(f"             at y = {[float(v) for v in answer.counterexample]}")
+            lines.append(f"             at y = {_listed(answer.counterexample)}")
     return [*lines, *(f"  {note}" for note in report.notes)]

@@ -6,7 +6,15 @@ or a solver: they see the head as a callable with layers (`Plant`)."""
 
 from __future__ import annotations
 
-from graphkeel.control.base import Controller, Plant, Regulation, jacobian
+from graphkeel.control.base import (
+    Controller,
+    Plant,
+    Regulation,
+    jacobian,
+    origin,
+    set_point,
+    settle,
+)
 from graphkeel.control.deadbeat import Deadbeat, solve_anchor
 from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.control.lqr import LQR
@@ -30,5 +38,8 @@ __all__ = [
     "Regulation",
     "jacobian",
     "levenberg_marquardt",
+    "origin",
+    "set_point",
+    "settle",
     "solve_anchor",
 ]

@@ -59,8 +59,13 @@ class NeuralWeights:
 
 
 class NeuralController:
-    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ =
-    C(f(y))."""
+    """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
+
+    Args:
+        weights: of f.
+        steps: at most so many of the trajectory.
+        tolerance: the trajectory ends once it moves less than that.
+    """
 
     name = "neural"
 
@@ -102,6 +107,10 @@ class ControllerBatch(nn.Module):
         targets: equilibria Y, shape (classes, n).
         width: half-widths of the domain, shape (classes, n); the unit of length each axis is
             trained in.
+        form: one of `FORMS`.
+        hidden: units of f.
+        generator: draws the first weights.
+        anchors: f(Y) of the anchored forms, shape (classes, d); solved for where None.
     """
 
     def __init__(
@@ -113,6 +122,7 @@ class ControllerBatch(nn.Module):
         form: str,
         hidden: int,
         generator: torch.Generator,
+        anchors: Tensor | None = None,
     ) -> None:
         super().__init__()
         if form not in FORMS:
@@ -128,13 +138,14 @@ class ControllerBatch(nn.Module):
         self.raw_outer = uniform_start((classes, out, hidden), hidden, generator)
         self.offset = uniform_start((classes, plant.n_in), hidden, generator)
         if form != "paper":
-            self._anchor(plant)
+            self._anchor(plant, anchors)
 
-    def _anchor(self, plant: Plant) -> None:
+    def _anchor(self, plant: Plant, given: Tensor | None) -> None:
         """Put f(Y) on the solution of C(h) = Y, rounded as it will be shipped, and prepare B =
         C₁⁺·G."""
-        anchors = [solve_anchor(plant, target) for target in self.targets]
-        self.offset = nn.Parameter(torch.stack(anchors).float().double(), requires_grad=False)
+        if given is None:
+            given = torch.stack([solve_anchor(plant, target) for target in self.targets])
+        self.offset = nn.Parameter(given.float().double(), requires_grad=False)
         self.lift = torch.linalg.pinv(self.first)  # C₁⁺ (d, p)
         self.seen = (
             self.first @ self.lift

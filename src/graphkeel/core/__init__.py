@@ -1,1 +1,27 @@
 """What every package may use: errors, optional packages, files written whole, limits of memory."""
+
+from graphkeel.core.errors import (
+    CertificateError,
+    ConfigError,
+    DataError,
+    EngineDisagreementError,
+    KeelError,
+    MemoryLimitError,
+    MissingDependencyError,
+    ModelError,
+    ProblemError,
+    StorageError,
+)
+
+__all__ = [
+    "CertificateError",
+    "ConfigError",
+    "DataError",
+    "EngineDisagreementError",
+    "KeelError",
+    "MemoryLimitError",
+    "MissingDependencyError",
+    "ModelError",
+    "ProblemError",
+    "StorageError",
+]

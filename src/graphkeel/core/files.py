@@ -7,7 +7,6 @@ Standard library only."""
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import os
 import socket
@@ -59,27 +58,6 @@ def write_text(path: Path, text: str) -> None:
     write_bytes(path, text.encode("utf-8"))
 
 
-def create(path: Path, content: bytes) -> bool:
-    """Make a file that must not be there yet; False, and nothing written, if another process was
-    first."""
-    aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
-        aside.write_bytes(content)
-        _flush(aside)
-        _link(aside, path)
-        _flush_folder(path.parent)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
-    return True
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One process at a time: for files that only together mean something. A lock dies with its
@@ -101,19 +79,6 @@ def locked(folder: Path) -> Iterator[None]:
 
 def cannot_write(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path} cannot be written", got=error.strerror or error, fix=_FIX)
-
-
-def _link(aside: Path, path: Path) -> None:
-    """Give a file its name; unlike a rename this fails where the name is taken."""
-    try:
-        os.link(aside, path)
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-            raise
-        # A file system without links: a moment is left in which two may believe to be first.
-        if path.exists():
-            raise FileExistsError(path) from error
-        aside.replace(path)
 
 
 def _prefix(path: Path) -> str:

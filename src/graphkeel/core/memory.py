@@ -6,8 +6,10 @@ of what the machine says."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,3 +136,28 @@ def _number(path: Path) -> int | None:
     """A limit or a usage; None where there is none (`max`)."""
     lines = _lines(path)
     return int(lines[0]) if lines and lines[0].isdecimal() else None
+
+
+# ---- peak memory of a piece of work, in this process
+
+_STATUS = Path("/proc/self/status")
+_RESET = Path("/proc/self/clear_refs")
+
+
+def reset_peak() -> None:
+    """Let the peak start anew where the system can (Linux); elsewhere it stays that of the whole
+    process."""
+    with contextlib.suppress(OSError):
+        _RESET.write_text("5")
+
+
+def peak_mb() -> float:
+    """Peak resident memory since `reset_peak`, in MB."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in _STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 1024

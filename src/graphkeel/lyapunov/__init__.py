@@ -9,8 +9,8 @@ from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
 from graphkeel.lyapunov.domain import Domain, shared_domains
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of, class_proof
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.train import train
+from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.training.train import train
 
 __all__ = [
     "Ask",

@@ -23,12 +23,22 @@ class AskRegion(Protocol):
 
 def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
     """Closed forms first, then a search for violations and, if `complete`, branch and bound to the
-    end."""
+    end.
+
+    Args:
+        problem: the question.
+        seconds: for all of it.
+        complete: whether to search to the end.
+    """
     return AutoVerifier(complete).solve(problem, Budget(seconds=seconds))
 
 
 def ask_engine(name: str) -> Ask:
-    """One engine alone as the verifier for training; `auto` is the portfolio."""
+    """One engine alone as the verifier for training; `auto` is the portfolio.
+
+    Args:
+        name: of the engine.
+    """
     if name == "auto":
         return ask_portfolio
     load_engine(name)  # an unknown name, or a package that is not there, is said at once

@@ -5,22 +5,34 @@ The one way there: the command line, `Reconstructor.certify`, the tables and the
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from graphkeel.certificate import sealed
+from graphkeel.certificate.equilibrium import with_equilibrium
+from graphkeel.certificate.graph_check import GraphStates
+from graphkeel.certificate.graph_link import is_undirected, model_layers
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.train import OnRound, train
+from graphkeel.lyapunov.graph_loop import run_to_equilibrium
+from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
+from graphkeel.lyapunov.targets import targets_at
+from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.training.train import OnRound, train
+from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head, extract_head
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +45,9 @@ class CertifyResult:
         training: controllers, answers and log of Algorithm 1, or None likewise.
         reason: why there is no certificate, or an empty text.
         seconds: for everything but the model's own training.
+        remark: whether the certificate is about the anchors in use, where there are any.
+        states: of the graph at its equilibrium, `states` (N, n), with the controlled `nodes` and
+            their `labels`; None where that was not asked for or cannot be proved.
     """
 
     head: Head
@@ -40,15 +55,46 @@ class CertifyResult:
     training: TrainResult | None
     reason: str
     seconds: float
+    remark: str = ""
+    states: dict[str, Tensor] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
+
+    def with_remark(self, remark: str) -> CertifyResult:
+        """The same with a remark, which the certificate carries too.
+
+        Args:
+            remark: whether the certificate is about the anchors in use.
+        """
+        if self.certificate is None:
+            return replace(self, remark=remark)
+        provenance = {**self.certificate["provenance"], "anchors": remark}
+        certificate = sealed({**self.certificate, "provenance": provenance})
+        return replace(self, remark=remark, certificate=certificate)
 
     @property
     def verdicts(self) -> dict[int, str]:
         """The verdict of each class: proved, refuted or unknown."""
         entries = self.certificate["classes"] if self.certificate else []
         return {entry["class"]: entry["verdict"] for entry in entries}
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """What holds with message passing: `contraction`, then κ or the reason."""
+        unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
+        return dict((self.certificate or {}).get("graph", unknown))
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """For each class that is not proved the conditions that fail, in words."""
+        entries = self.certificate["classes"] if self.certificate else []
+        notes = {outcome.label: outcome.note for outcome in self.outcomes}
+        return {
+            entry["class"]: _reason(entry, notes.get(entry["class"], ""))
+            for entry in entries
+            if entry["verdict"] != "proved"
+        }
 
     @property
     def outcomes(self) -> tuple[ClassOutcome, ...]:
@@ -78,6 +124,9 @@ def certify(
     on_round: OnRound | None = None,
     resume: TrainState | None = None,
     provenance: dict[str, Any] | None = None,
+    anchors: Tensor | None = None,
+    constant: bool = False,
+    labelled: tuple[Tensor, Tensor] | None = None,
     **model_kwargs: Any,
 ) -> CertifyResult:
     """Train a controller and a Lyapunov function per class, prove them, and write it all down.
@@ -92,6 +141,12 @@ def certify(
         on_round: called after every round with its log and a resumable state.
         resume: the state that an interrupted run handed to `on_round`.
         provenance: what the certificate should say of its making.
+        anchors: features to certify as they are, shape (classes, d): each loop then rests where the
+            head answers its feature. By default they are solved for.
+        constant: give a class that ends without a proof the constant controller f ≡ h.
+        labelled: nodes and their classes, int64, shape (L,) each: where the loop with message
+            passing contracts, it is run on the graph with controllers at these nodes, and its
+            equilibrium is enclosed.
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
@@ -100,7 +155,30 @@ def certify(
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
     ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
     logits = frozen.logits(x, edge_index, **model_kwargs)
-    result = train(head, logits, classes, config, ask=ask, on_round=on_round, resume=resume)
+    settings = config or LyapunovConfig()
+    labels = list(range(head.n_out)) if classes is None else list(classes)
+    goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
+
+    passing = _passing(frozen, head, model_kwargs)
+
+    def say(entry: RoundLog, state: TrainState) -> None:
+        proved = entry.verdicts.count("proved")
+        log.info("round %d: %d of %d open classes proved", entry.round, proved, len(entry.classes))
+        if on_round is not None:
+            on_round(entry, state)
+
+    result = train(
+        head,
+        logits,
+        labels,
+        settings,
+        ask=ask,
+        on_round=say,
+        resume=resume,
+        targets=goals,
+        constant=constant,
+        passing=partial(passing_factor, passing),
+    )
     remarks = {
         "model_sha256": frozen.weights_hash,
         "head_gap": head.model_gap,
@@ -109,5 +187,55 @@ def certify(
         **(provenance or {}),
     }
     data = graph_sha256(x, edge_index)
-    certificate = certificate_of(head, result, provenance=remarks, data_sha256=data)
-    return CertifyResult(head, certificate, result, "", time.monotonic() - started)
+    proof = graph_proof(passing, [outcome.control for outcome in result.outcomes])
+    certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
+    states = None
+    if labelled is not None and certificate["graph"]["contraction"] == "proved":
+        certificate, states = _on_graph(certificate, passing, result, x, edge_index, labelled)
+    seconds = time.monotonic() - started
+    return CertifyResult(head, certificate, result, "", seconds, states=states)
+
+
+def _passing(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
+    """The model with its message passing, or the reason why nothing is said of that."""
+    if model_kwargs:
+        given = ", ".join(sorted(model_kwargs))
+        return Aggregation(reason=f"the model takes further arguments: {given}")
+    if not isinstance(frozen.model, nn.Module):
+        return Aggregation(reason="the model is a callable, not a module whose layers can be seen")
+    found = recognise(frozen.model, head.n_in)
+    if found.layers and len(found.layers[-1][0].bias) != head.n_out:
+        return Aggregation(reason="the model's last layer has another width than its classes")
+    return found
+
+
+def _on_graph(
+    certificate: dict[str, Any],
+    passing: Aggregation,
+    result: TrainResult,
+    x: Tensor,
+    edge_index: Tensor,
+    labelled: tuple[Tensor, Tensor],
+) -> tuple[dict[str, Any], dict[str, Tensor] | None]:
+    """The certificate with what holds of this graph's nodes, and their states."""
+    controls = {outcome.label: outcome.control for outcome in result.outcomes}
+    known = torch.isin(labelled[1], torch.tensor(list(controls)))
+    nodes, labels = labelled[0][known].long().cpu(), labelled[1][known].long().cpu()
+    edges = edge_index.cpu().numpy()
+    if passing.undirected and not is_undirected(edges):
+        log.warning("the graph is directed; message passing was recognised on undirected ones only")
+        return certificate, None
+    states = run_to_equilibrium(passing, x.cpu(), edge_index.cpu(), controls, nodes, labels)
+    graph = GraphStates(x.cpu().numpy(), edges, states.numpy(), nodes.numpy(), labels.numpy())
+    stated = with_equilibrium(certificate, model_layers(passing), graph)
+    return stated, {"states": states, "nodes": nodes, "labels": labels}
+
+
+def _reason(entry: dict[str, Any], note: str) -> str:
+    """Which conditions fail, and why; the note of the class first."""
+    parts = [note] if note else []
+    for name, answer in entry["conditions"].items():
+        if answer["verdict"] != "proved":
+            why = answer.get("reason") or answer.get("kind") or f"off by {answer.get('distance')}"
+            parts.append(f"{name} {answer['verdict']} ({why})")
+    return "; ".join(parts)

@@ -120,6 +120,11 @@ class LyapunovConfig:
         return ResolvedConfig(**values)
 
     def with_(self, **changes: Any) -> LyapunovConfig:
+        """The same configuration with other values.
+
+        Args:
+            changes: fields by name.
+        """
         return replace(self, **changes)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphkeel.certificate import (
     ClassProof,
+    GraphProof,
     Source,
     anchored_controller,
     build_certificate,
@@ -20,8 +21,10 @@ from graphkeel.certificate import (
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, TrainResult
+from graphkeel.lyapunov.training.records import ClassOutcome, TrainResult
 from graphkeel.verify.result import ConditionReport, Verdict
+
+SMALL = 16.0  # times δ is the least size of Y
 
 
 def certificate_of(
@@ -30,6 +33,7 @@ def certificate_of(
     *,
     provenance: dict[str, Any] | None = None,
     data_sha256: str | None = None,
+    graph: GraphProof | None = None,
 ) -> dict[str, Any]:
     """The certificate of all classes, as a JSON object.
 
@@ -38,15 +42,33 @@ def certificate_of(
         result: of Algorithm 1.
         provenance: what the writer wants to say of itself.
         data_sha256: `graph_sha256` of the graph whose logits span the domain.
+        graph: the model with its message passing.
     """
+    delta, margin = result.config.delta, result.config.margin
     proofs = [
-        class_proof(outcome, result.config.delta, result.config.margin)
-        for outcome in result.outcomes
+        class_proof(outcome, _tolerance(outcome, delta), margin) for outcome in result.outcomes
     ]
-    details = {"config": result.config.as_dict(), "stopped": result.stopped, **(provenance or {})}
+    notes = {str(outcome.label): outcome.note for outcome in result.outcomes if outcome.note}
+    details = {
+        "config": result.config.as_dict(),
+        "stopped": result.stopped,
+        "notes": notes,
+        **(provenance or {}),
+    }
     return build_certificate(
-        head_source(plant.layers), proofs, provenance=details, data_sha256=data_sha256
+        head_source(plant.layers),
+        proofs,
+        provenance=details,
+        data_sha256=data_sha256,
+        graph=graph,
     )
+
+
+def _tolerance(outcome: ClassOutcome, delta: float) -> float:
+    """δ, smaller where Y itself is small: a tolerance of Y's own size would say nothing."""
+    centre = outcome.problem.equilibrium
+    size = max(float(np.abs(centre).max()), float(np.ptp(centre)))
+    return min(delta, size / SMALL) if size > 0 else delta
 
 
 def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
@@ -84,7 +106,11 @@ def _showable(report: ConditionReport) -> ConditionReport:
 
 
 def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit."""
+    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
+
+    Args:
+        control: the weights of f.
+    """
     anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
     return anchor.numpy()
 

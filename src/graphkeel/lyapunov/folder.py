@@ -13,13 +13,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphkeel.certificate import sealed, write_certificate
+from graphkeel.certificate.equilibrium import STATES
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
 from graphkeel.graph import GraphTask
 from graphkeel.lyapunov.certify import CertifyResult, certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of
-from graphkeel.lyapunov.records import RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.training.records import RoundLog, TrainResult, TrainState
 from graphkeel.models.frozen import FrozenModel
 
 CERTIFICATE = "certificate.json"
@@ -41,7 +42,8 @@ def certify_into(
     """`certify`, with everything kept in a folder; an interrupted run goes on where it was.
 
     Args:
-        folder: exists; certificate.json, controllers.safetensors and training.json are written.
+        folder: exists; certificate.json, controllers.safetensors, training.json and, where it was
+            enclosed, the graph's equilibrium are written.
         frozen: the model.
         task: the graph.
         config: what to train and what to prove.
@@ -56,6 +58,7 @@ def certify_into(
         save_state(folder / STATE, state, fingerprint)
         on_round(log)
 
+    trained = task.train_mask.nonzero().flatten()
     result = certify(
         frozen,
         task.x,
@@ -65,17 +68,25 @@ def certify_into(
         on_round=keep,
         resume=load_state(folder / STATE, fingerprint),
         provenance=remarks,
+        labelled=(trained, task.y[trained]),
     )
     if result.training is None or result.certificate is None:
         return result
     with locked(folder):
-        _write(folder, result.training, result.certificate)
+        _write(folder, result.training, result.certificate, result.states)
     (folder / STATE).unlink(missing_ok=True)  # not before the results are on disk
     return result
 
 
-def _write(folder: Path, training: TrainResult, certificate: dict[str, Any]) -> None:
-    """The controllers and the log first; then the certificate, which names their checksum."""
+def _write(
+    folder: Path,
+    training: TrainResult,
+    certificate: dict[str, Any],
+    states: dict[str, Tensor] | None,
+) -> None:
+    """Controllers, states and the log first; then the certificate, which names their checksums."""
+    if states is not None:
+        save_tensors(folder / STATES, states)
     save_tensors(folder / CONTROLLERS, _controllers(training), {"form": training.config.form})
     rounds = [entry.as_dict() for entry in training.log]
     log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}

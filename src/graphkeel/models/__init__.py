@@ -1,6 +1,8 @@
 """Reference networks (SGC, GCN, GAT, GraphSAGE, APPNP), their hyper-parameters and one small
 trainer."""
 
+from graphkeel.models.frozen import FrozenModel, ReturnType
+from graphkeel.models.head import Head, extract_head
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
 from graphkeel.models.training import TrainingConfig, accuracy, train
 from graphkeel.models.zoo import (
@@ -21,11 +23,15 @@ __all__ = [
     "MODELS",
     "RECIPES",
     "SGC",
+    "FrozenModel",
     "GraphSAGE",
+    "Head",
     "Recipe",
+    "ReturnType",
     "TrainingConfig",
     "accuracy",
     "build_model",
+    "extract_head",
     "load_model",
     "save_model",
     "stored_subject",

@@ -18,7 +18,12 @@ class SGC(nn.Module):
     """Simple graph convolution: one linear layer after K propagation steps.
 
     Both are linear, so on a large graph the layer goes first and the hops carry class scores
-    instead of features, by sparse products instead of one message per edge."""
+    instead of features, by sparse products instead of one message per edge.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        k: propagation steps.
+    """
 
     def __init__(self, n_features: int, n_classes: int, *, k: int = 3) -> None:
         super().__init__()
@@ -66,7 +71,13 @@ class _TwoConvolutions(nn.Module):
 
 
 class GCN(_TwoConvolutions):
-    """Kipf & Welling's two-layer graph convolutional network."""
+    """Kipf & Welling's two-layer graph convolutional network.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units between the layers.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
@@ -78,7 +89,13 @@ class GCN(_TwoConvolutions):
 
 
 class GraphSAGE(_TwoConvolutions):
-    """Two GraphSAGE layers with the mean aggregator."""
+    """Two GraphSAGE layers with the mean aggregator.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units between the layers.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
@@ -91,7 +108,14 @@ class GraphSAGE(_TwoConvolutions):
 
 class GAT(_TwoConvolutions):
     """Two graph attention layers. ReLU instead of the original ELU: its head is then a ReLU
-    network, open to proof."""
+    network, open to proof.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units of a head.
+        heads: of the first layer.
+        dropout: share of inputs and attention weights dropped in training.
+    """
 
     def __init__(
         self,
@@ -109,7 +133,15 @@ class GAT(_TwoConvolutions):
 
 
 class APPNP(nn.Module):
-    """Predict with an MLP, then propagate the predictions by personalised PageRank."""
+    """Predict with an MLP, then propagate the predictions by personalised PageRank.
+
+    Args:
+        n_features, n_classes: input and output sizes.
+        hidden: units of the MLP.
+        k: propagation steps.
+        alpha: teleport of each of them.
+        dropout: share of inputs dropped in training.
+    """
 
     def __init__(
         self,

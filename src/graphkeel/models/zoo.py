@@ -47,6 +47,7 @@ def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> n
         name: one of `MODELS`.
         n_features: d.
         n_classes: how many classes there are.
+        options: of the network's constructor.
     """
     if name not in RECIPES:
         raise ConfigError(f"the model must be one of {', '.join(MODELS)}", got=repr(name))
@@ -72,6 +73,7 @@ def train_model(
         task: graph, features, labels and split.
         seed: of everything random.
         config: None: the model's own settings.
+        options: of the network's constructor.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

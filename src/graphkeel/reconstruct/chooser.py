@@ -3,12 +3,25 @@ be added to."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
-from graphkeel.reconstruct.candidates.builder import Builder, Candidate, grid
+from graphkeel.reconstruct.candidates.builder import (
+    PROBES,
+    TRANSFER,
+    WITHOUT_SOURCE,
+    Builder,
+    Candidate,
+    grid,
+    joined,
+)
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import GuardDecision, Judge, decide
+from graphkeel.reconstruct.guard.decision import MIN_LABELS, GuardDecision, Judge, decide
 from graphkeel.reconstruct.guard.judges import PropagatedRowsJudge, choose_judge, cross_fit
+from graphkeel.reconstruct.guard.signs import decide_by_signs
+from graphkeel.reconstruct.guard.statement import exact_statement
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
@@ -19,24 +32,47 @@ LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels cha
 class Chooser:
     """Chooses features for one context, again and again as labels arrive.
 
+    Reads the context; keeps the builder of the last choice and, on large graphs, its state.
+
     Args:
+        context: the model on its graph.
         method: the name of a grid of candidates.
-        trained_on: bool mask of the nodes whose labels the model was trained on.
+        risk: the p-value up to which the guard accepts a change.
+        trained_on: bool mask of the nodes whose labels the model was trained on, shape (N,).
         seed: of the folds, where known labels have to judge.
+        elsewhere: the model was trained on another graph.
+        holdout: keep half of the labels that judge out of the choice, for exact bounds on it.
     """
 
     def __init__(
-        self, context: Context, method: str, significance: float, trained_on: Tensor, seed: int
+        self,
+        context: Context,
+        method: str,
+        risk: float,
+        trained_on: Tensor,
+        seed: int,
+        *,
+        elsewhere: bool = False,
+        holdout: bool = False,
     ) -> None:
         self.context = context
         self.method = method
-        self.significance = significance
+        self.risk = risk
         self.trained_on = trained_on
         self.seed = seed
+        self.elsewhere = elsewhere
+        self.holdout = holdout
+        self._held: Labels | None = None
+        self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
+        if method == "auto" and context.is_wide:
+            self.candidates = (*self.candidates, *PROBES)
+        if elsewhere and method == "auto":
+            self.candidates = (*self.transfer, *joined(self.transfer), *self.candidates)
         self._fixed = self._local_context()
         self._builder: Builder | LocalBuilder | None = None
         self._validation_rows: PropagatedRows | None = None
+        self._judged_by: Judge | None = None
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
@@ -46,9 +82,61 @@ class Chooser:
             labels: the labels to use.
             validation: the labels to judge by.
         """
-        judge = self._judge(labels, validation, self._fixed)
-        self.members, decision = decide(self.candidates, judge, significance=self.significance)
+        self._held = None
+        if not self.holdout:
+            return self._choose(labels, validation)
+        labels, validation, self._held = self._hold_out(labels, validation)
+        decision = self._choose(labels, validation)
+        correct, base = (
+            self._scores_at(self._held.nodes, members).argmax(dim=1) == self._held.classes
+            for members in (self.members, ())
+        )
+        reason = f"{decision.reason}; {len(self._held)} labels held out for the statement"
+        return replace(decision, reason=reason, statement=exact_statement(correct, base))
+
+    def _hold_out(self, labels: Labels, validation: Labels) -> tuple[Labels, Labels, Labels]:
+        """Half of the labels that judge, at random, leave; the rest serve and judge."""
+        pool = validation if len(validation) else labels
+        judging = torch.arange(len(pool))
+        if pool is labels:
+            judging = (~self.trained_on[labels.nodes]).nonzero().flatten()
+        generator = torch.Generator().manual_seed(int(self.seed))
+        order = judging[torch.randperm(len(judging), generator=generator)]
+        held = order[: len(order) // 2]
+        kept = torch.ones(len(pool), dtype=torch.bool)
+        kept[held] = False
+        rest = pool.without(held)
+        away = pool.without(kept.nonzero().flatten())
+        return (rest, validation, away) if pool is labels else (labels, rest, away)
+
+    def _scores_at(self, nodes: Tensor, members: tuple[Candidate, ...]) -> Tensor:
+        if self._builder is None or not members:
+            return self.context.logits[nodes]
+        return self._builder.scores(members)[nodes]
+
+    def _choose(self, labels: Labels, validation: Labels) -> GuardDecision:
+        by_signs = None
+        self._judged_by = None
+        few = max(len(labels), len(validation)) < MIN_LABELS
+        if self.method == "auto" and (self.elsewhere or few):
+            self._builder = Builder(self.context, labels)
+            members = joined(self.transfer) if len(labels) else self.transfer
+            self.members, by_signs = decide_by_signs(self._builder, members)
+            if few:
+                return by_signs
+        self._judged_by = judge = self._judge(labels, validation, self._fixed)
+        presumed = self.members if by_signs is not None else ()
+        self.members, decision = decide(self.candidates, judge, risk=self.risk, presumed=presumed)
         return decision
+
+    def calibration(self) -> tuple[Tensor, Tensor] | None:
+        """Logits (k, n_classes) and classes (k,) of labels that had no part in these logits."""
+        if self._held is not None:
+            return self._scores_at(self._held.nodes, self.members), self._held.classes
+        if self._judged_by is None:
+            return None
+        evaluation = self._judged_by.evaluate(self.members)
+        return evaluation.scores, evaluation.classes
 
     def features(self) -> Tensor:
         """The chosen features; the context's own where they are left alone."""
@@ -62,7 +150,12 @@ class Chooser:
 
     def _local_context(self) -> LocalContext | None:
         context = self.context
-        if self.method != "auto" or context.x.shape[0] <= LARGE or context.model_kwargs:
+        if (
+            self.elsewhere
+            or self.method != "auto"
+            or context.x.shape[0] <= LARGE
+            or context.model_kwargs
+        ):
             return None
         model = LinearModel.of(context.frozen, context.edge_index, context.x.shape[0])
         if model is None:

@@ -4,7 +4,7 @@ label feedback."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,9 @@ from graphkeel.reconstruct.anchors import (
     plant_of,
     solve_anchors,
 )
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.summary import SourceSummary
 
 STRONG = 10.0
 SHARPER = 4
@@ -35,6 +38,7 @@ class Context:
         model_kwargs: further arguments of the model's forward.
         controller: who finds the class anchors.
         seed: of the random projection that `reduced` uses when there are many features.
+        source: what is kept of the graph the model was trained on, where that is another one.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class Context:
         model_kwargs: dict[str, Any] | None = None,
         controller: str | Controller = "deadbeat",
         seed: int = 0,
+        source: SourceSummary | None = None,
     ) -> None:
         self.frozen = frozen
         self.x = x
@@ -53,6 +58,7 @@ class Context:
         self.model_kwargs = model_kwargs or {}
         self.controller = controller
         self.seed = seed
+        self.source = source
 
     def logits_for(self, features: Tensor) -> Tensor:
         """The frozen model's logits with these features in place of its own.
@@ -80,20 +86,38 @@ class Context:
     def propagator(self) -> Propagator:
         return Propagator(self.edge_index, self.x.shape[0])
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are so many features that they are looked at through few directions."""
+        return int(self.x.shape[1]) > WIDE
+
+    @cached_property
+    def reduction(self) -> tuple[Tensor, Tensor] | None:
+        """Centre (d,) and principal directions (d, k) of many features; None for few."""
+        if not self.is_wide:
+            return None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(self.seed))
+            _, _, directions = torch.pca_lowrank(self.x, q=min(NARROW, *self.x.shape))
+        return self.x.mean(dim=0), directions
+
     @cached_property
     def reduced(self) -> Tensor:
         """The features, or their leading principal components when there are many."""
-        if self.x.shape[1] <= WIDE:
+        if self.reduction is None:
             return self.x
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            _, _, directions = torch.pca_lowrank(self.x, q=min(NARROW, *self.x.shape))
-        return (self.x - self.x.mean(dim=0)) @ directions
+        centre, directions = self.reduction
+        return (self.x - centre) @ directions
 
     @cached_property
     def smoothed(self) -> Tensor:
-        """The compact features, each node's mixed with its neighbourhood's."""
+        """The reduced features, each node's mixed with its neighbourhood's."""
         return self.propagator.smooth(self.reduced)
+
+    @cached_property
+    def smoothed_features(self) -> Tensor:
+        """All features, none left out, each node's mixed with its neighbourhood's."""
+        return self.smoothed if self.reduced is self.x else self.propagator.smooth(self.x)
 
     @cached_property
     def directions(self) -> Tensor:

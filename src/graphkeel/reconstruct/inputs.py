@@ -15,9 +15,14 @@ from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
 from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates.builder import GRIDS
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.summary import SourceSummary
 
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
+LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
+GUARDS = ("cross-fit", "holdout")
+KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
 SHOWN = 5  # values of a list that a message shows
 
 # ---- the constructor's arguments
@@ -38,7 +43,9 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_choice("method", parameters["method"], tuple(GRIDS))
     _check_controller(parameters["controller"])
     _check_verifier(parameters["verifier"])
-    _check_significance(parameters["significance"])
+    _check_risk(parameters["risk"])
+    _check_choice("labels", parameters["labels"], LABELS)
+    _check_choice("guard", parameters["guard"], GUARDS)
     _check_seed(parameters["seed"])
 
 
@@ -63,16 +70,51 @@ def _check_verifier(value: object) -> None:
         ask_engine(value)
 
 
-def _check_significance(value: object) -> None:
+def _check_risk(value: object) -> None:
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not 0.0 < float(value) <= 1.0:  # type: ignore[arg-type]
-        raise ConfigError("significance must lie in (0, 1]", got=repr(value), fix="0.05 is usual.")
+        raise ConfigError("risk must lie in (0, 1]", got=repr(value), fix="0.3 is the default.")
 
 
 def _check_seed(value: object) -> None:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or not 0 <= int(value) <= LARGEST_SEED:  # type: ignore[call-overload]
         raise ConfigError(f"seed must be a whole number from 0 to {LARGEST_SEED}", got=repr(value))
+
+
+# ---- another graph
+
+
+def check_keep(value: object, known: tuple[str, ...] = KEEP) -> None:
+    """Refuse a level of keeping that there is not.
+
+    Args:
+        value: as given.
+        known: the levels there are.
+    """
+    _check_choice("keep", value, known)
+
+
+def check_source(source: SourceSummary, context: Context) -> None:
+    """Refuse the summary of a source whose classes or features are not those of the target.
+
+    Args:
+        source: the summary.
+        context: the model on the target.
+    """
+    n_classes, width = source.statistics.means.shape
+    if n_classes != context.n_classes:
+        raise DataError(
+            f"the source has {n_classes} classes, the model answers with another number",
+            got=context.n_classes,
+        )
+    expected = len(source.centre) or width
+    if context.x.shape[1] != expected:
+        raise DataError(
+            f"the target must have the source's {expected} features",
+            got=int(context.x.shape[1]),
+            fix="Prepare them in the same way: the same words, the same fitted PCA.",
+        )
 
 
 # ---- the graph, and the model on it

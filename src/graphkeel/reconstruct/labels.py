@@ -27,17 +27,22 @@ class Labels:
     def __len__(self) -> int:
         return int(self.nodes.numel())
 
+    def none(self) -> Labels:
+        """No labels of the same classes."""
+        return Labels(self.nodes[:0], self.classes[:0], self.n_classes)
+
     def one_hot(self) -> Tensor:
         return torch.nn.functional.one_hot(self.classes, self.n_classes).float()
 
-    def clamp(self, posterior: Tensor) -> Tensor:
+    def clamp(self, posterior: Tensor, weight: float = 1.0) -> Tensor:
         """A copy whose labelled rows say what is known.
 
         Args:
             posterior: class probabilities, shape (N, n_classes).
+            weight: what a labelled row sums to.
         """
         clamped = posterior.clone()
-        clamped[self.nodes] = self.one_hot()
+        clamped[self.nodes] = weight * self.one_hot()
         return clamped
 
     def without(self, positions: Tensor) -> Labels:
@@ -66,6 +71,40 @@ class Labels:
         known = torch.tensor(list(merged), dtype=torch.int64)
         values = torch.tensor(list(merged.values()), dtype=torch.int64)
         return Labels(known, values, self.n_classes)
+
+    def with_confident(self, posterior: Tensor, share: float) -> Labels:
+        """The nodes that are surest of their class added as if they were labelled.
+
+        Args:
+            posterior: class probabilities, shape (N, n_classes).
+            share: of the nodes of each class, by their largest probability, in (0, 1].
+        """
+        sureness, classes = posterior.max(dim=1)
+        sureness = sureness.clone()
+        sureness[self.nodes] = -1.0
+        nodes = [self.nodes]
+        for c in range(self.n_classes):
+            mine = ((classes == c) & (sureness >= 0.0)).nonzero().flatten()
+            count = int(share * len(mine))
+            nodes.append(mine[sureness[mine].topk(count).indices])
+        joined = torch.cat(nodes)
+        values = torch.cat([self.classes, classes[joined[len(self) :]]])
+        return Labels(joined, values, self.n_classes)
+
+
+def balanced_gain(after: Tensor, before: Tensor, classes: Tensor) -> float:
+    """Points of class-balanced accuracy gained: every class counts the same, however large.
+
+    Args:
+        after: which labels are predicted rightly, bool, shape (k,).
+        before: the same for the untouched model.
+        classes: the labels, int64, shape (k,).
+    """
+    gains = after.double() - before.double()
+    counts = torch.bincount(classes)
+    sums = torch.zeros(len(counts), dtype=torch.float64).index_add_(0, classes, gains)
+    present = counts > 0
+    return 100.0 * float((sums[present] / counts[present]).mean()) if len(classes) else 0.0
 
 
 def known_labels(task: GraphTask, nodes: Tensor) -> Labels:

@@ -13,7 +13,7 @@ from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates.builder import Builder, Replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import SIGNIFICANCE
+from graphkeel.reconstruct.guard.decision import PAPERS_RISK
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -23,11 +23,11 @@ from graphkeel.reconstruct.reconstructor import Reconstructor
 class Reconstruction:
     """Candidates of one kind, or of all, chosen by the guard.
 
-    `auto` asks for significance. The single kinds are rows of an ablation: they take what
+    `auto` asks for a significant gain. The single kinds are rows of an ablation: they take what
     validation prefers, so that the table shows what the kind itself does."""
 
     name: str
-    significance: float = 1.0
+    risk: float = 1.0
     retrains: bool = False
 
     def fit_predict(
@@ -51,7 +51,8 @@ class Reconstruction:
         rec = Reconstructor(
             frozen.model,
             method=self.name,
-            significance=self.significance,
+            risk=self.risk,
+            labels="train",
             return_type=frozen.return_type.value,
             seed=seed,
         )
@@ -115,7 +116,7 @@ METHODS: dict[str, Method] = {
     "replace-one": ReplaceOne(),
     "diffuse": Reconstruction("diffuse"),
     "prototype": Reconstruction("prototype"),
-    "auto": Reconstruction("auto", SIGNIFICANCE),
+    "auto": Reconstruction("auto", PAPERS_RISK),
 }
 
 

@@ -1,39 +1,67 @@
-"""Anchors from neural controllers that have been proved stable, with their certificate."""
+"""Certificates for the anchors in use, or for others where these cannot be certified."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context
 
+IN_USE = "the certificate is about the anchors in use"
+CERTIFIED = "neural"  # who holds anchors that are certified
+
 
 def certify_context(
     context: Context, verifier: str, settings: dict[str, Any]
 ) -> tuple[CertifyResult, Anchors | None]:
-    """Algorithm 1 on the model's head, and the anchors f(Y) of the shipped controllers; no anchors
-    where the head is no ReLU network, so that nothing can be proved.
+    """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
+    shift, or where the head answers an anchor in use with another class.
 
     Args:
         context: the model on its graph.
         verifier: name of the engine, or `auto`.
         settings: fields of `LyapunovConfig`.
+
+    Returns:
+        What was proved, and the anchors that it is about, where all of it is.
     """
-    config = LyapunovConfig(**settings)
+    kept = context.anchors()
+    as_they_are = not {"strength", "shift", "form"} & set(settings)
+    config = LyapunovConfig(**{"strength": context.typical_strength, **settings})
     result = certify(
         context.frozen,
         context.x,
         context.edge_index,
         config,
         verifier=verifier,
+        anchors=kept.features if as_they_are else None,
+        constant=as_they_are,
         **context.model_kwargs,
     )
     if result.certificate is None:
         return result, None
     features = result.anchors()
+    others = (features != kept.features).any(dim=1).nonzero().flatten()
+    if not len(others):
+        anchors = replace(kept, controller=CERTIFIED)
+        return result.with_remark(IN_USE), anchors if result else None
+    anchors = Anchors(features, config.strength, _residuals(result, features, config), CERTIFIED)
+    return result.with_remark(_about_others(others)), anchors if result else None
+
+
+def _residuals(
+    result: CertifyResult, features: Tensor, config: LyapunovConfig
+) -> tuple[float, ...]:
     targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
-    residuals = (result.head(features.double()) - targets).norm(dim=1)
-    return result, Anchors(features, config.strength, tuple(residuals.tolist()), "neural")
+    gaps = (result.head(features.double()) - targets).norm(dim=1)
+    return tuple(gaps.tolist())
+
+
+def _about_others(classes: Tensor) -> str:
+    labels = ", ".join(map(str, classes.tolist()))
+    return f"the certificate is about other anchors than those in use for class {labels}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import copy
 import inspect
+import logging
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from sklearn.base import BaseEstimator
@@ -27,17 +28,28 @@ from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.chooser import Chooser
+from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import SIGNIFICANCE, GuardDecision
+from graphkeel.reconstruct.guard.conformal import allowed_gap, prediction_sets
+from graphkeel.reconstruct.guard.decision import RISK
 from graphkeel.reconstruct.inputs import (
     check_graph,
+    check_keep,
     check_parameters,
     check_scores,
+    check_source,
     checked_feedback,
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.reconstruct.summary import SourceSummary, summarise
+
+if TYPE_CHECKING:
+    from graphkeel.lyapunov import CertifyResult
+    from graphkeel.reconstruct.guard.decision import GuardDecision
+
+_log = logging.getLogger(__name__)
 
 
 class NotFitted(ConfigError, NotFittedError):
@@ -59,7 +71,11 @@ class Reconstructor(BaseEstimator):
             `neural`, which trains and proves a controller per class first, and so takes its time.
         verifier: who proves the neural controllers; `auto` asks all engines in the order of their
             cost.
-        significance: the p-value up to which the guard accepts a change.
+        labels: what labels in `val_mask` do: with `all` they serve and judge, by cross-fitting,
+            as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
+        guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
+            and the statement in `guard_` is exact, at the price of those labels.
+        risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
@@ -83,7 +99,9 @@ class Reconstructor(BaseEstimator):
         method: str = "auto",
         controller: str = "deadbeat",
         verifier: str = "auto",
-        significance: float = SIGNIFICANCE,
+        labels: str = "all",
+        guard: str = "cross-fit",
+        risk: float = RISK,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
     ) -> None:
@@ -91,7 +109,9 @@ class Reconstructor(BaseEstimator):
         self.method = method
         self.controller = controller
         self.verifier = verifier
-        self.significance = significance
+        self.labels = labels
+        self.guard = guard
+        self.risk = risk
         self.return_type = return_type
         self.seed = seed
 
@@ -135,6 +155,7 @@ class Reconstructor(BaseEstimator):
         return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
+    summary_: SourceSummary | None
 
     # ---- fitting
 
@@ -150,11 +171,12 @@ class Reconstructor(BaseEstimator):
     ) -> Reconstructor:
         """Choose new features for the graph.
 
-        Only labels in `train_mask` are used, and only those in `val_mask` judge; all others are
-        erased before anything is computed.
+        Only labels in `train_mask` and `val_mask` are looked at; all others are erased before
+        anything is computed.
 
         Args:
-            data: with x, edge_index, y and train_mask; val_mask where there is one.
+            data: with x and edge_index; y, train_mask (what the model was trained on) and val_mask
+                where there are any.
             y: unused, there for scikit-learn's contract.
             nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
                 take them in, but in one step.
@@ -163,12 +185,13 @@ class Reconstructor(BaseEstimator):
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
+        if nodes is None and labels is None:
+            self.reset()
+        else:
+            self._take_in(*self._start, nodes, labels)  # one without the other is refused
         if self.controller == "neural":
             self.certify()
-        if nodes is None and labels is None:
-            return self.reset()
-        known, validation = self._start
-        return self._take_in(known, validation, nodes, labels)  # one without the other is refused
+        return self
 
     @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
@@ -181,6 +204,7 @@ class Reconstructor(BaseEstimator):
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         self._check_fitted()
         data = self._same_graph(data)
@@ -201,7 +225,14 @@ class Reconstructor(BaseEstimator):
             known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten())
         )
 
-    def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
+    def _make_context(
+        self,
+        data: Data,
+        model_kwargs: dict[str, Any],
+        *,
+        elsewhere: bool = False,
+        source: SourceSummary | None = None,
+    ) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
         check_parameters(self.get_params())
         data = node_graph(data)
@@ -220,16 +251,25 @@ class Reconstructor(BaseEstimator):
             model_kwargs=model_kwargs,
             controller=classical,
             seed=self.seed,
+            source=source,
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
         self._chooser = Chooser(
-            self._context, self.method, self.significance, task.train_mask, self.seed
+            self._context,
+            self.method,
+            self.risk,
+            task.train_mask,
+            self.seed,
+            elsewhere=elsewhere,
+            holdout=self.guard == "holdout",
         )
-        self._start = (
-            known_labels(task, task.train_mask.nonzero().flatten()),
-            known_labels(task, task.val_mask.nonzero().flatten()),
-        )
+        known = known_labels(task, task.train_mask.nonzero().flatten())
+        validation = known_labels(task, task.val_mask.nonzero().flatten())
+        if self.labels == "all":
+            known = known.with_more(validation.nodes, validation.classes)
+            validation = validation.none()
+        self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
         self._fingerprint: Fingerprint | None = Fingerprint.of(data.x, data.edge_index)
@@ -275,6 +315,67 @@ class Reconstructor(BaseEstimator):
         self.features_ = features.clone() if features is self._context.x else features
         return self
 
+    # ---- another graph
+
+    @one_at_a_time
+    def adapt(
+        self,
+        target: Data,
+        nodes: Tensor | None = None,
+        labels: Tensor | None = None,
+        *,
+        keep: str | None = None,
+        **model_kwargs: Any,
+    ) -> Reconstructor:
+        """Choose new features for another graph than the one the model was trained on.
+
+        No label of the target is needed. Without any, signs on the target and a trial at the source
+        judge, which is weaker than labels, and `guard_.reason` says so; ten labels or more judge
+        themselves, by cross-fitting, and serve. `target.y` and masks are not looked at.
+
+        Args:
+            target: with x of shape (N, d), edge_index of shape (2, E); the same d features as the
+                source, prepared in the same way.
+            nodes: ids of target nodes whose label is known, int64, shape (k,).
+            labels: their classes, int64, shape (k,); a class may be missing.
+            keep: what is used of the source: `graph` or `summary` (its class statistics and the
+                trial; both lead to the same choice), or `model` (nothing but the model). None: the
+                most there is; a Reconstructor that was never fitted has the model alone.
+            model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
+
+        Returns:
+            A fitted Reconstructor of the target: `predict(target)`, `feedback`, `guard_`, ….
+        """
+        if keep is None:
+            keep = "graph" if hasattr(self, "n_features_in_") else "model"
+        check_keep(keep)
+        source = None if keep == "model" else self._summary()
+        adapted = Reconstructor(**self.get_params())
+        check_graph(target)
+        bare = Data(x=target.x, edge_index=target.edge_index)
+        adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
+        if source is not None:
+            check_source(source, adapted._context)
+        adapted.certificate_ = None
+        if self.controller == "neural":
+            adapted.certify()
+        if nodes is None or labels is None:
+            return adapted.reset()
+        known, validation = adapted._start
+        return adapted._take_in(known, validation, nodes, labels)
+
+    def _summary(self) -> SourceSummary | None:
+        """What is kept of the fitted graph; None where it has no label."""
+        self._check_fitted()
+        if hasattr(self, "_context"):
+            fresh = (~self._chooser.trained_on[self.labels_.nodes]).nonzero().flatten()
+            trained_on = self._chooser.trained_on[self.labels_.nodes].nonzero().flatten()
+            train = self.labels_.without(fresh)
+            others = self.labels_.without(trained_on)
+            judging = others.with_more(self._validation.nodes, self._validation.classes)
+            self.summary_ = summarise(self._context, train, judging)
+        return self.summary_
+
     # ---- using
 
     @one_at_a_time
@@ -302,6 +403,7 @@ class Reconstructor(BaseEstimator):
         Args:
             data: as for `fit`.
             y: unused, there for scikit-learn's contract.
+            model_kwargs: passed to the model.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -310,6 +412,7 @@ class Reconstructor(BaseEstimator):
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         graph = node_graph(self.transform(data))
         self._check_same_model()
@@ -321,6 +424,7 @@ class Reconstructor(BaseEstimator):
 
         Args:
             data: the graph that was fitted.
+            model_kwargs: passed to the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
@@ -355,34 +459,96 @@ class Reconstructor(BaseEstimator):
         if mask is None:
             self._check_fitted()
             self._same_graph(data)
+            if self.guard_.accuracy is None:
+                raise ConfigError(
+                    "no label judged the choice, so that nothing says how good it is",
+                    fix="Pass mask= with nodes whose labels are known.",
+                )
             return self.guard_.accuracy / 100
         graph = node_graph(data)
         labels = graph.y if y is None else y
         return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
 
     @one_at_a_time
-    def certify(self, **config: Any) -> dict[str, Any] | None:
-        """Train and prove a controller per class; their anchors replace those in use.
+    def predict_sets(self, data: Data, coverage: float = 0.9, **model_kwargs: Any) -> Tensor:
+        """For every node the classes that cannot be ruled out: they hold the true one as often as
+        asked for.
 
-        Returns the certificate (also in `certificate_`), or None where the head has an activation
-        that cannot be proved. `config` goes to `LyapunovConfig`."""
+        Split conformal prediction with the labels that judged: it assumes that those are a random
+        sample of the nodes asked about. A set may be empty.
+
+        Args:
+            data: the graph that was fitted.
+            coverage: how often a set is to hold the true class, in (0, 1).
+            model_kwargs: passed to the model.
+
+        Returns:
+            Bool, shape (N, n_classes).
+        """
+        self._check_fitted()
         self._check_context()
-        settings = {"strength": self._context.typical_strength, "seed": self.seed, **config}
+        calibration = self._chooser.calibration()
+        if calibration is None:
+            raise ConfigError(
+                "no label of this graph says how sure predictions are",
+                fix="Call feedback(nodes, labels) with ten labels or more first.",
+            )
+        allowed = allowed_gap(*calibration, coverage)
+        scores = self.scores(data, **model_kwargs)
+        return prediction_sets(self._context.frozen.as_logits(scores), allowed)
+
+    @one_at_a_time
+    def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
+        """Prove a controller per class around the anchors in use; predictions stay what they are.
+
+        Where an anchor in use cannot be certified, or where `config` asks for other ones, the
+        certificate is about other anchors. These replace those in use only if every class is
+        proved and the guard finds them no worse on the same labels; else they stand beside. The
+        result's `remark` says which.
+
+        Args:
+            budget: seconds for training and proofs; by default 45.
+            config: fields of `LyapunovConfig`.
+
+        Returns:
+            Verdicts, reasons and the certificate (also in `certificate_`, None where the head
+            cannot be proved anything about); false unless every class is proved.
+        """
+        self._check_fitted()
+        self._check_context()
         from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
 
+        limits = {} if budget is None else {"seconds": budget}
+        settings = {"seed": self.seed, **limits, **config}
         result, anchors = certify_context(self._context, self.verifier, settings)
         if anchors is not None:
-            self.certificate_ = result.certificate
-            self._context.use_anchors(anchors)
-            self._chooser.reset()
-            if hasattr(self, "features_"):
-                self._choose(self.labels_, self._validation)
-        return self.certificate_
+            result = self._adopt(result, anchors)
+        self.certificate_ = result.certificate
+        _warn_of(result)
+        return result
+
+    def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
+        """Use proved anchors: at once where they are those in use, else if the guard agrees."""
+        kept = self._context.anchors()
+        self._context.use_anchors(anchors)
+        if torch.equal(anchors.features, kept.features):
+            self.anchors_ = anchors
+            return result
+        self._chooser.reset()
+        decision = self._chooser.choose(self.labels_, self._validation)
+        if _no_worse(decision, self.guard_):
+            self._choose(self.labels_, self._validation)
+            return result.with_remark("the certificate is about the anchors now in use")
+        self._context.use_anchors(kept)
+        self._chooser.reset()
+        return result
 
     # ---- keeping
 
     @one_at_a_time
-    def save(self, folder: str | Path, notes: dict[str, Any] | None = None) -> None:
+    def save(
+        self, folder: str | Path, notes: dict[str, Any] | None = None, *, keep: str = "graph"
+    ) -> None:
         """Features, anchors and labels as safetensors, the rest as JSON; the model is yours to
         keep.
 
@@ -392,30 +558,15 @@ class Reconstructor(BaseEstimator):
         Args:
             folder: where to write.
             notes: JSON values of your own.
+            keep: `graph`, or `summary`: class statistics only, no feature, label or edge of the
+                graph; what is loaded can then only `adapt`.
         """
         self._check_fitted()
-        tensors = {
-            "features": self.features_,
-            "anchors": self.anchors_.features,
-            "label_nodes": self.labels_.nodes,
-            "label_classes": self.labels_.classes,
-        }
-        parameters = {name: value for name, value in self.get_params().items() if name != "model"}
-        facts = {
-            "parameters": parameters,
-            "guard": self.guard_.to_dict(),
-            "anchors": {
-                "strength": self.anchors_.strength,
-                "residuals": list(self.anchors_.residuals),
-                "controller": self.anchors_.controller,
-            },
-            "n_classes": len(self.classes_),
-            "graph": None if self._fingerprint is None else self._fingerprint.to_dict(),
-            "weights": self._weight_digests,
-            "certificate": self.certificate_,
-            "notes": notes or {},
-        }
-        save_folder(Path(folder), tensors, facts)
+        check_keep(keep, ("graph", "summary"))
+        if keep == "summary":
+            save_folder(Path(folder), *summary_contents(self, notes or {}))
+        else:
+            save_folder(Path(folder), *whole_contents(self, notes or {}))
 
     # ---- checks
 
@@ -450,6 +601,11 @@ class Reconstructor(BaseEstimator):
     def _same_graph(self, data: Data) -> Data:
         """The graph, if it is the one that was fitted; another one is refused with the
         difference."""
+        if not hasattr(self, "features_"):
+            raise ConfigError(
+                "this folder holds the summary of a source graph, not its features",
+                fix="Call adapt(target).",
+            )
         data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
         graph = node_graph(data)
         check_graph(graph)
@@ -500,7 +656,7 @@ def load_reconstructor(
     """
     tensors, facts = load_folder(Path(folder))
     try:
-        rec = _restored(model, tensors, facts)
+        rec = restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
@@ -509,28 +665,20 @@ def load_reconstructor(
     return rec
 
 
-def _restored(
-    model: nn.Module | Scores | None, tensors: dict[str, Tensor], facts: dict[str, Any]
-) -> Reconstructor:
-    rec = Reconstructor(model, **facts["parameters"])
-    rec.features_ = tensors["features"]
-    anchors = tensors["anchors"]
-    stored = facts["anchors"]
-    if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
-        raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
-    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
-    rec.anchors_ = Anchors(
-        anchors, stored["strength"], tuple(stored["residuals"]), stored["controller"]
-    )
-    rec.guard_ = GuardDecision.from_dict(facts["guard"])
-    rec.certificate_ = facts["certificate"]
-    rec.notes_ = facts["notes"]
-    rec.n_features_in_ = int(rec.features_.shape[1])
-    rec.classes_ = torch.arange(anchors.shape[0])
-    stored_graph = facts.get("graph")
-    rec._fingerprint = None if stored_graph is None else Fingerprint(**stored_graph)
-    rec._weight_digests = dict(facts.get("weights") or {})
-    return rec
+def _no_worse(new: GuardDecision, old: GuardDecision) -> bool:
+    """Whether labels judged both, and the new choice is right on as many of them."""
+    judged = new.accuracy is not None and old.accuracy is not None
+    return judged and new.accuracy >= old.accuracy  # type: ignore[operator]
+
+
+def _warn_of(result: CertifyResult) -> None:
+    """Whatever keeps a certificate from being all that was asked for, in words."""
+    if result.certificate is None:
+        _log.warning("nothing is proved: %s", result.reason)
+    for label, reason in result.reasons.items():
+        _log.warning("class %d is not proved: %s", label, reason)
+    if "other anchors" in result.remark:
+        _log.warning("%s", result.remark)
 
 
 def _check_room(task: GraphTask) -> None:

@@ -37,7 +37,12 @@ CONDITIONS = {
 
 def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
     """Everything the template needs, in plain values; a certificate is shown as proof only if it
-    was accepted."""
+    was accepted.
+
+    Args:
+        certificate: the content of certificate.json.
+        checked: what the independent checker says of it.
+    """
     classes = [_class_row(entry) for entry in certificate["classes"]]
     verdicts = [row["verdict"] for row in classes]
     provenance = certificate.get("provenance") or {}
@@ -88,24 +93,23 @@ def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in classes:
         # Where nothing follows, the sentence names the missing condition: classes differ in that.
-        kinds.setdefault(
-            (row["kind"], row["sentence"] if row["kind"] == "nothing" else ""), []
-        ).append(row)
-    told = []
+        missing = row["sentence"] if row["kind"] == "nothing" else ""
+        kinds.setdefault((row["kind"], missing), []).append(row)
+    sentences = []
     for group in kinds.values():
         weakest = max(group, key=lambda row: row["radius"] or 0.0)
         labels = [row["label"] for row in group]
-        told.append(
+        sentences.append(
             {"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels}
         )
-    return told
+    return sentences
 
 
 def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws.
 
     Args:
-        certificate: the JSON object of a certificate.
+        certificate: the content of certificate.json.
     """
     return [
         {

@@ -6,11 +6,19 @@ from typing import Any
 
 from markupsafe import Markup
 
-WIDTH, ROW, LEFT, RIGHT = 640, 26, 70, 60
+WIDTH = 640
+ROW = 26
+LEFT = 70
+RIGHT = 60
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str) -> Markup:
-    """A line a row from `before` to `after`, in percent; rows hold name, before, after."""
+    """A chart with a line a row from `before` to `after`, in percent.
+
+    Args:
+        rows: each with name, before and after.
+        label: what the chart shows, for readers who do not see it.
+    """
     if not rows:
         return Markup("")
     low = min(min(row["before"], row["after"]) for row in rows)

@@ -18,25 +18,35 @@ from graphkeel.core.files import write_text
 from graphkeel.core.optional import import_optional
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
-from graphkeel.report.run_view import node_data, run_view
+from graphkeel.report.run_view import is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
 
 CAPTIONS = {
-    "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers are measured in the "
-    "embedding itself.",
+    "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers "
+    "are measured in the embedding itself.",
     "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
-    "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples met in training.",
+    "figure-5": "V around the equilibrium, trajectories of the closed loop, and counterexamples "
+    "met in training.",
 }
 
 
 def write_report(sources: Sources, path: Path) -> Path:
-    """Write the page; returns its path."""
+    """Write the page; returns its path.
+
+    Args:
+        sources: what the page is about.
+        path: the HTML file.
+    """
     write_text(path, render_page(sources))
     return path
 
 
 def render_page(sources: Sources) -> str:
-    """One HTML document that needs nothing else: no network, no file beside it."""
+    """One HTML document that needs nothing else: no network, no file beside it.
+
+    Args:
+        sources: what the page is about.
+    """
     try:
         return _rendered(sources)
     except (
@@ -81,7 +91,11 @@ def _rendered(sources: Sources) -> str:
 
 def script_json(value: Any) -> Markup:
     """JSON that may stand in a script element: no character of it can end the element or begin a
-    comment."""
+    comment.
+
+    Args:
+        value: plain values.
+    """
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -124,6 +138,8 @@ def _certificate(sources: Sources) -> dict[str, Any] | None:
 
 def _title(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> str:
     source = run["spec"] if run else certificate["provenance"] if certificate else {}
+    if is_adaptation(source):
+        source = {**source, "dataset": f"{source['source']} → {source['target']}"}
     parts = [str(source[key]) for key in ("dataset", "model", "method") if source.get(key)]
     return " · ".join(parts) or "graphkeel report"
 
@@ -133,8 +149,8 @@ def _same_data(sources: Sources) -> bool | None:
     missing."""
     if sources.run is None or sources.certificate is None:
         return None
-    data = (sources.certificate.get("hashes") or {}).get("data")
-    return bool(data) and data in {row.get("data") for row in sources.run.rows}
+    graph = sources.certificate.get("data")
+    return bool(graph) and graph in {row.get("graph") for row in sources.run.rows}
 
 
 def _figure(path: Path) -> dict[str, str]:
@@ -150,8 +166,8 @@ def _table(content: dict[str, Any]) -> dict[str, Any]:
     rows = content["rows"]
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    places = {(row["method"], row["dataset"]): row for row in rows}
-    lines = [[places.get((method, dataset)) for dataset in datasets] for method in methods]
+    cells = {(row["method"], row["dataset"]): row for row in rows}
+    lines = [[cells.get((method, dataset)) for dataset in datasets] for method in methods]
     return {
         "number": content.get("table", ""),
         "datasets": datasets,
@@ -176,23 +192,27 @@ def _class_chart(run: dict[str, Any] | None) -> Markup:
 
 
 _RUN_FLAGS = ("dataset", "model", "method", "labels", "split", "features", "pca")
+_ADAPT_FLAGS = ("source", "target", "target_labels", "keep", "model", "method", "split", "features")
 _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 
 def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> list[str]:
     """What to type to get the same again."""
-    told = []
+    commands = []
     if run:
-        spec, seeds = run["spec"], [row["seed"] for row in run["seeds"]]
-        flags = [f"--{key} {shlex.quote(str(spec[key]))}" for key in _RUN_FLAGS if key in spec]
-        told.append(
-            f"keel run {' '.join(flags)} --seed {min(seeds)} --seeds {len(seeds)} --out run/"
-        )
+        seeds = [row["seed"] for row in run["seeds"]]
+        adapts = is_adaptation(run["spec"])
+        command = "adapt" if adapts else "run"
+        flags = _flags(run["spec"], _ADAPT_FLAGS if adapts else _RUN_FLAGS)
+        which = f"--seed {min(seeds)} --seeds {len(seeds)}"
+        commands.append(f"keel {command} {flags} {which} --out run/")
     if certificate:
-        by = certificate["provenance"]
-        flags = [f"--{key} {shlex.quote(str(by[key]))}" for key in _CERTIFY_FLAGS if key in by]
-        told += [
-            f"keel certify {' '.join(flags)} --out certificate/",
-            "keel check certificate/certificate.json",
-        ]
-    return told
+        flags = _flags(certificate["provenance"], _CERTIFY_FLAGS)
+        commands.append(f"keel certify {flags} --out certificate/")
+        commands.append("keel check certificate/certificate.json")
+    return commands
+
+
+def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:
+    given = [(name.replace("_", "-"), values[name]) for name in names if name in values]
+    return " ".join(f"--{flag} {shlex.quote(str(value))}" for flag, value in given)

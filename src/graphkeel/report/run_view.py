@@ -6,23 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.paper.tables.paper import published
+from graphkeel.paper.tables.published import published_for
 from graphkeel.paper.tables.statistics import TEST, paired_p, summarise
 from graphkeel.report.sources import Nodes, RunFiles
 
 TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them
-NODE_LIMIT = (
-    120_000  # rows in the page, over all seeds; beyond it the last seeds' nodes are left out
-)
+# rows in the page, over all seeds; beyond it the last seeds' nodes are left out
+NODE_LIMIT = 120_000
 
 
 def run_view(run: RunFiles) -> dict[str, Any]:
-    """Everything the template needs, in plain values."""
+    """Everything the template needs, in plain values.
+
+    Args:
+        run: what was read of a run's folder.
+    """
     base = [row["base"] for row in run.rows]
     after = [row["accuracy"] for row in run.rows]
-    seeds, rows = _shown_seeds(run), [_seed_row(row) for row in run.rows]
+    seeds = _shown_seeds(run)
+    rows = [_seed_row(row) for row in run.rows]
     return {
         "spec": run.spec,
+        "lead": _lead(run.spec, len(run.rows)),
         "versions": {key: value for key, value in run.manifest.items() if isinstance(value, str)},
         "base": _spread(base),
         "after": _spread(after),
@@ -41,8 +46,36 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     }
 
 
+def is_adaptation(spec: dict[str, Any]) -> bool:
+    """Whether a run took a model to another graph.
+
+    Args:
+        spec: of the run.
+    """
+    return "source" in spec and "target" in spec
+
+
+def _lead(spec: dict[str, Any], n_seeds: int) -> str:
+    """What the accuracies are about."""
+    seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
+    if is_adaptation(spec):
+        return (
+            f"The model was trained on {spec['source']} and met {spec['target']}, where the labels "
+            f"“{spec['target_labels']}” were known; of the source it may keep: {spec['keep']}. "
+            f"Accuracies are percent of the target's other nodes, over {seeds}."
+        )
+    return (
+        f"Accuracies are percent of the test nodes, over {seeds} of the {spec['split']} split; the "
+        f"method may use the labels “{spec['labels']}” and never saw a test label."
+    )
+
+
 def node_data(run: RunFiles) -> dict[str, Any]:
-    """Columns of every node for the page's search, seed by seed."""
+    """Columns of every node for the page's search, seed by seed.
+
+    Args:
+        run: what was read of a run's folder.
+    """
     return {
         str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS}
         for seed in _shown_seeds(run)
@@ -88,8 +121,8 @@ def _paper(spec: dict[str, Any]) -> dict[str, list[float]]:
     protocol = {"model": ("sgc",), "split": ("biased",), "pca": (20,), "features": ("auto", "pca")}
     if any(spec.get(key) not in wanted for key, wanted in protocol.items()):
         return {}
-    cells = {row: published(row, str(spec.get("dataset"))) for row in ("sgc", "neural")}
-    return {row: list(cell) for row, cell in cells.items() if cell}
+    figures = published_for(str(spec.get("dataset")))
+    return {row: list(figure) for row, figure in figures.items()}
 
 
 def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:
@@ -135,5 +168,5 @@ def _changes(nodes: dict[int, Nodes]) -> dict[str, float] | None:
     moved = before != after
     counts = {"gained": moved & (after == y), "lost": moved & (before == y)}
     counts["wrong"] = moved & ~counts["gained"] & ~counts["lost"]
-    told = {name: float(mask.sum()) / len(nodes) for name, mask in counts.items()}
-    return {**told, "nodes": len(y) / len(nodes)}
+    shares = {name: float(mask.sum()) / len(nodes) for name, mask in counts.items()}
+    return {**shares, "nodes": len(y) / len(nodes)}

@@ -1,5 +1,5 @@
-"""What a folder holds for a report: a run, a certificate, figures, tables. Files only; no model is
-loaded."""
+"""The sources of a report in a folder: a run, a certificate, figures, tables. Files only; no model
+is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from graphkeel.certificate import FORMAT, CheckResult, check_certificate, read_certificate
 from graphkeel.core.errors import CertificateError, ConfigError
-from graphkeel.paper.tables.store import MANIFEST, read_json
+from graphkeel.paper.tables.store import read_run
 
 Nodes = dict[str, NDArray[Any]]
 
@@ -25,7 +25,8 @@ _NODE_COLUMNS = {"y", "split", "before", "after", "degree"}
 
 @dataclass(frozen=True, eq=False)
 class RunFiles:
-    """A folder of `keel run --out`: what was run, a row a seed, and predictions node by node."""
+    """A folder of `keel run --out` or `keel adapt --out`: what was run, a row a seed, and
+    predictions node by node."""
 
     folder: Path
     manifest: dict[str, Any]
@@ -49,16 +50,19 @@ class Sources:
 
 
 def find_sources(folders: Sequence[Path]) -> Sources:
-    """Read each folder; the first run and the first certificate found count."""
+    """Read each folder; the first run and the first certificate found count.
+
+    Args:
+        folders: written by other commands' --out.
+    """
     for folder in folders:
         if not folder.is_dir():
             raise ConfigError(
                 "there is no such folder", got=str(folder), fix="Give a folder written with --out."
             )
-    runs = [found for folder in folders if (found := _run(folder)) is not None]
-    certificates = [
-        folder / "certificate.json" for folder in folders if (folder / "certificate.json").is_file()
-    ]
+    runs = [run for run in map(_run, folders) if run is not None]
+    paths = [folder / "certificate.json" for folder in folders]
+    certificates = [path for path in paths if path.is_file()]
     sources = Sources(
         run=runs[0] if runs else None,
         certificate=_certificate(certificates[0]) if certificates else None,
@@ -70,36 +74,35 @@ def find_sources(folders: Sequence[Path]) -> Sources:
         raise ConfigError(
             "nothing to report on: no run, certificate, figure or table was found",
             got=", ".join(map(str, folders)),
-            fix="Write some with keel run --out, keel certify --out, keel figure --out or keel table --out.",
+            fix="Write some with --out of keel run, keel certify, keel figure or keel table.",
         )
     return sources
 
 
 def _run(folder: Path) -> RunFiles | None:
-    manifest = read_json(folder / MANIFEST)
-    if manifest is None or not isinstance(manifest.get("spec"), dict):
+    found = read_run(folder)
+    if found is None:
         return None
-    found = [read_json(path) for path in sorted((folder / "rows").glob("seed-*.json"))]
-    rows = [row for row in found if row is not None and _is_row(row)]
+    manifest, results = found
+    rows = [row for row in results if _is_row(row)]
     if not rows:
         return None
-    nodes = {
-        row["seed"]: _nodes(folder / "nodes" / f"seed-{row['seed']:04d}.safetensors")
-        for row in rows
-    }
-    return RunFiles(
-        folder, manifest, rows, {seed: found for seed, found in nodes.items() if found is not None}
-    )
+    nodes = {}
+    for row in rows:
+        seed = row["seed"]
+        columns = _nodes(folder / "nodes" / f"seed-{seed:04d}.safetensors")
+        if columns is not None:
+            nodes[seed] = columns
+    return RunFiles(folder, manifest, rows, nodes)
 
 
 def _is_row(row: dict[str, Any]) -> bool:
     """Whether a row has its numbers; a seed is also part of a file's name."""
+    seed = row.get("seed")
     scores = [row.get("base"), row.get("accuracy")]
-    return (
-        type(row.get("seed")) is int
-        and 0 <= row["seed"] < 2**63
-        and all(type(s) in (int, float) for s in scores)
-    )
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        return False
+    return all(type(score) in (int, float) for score in scores)
 
 
 def _nodes(path: Path) -> Nodes | None:
@@ -113,17 +116,27 @@ def _nodes(path: Path) -> Nodes | None:
 
 
 def _certificate(path: Path) -> dict[str, Any]:
-    content = read_certificate(path)
+    try:
+        return read_certificate(path)
+    except CertificateError:
+        content = _json_object(path)  # shown as rejected, with what it says
     if content.get("format") != FORMAT:
         raise CertificateError(f"{path} is not a certificate", got=repr(content.get("format")))
     return content
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _json_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read", got=str(error)[:200]) from error
-    if not isinstance(content, dict) or not isinstance(content.get("rows"), list):
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} must hold one JSON object", got=type(content).__name__)
+    return content
+
+
+def _table(path: Path) -> dict[str, Any]:
+    content = _json_object(path)
+    if not isinstance(content.get("rows"), list):
         raise ConfigError(f"{path} is not a table written by keel table", got="no rows")
     return content

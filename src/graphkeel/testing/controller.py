@@ -55,7 +55,13 @@ def yield_controller_checks(
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        controller: an instance, its class, or a call that makes one for a plant.
+        reaches: kinds of plants whose targets it has to reach.
+        tolerance: for ‖C(h*) − Y‖.
+    """
     subject = _Subject(controller, tolerance)
     for kind in reaches:
         for name, plant in REACHABLE[kind].items():

@@ -42,7 +42,13 @@ def check_reconstruction(
 def yield_reconstruction_checks(
     method: Method | type[Method], *, equivariant: bool | None = None, rewrites_edges: bool = False
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        method: an instance, or its class.
+        equivariant: whether renumbered nodes must give renumbered results; None: it says so itself.
+        rewrites_edges: the method changes the graph, so its features alone do not give its scores.
+    """
     subject = _Subject(method() if isinstance(method, type) else method)
     for model in MODELS:
         yield subject.check(f"gives whole results ({model})", _gives_whole_results, model)

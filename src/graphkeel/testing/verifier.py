@@ -61,7 +61,13 @@ def check_verifier(
 def yield_verifier_checks(
     verifier: Verifier | type[Verifier], *, complete: bool = False, limits: Limits | None = None
 ) -> Iterator[Check]:
-    """The checks one by one, each to be called."""
+    """The checks one by one, each to be called.
+
+    Args:
+        verifier: an instance, or its class.
+        complete: it has to decide every known loop.
+        limits: of time and memory.
+    """
     subject = _Subject(
         verifier() if isinstance(verifier, type) else verifier, complete, limits or Limits()
     )
@@ -236,7 +242,7 @@ def _keeps_to_its_nodes(subject: _Subject) -> None:
 
 
 def _keeps_to_its_memory(subject: _Subject) -> None:
-    from graphkeel.paper.tables.memory import peak_mb, reset_peak
+    from graphkeel.core.memory import peak_mb, reset_peak
 
     status = Path("/proc/self/status")
     if not status.exists():

@@ -19,6 +19,7 @@ from graphkeel.verify.problem import (
     Region,
     check_conditions,
 )
+from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
 # name -> (module, class, the package it cannot do without); modules are imported when their engine
@@ -107,7 +108,9 @@ __all__ = [
     "VerifyReport",
     "available_engines",
     "load_engine",
+    "read_problem",
     "verify",
+    "write_problem",
 ]
 
 

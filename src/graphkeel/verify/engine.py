@@ -3,13 +3,12 @@ them."""
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
-from graphkeel.verify.result import Budget, ConditionReport, VerifyReport
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 HARDEST = "decrease"  # asked last, so that it gets the time that the others did not need
 
@@ -57,13 +56,39 @@ class ConditionwiseEngine(ABC):
         check_conditions(problem, conditions)
         budget = budget or Budget()
         self.prepare()
-        start = time.monotonic()
+        start = budget.now()
         reports: dict[str, ConditionReport] = {}
         for done, condition in enumerate(sorted(conditions, key=lambda name: name == HARDEST)):
-            left = budget.seconds - (time.monotonic() - start)
+            refuted = refuted_one(reports)
+            if budget.first_refutation and refuted is not None:
+                reports[condition] = not_asked(condition, refuted, self.name)
+                continue
+            began = budget.now()
+            left = budget.seconds - (began - start)
             share = max(left / (len(conditions) - done), 0.0)
-            began = time.monotonic()
             report = self.decide(problem, condition, replace(budget, seconds=share))
-            reports[condition] = replace(report, seconds=time.monotonic() - began)
+            reports[condition] = replace(report, seconds=budget.now() - began)
         answers = tuple(reports[condition] for condition in conditions)
-        return VerifyReport(answers, time.monotonic() - start)
+        return VerifyReport(answers, budget.now() - start)
+
+
+def refuted_one(reports: Mapping[str, ConditionReport]) -> str | None:
+    """The name of a refuted condition, if there is one.
+
+    Args:
+        reports: answers by condition.
+    """
+    verdicts = ((name, report.verdict) for name, report in reports.items())
+    return next((name for name, verdict in verdicts if verdict is Verdict.REFUTED), None)
+
+
+def not_asked(condition: str, refuted: str, engine: str) -> ConditionReport:
+    """The report of a condition that nothing depends on any more.
+
+    Args:
+        condition: its name.
+        refuted: the condition that was refuted.
+        engine: who would have been asked.
+    """
+    reason = f"not asked: {refuted} is refuted"
+    return ConditionReport(condition, Verdict.UNKNOWN, engine, reason)

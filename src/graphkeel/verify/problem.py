@@ -192,6 +192,7 @@ class Problem:
     * region (only where `region` is given): a state of the class's decision region stays in it,
       F(y)_c − F(y)_k ≥ margin for every k ≠ c; with `margin == 0` strictly, so that no tie is left.
 
+    The box may be thin: lower = upper along an axis fixes that coordinate.
     The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the
     equilibrium only.
 
@@ -237,8 +238,8 @@ class Problem:
                 "lower, upper and equilibrium must have the same length",
                 got=(n, self.upper.shape[0], self.equilibrium.shape[0]),
             )
-        if (self.lower >= self.upper).any():
-            axis = int(np.argmax(self.lower >= self.upper))
+        if (self.lower > self.upper).any():
+            axis = int(np.argmax(self.lower > self.upper))
             raise ProblemError(
                 f"the box is empty along axis {axis}",
                 got=f"[{self.lower[axis]}, {self.upper[axis]}]",

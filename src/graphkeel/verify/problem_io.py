@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.core.errors import ProblemError
-from graphkeel.verify.problem import Affine, Array, Network, Problem
+from graphkeel.verify.problem import Affine, Array, Network, Problem, Region
 from graphkeel.verify.proof import encode as encode_array
 
 FORMAT = "graphkeel-problem"
@@ -30,7 +30,17 @@ _NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
 _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
-_TOP_LEVEL = {"format", "version", "name", "hole_norm", *_NETWORKS, *_VECTORS, *_NUMBERS}
+_REGION = ("region_axis", "region_margin")
+_TOP_LEVEL = {
+    "format",
+    "version",
+    "name",
+    "hole_norm",
+    *_NETWORKS,
+    *_VECTORS,
+    *_NUMBERS,
+    *_REGION,
+}
 
 
 def read_problem(path: str | Path) -> Problem:
@@ -97,7 +107,14 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         **{key: encode(getattr(problem, key)) for key in _VECTORS},
         **{key: float(getattr(problem, key)) for key in _NUMBERS},
         "hole_norm": problem.hole_norm,
+        **_region_entries(problem),
     }
+
+
+def _region_entries(problem: Problem) -> dict[str, Any]:
+    if problem.region is None:
+        return {}
+    return {"region_axis": problem.region.axis, "region_margin": float(problem.region.margin)}
 
 
 def from_dict(content: Any, *, name: str = "problem") -> Problem:
@@ -225,7 +242,7 @@ def _flat(problem: Problem) -> dict[str, Any]:
                     flat[f"{key}_{part}_{i}"] = getattr(layer, part)
     for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
         flat[key] = getattr(problem, key)
-    return flat
+    return flat | _region_entries(problem)
 
 
 # ---- from the nested content to the problem
@@ -249,7 +266,19 @@ def _problem(content: Mapping[str, Any], name: str) -> Problem:
         rho=rho,
         positivity=positivity,
         name=str(content.get("name", name))[:200],
+        region=_region(content),
     )
+
+
+def _region(content: Mapping[str, Any]) -> Region | None:
+    if "region_axis" not in content:
+        if "region_margin" in content:
+            raise ProblemError("a region_margin needs a region_axis", got="none")
+        return None
+    axis = _number(content["region_axis"], "region_axis")
+    if axis != int(axis):
+        raise ProblemError("region_axis must be a whole number", got=axis)
+    return Region(int(axis), _number(content.get("region_margin", 0.0), "region_margin"))
 
 
 def _check_header(content: Mapping[str, Any]) -> None:

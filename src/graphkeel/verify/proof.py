@@ -12,7 +12,7 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.query import Row
 
 VERSION = 3
-HOLE, RELAXED, SLOPED, CELLS = -1, -2, -3, -4  # leaves of a tree
+HOLE, RELAXED, SLOPED = -1, -2, -3  # leaves of a tree
 
 Json = dict[str, Any]
 
@@ -69,11 +69,11 @@ def empty_tree(row: Row) -> Json:
 
 def tree_entry(
     row: Row,
-    axis: NDArray[np.int8],
+    axis: NDArray[Any],
     cut: Array,
     slopes: NDArray[np.uint8],
     couplings: list[Array],
-    cells: list[Any],
+    multipliers: list[list[int]],
 ) -> Json:
     """One tree of a proof.
 
@@ -83,7 +83,7 @@ def tree_entry(
         cut: one entry per inner node, shape (cuts,).
         slopes: one line per leaf with stored slopes.
         couplings: the couplings that leaves refer to by number, from 1 on.
-        cells: the steps of every leaf that is proved by its cells.
+        multipliers: Q, β_1, … of every relaxed leaf below unit cuts.
     """
     entry = {
         "row": row.name,
@@ -94,7 +94,7 @@ def tree_entry(
         "slopes": encode(slopes),
         "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
     }
-    return entry | {"cells": cells} if cells else entry
+    return entry | {"multipliers": multipliers} if multipliers else entry
 
 
 def one_leaf_tree(row: Row) -> Json:
@@ -106,6 +106,27 @@ def one_leaf_tree(row: Row) -> Json:
     axis = np.array([RELAXED], dtype=np.int8)
     slopes = np.zeros((0, slope_columns(row)), np.uint8)
     return tree_entry(row, axis, np.zeros(0), slopes, [], [])
+
+
+def unit_numbers(row: Row) -> tuple[list[int], list[int]]:
+    """The numbers of the first units of every hidden layer, for chain A and chain B.
+
+    Units are numbered by stage: both chains are aligned at their ends, and a stage has the units of
+    chain A before those of chain B.
+
+    Args:
+        row: the row.
+    """
+    numbers: tuple[list[int], list[int]] = ([], [])
+    depth = max(map(len, row.hidden))
+    count = 0
+    for stage in range(depth):
+        for layers, firsts in zip(row.hidden, numbers, strict=True):
+            at = stage - depth + len(layers)
+            if at >= 0:
+                firsts.append(count)
+                count += layers[at].n_out
+    return numbers
 
 
 def slope_columns(row: Row) -> int:

@@ -71,11 +71,14 @@ class RationalLayer:
         low = self.bias[j] - self.bias_error[j]
         high = self.bias[j] + self.bias_error[j]
         for weight, slack, ends in zip(self.weight[j], self.weight_error[j], values, strict=True):
-            if not weight and not slack:
-                continue
-            products = [w * x for w in (weight - slack, weight + slack) for x in ends]
-            low += min(products)
-            high += max(products)
+            if slack:
+                products = [w * x for w in (weight - slack, weight + slack) for x in ends]
+                low += min(products)
+                high += max(products)
+            elif weight:
+                one, other = weight * ends[0], weight * ends[1]
+                low += one if weight > 0 else other
+                high += other if weight > 0 else one
         return low, high
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -49,18 +50,38 @@ _SENTENCES = {
 
 
 @dataclass(frozen=True)
+class Progress:
+    """Where a search is: the row's name, boxes explored and open, seconds since its start."""
+
+    row: str
+    nodes: int
+    open: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Budget:
     """Where an engine has to stop and answer `unknown`.
 
     Args:
-        seconds: of wall time, for all conditions together.
+        seconds: for all conditions together.
         nodes: boxes that may be explored for one condition.
         threads: workers; 0 means every core.
+        clock: of which clock the seconds are, "wall" or "processor" (all threads together).
+        first_refutation: whether a refuted condition ends the work on the others.
+        on_progress: called about once a second during long searches.
     """
 
     seconds: float = 60.0
     nodes: int = 50_000_000
-    threads: int = 0  # 0: every core
+    threads: int = 0
+    clock: str = "wall"
+    first_refutation: bool = False
+    on_progress: Callable[[Progress], None] | None = None
+
+    def now(self) -> float:
+        """The time on the budget's clock."""
+        return time.process_time() if self.clock == "processor" else time.monotonic()
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from shifted_graph import apply, check_contract, frozen_sgc, small_task
 from graphkeel.graph import GraphTask
 from graphkeel.models import SGC
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.frgnn import FRGNN, FrgnnConfig, representatives
-from graphkeel.paper.baselines.paper_reading import PaperReading
-from graphkeel.paper.baselines.retraining import one_of_the_labelled
+from graphkeel.paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
+from graphkeel.paper.baselines.frozen.paper_reading import PaperReading
+from graphkeel.paper.baselines.rival import drawn_class
 
 TASK = small_task()
 FROZEN = frozen_sgc(TASK)
@@ -46,7 +46,7 @@ def test_one_class_replaces_the_training_nodes_of_a_drawn_nodes_class(outputs, p
     config = FrgnnConfig(outputs=outputs, pairs=pairs, epochs=30)
     result = check_contract(FRGNN(config=config), TASK, FROZEN)
     labelled = TASK.train_mask.nonzero().flatten()
-    drawn = int(TASK.y[one_of_the_labelled(labelled, seed=0)])
+    drawn = drawn_class(TASK, labelled, seed=0)
     changed = (result.features != TASK.x).any(dim=1)
     assert torch.equal(changed, TASK.train_mask & (TASK.y == drawn))
     assert result.decision["class"] == drawn
@@ -81,7 +81,7 @@ def test_a_gcn_base_is_trained_on_the_labels_at_hand_and_leaves_the_given_model_
 
 def test_seeds_draw_different_classes():
     labelled = TASK.train_mask.nonzero().flatten()
-    drawn = {int(TASK.y[one_of_the_labelled(labelled, seed)]) for seed in range(20)}
+    drawn = {drawn_class(TASK, labelled, seed) for seed in range(20)}
     assert drawn == {0, 1, 2}
 
 

@@ -9,7 +9,7 @@ from shifted_graph import apply, check_contract, small_task
 
 from graphkeel.models import TrainingConfig, train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.gtrans import (
+from graphkeel.paper.baselines.frozen.gtrans import (
     START,
     GTrans,
     GTransConfig,

@@ -14,9 +14,15 @@ from dense_kdga import dense_adjacency, dense_edge_loss, dense_sample
 from shifted_graph import check_contract, share_right, small_task
 from torch import Tensor, nn
 
-from graphkeel.paper.baselines.kdga import KDGA, PRESETS, KDGAConfig, distilling_loss, propagated
-from graphkeel.paper.baselines.kdga_tiles import SampledGraph, Tiles, edge_loss
-from graphkeel.paper.baselines.sparse import Pattern
+from graphkeel.paper.baselines.retrained.kdga import (
+    KDGA,
+    PRESETS,
+    KDGAConfig,
+    distilling_loss,
+    propagated,
+)
+from graphkeel.paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
+from graphkeel.paper.baselines.retrained.sparse import Pattern
 
 SEED = 7
 
@@ -182,7 +188,7 @@ def test_tiles_are_the_dense_version_on_cora(data_folder):
     """One draw on the real graph with a predictor of the published width: differences are numerical
     noise."""
     from graphkeel.graph import load
-    from graphkeel.paper.baselines.kdga import EdgePredictor
+    from graphkeel.paper.baselines.retrained.kdga import EdgePredictor
 
     task = load("cora", seed=0)
     torch.manual_seed(0)
@@ -210,7 +216,7 @@ def test_twenty_thousand_nodes_fit_into_four_gigabytes():
     """As many nodes as Pubmed has: one epoch of everything, in a process of its own."""
     script = """
 import resource, torch
-from graphkeel.paper.baselines.kdga import KDGA, KDGAConfig
+from graphkeel.paper.baselines.retrained.kdga import KDGA, KDGAConfig
 from graphkeel.graph import make_sbm, make_task
 task = make_task(make_sbm(20000, 45000, n_features=20), split="random", features="raw")
 config = KDGAConfig(edge_epochs=1, classifier_epochs=1, epochs=1)

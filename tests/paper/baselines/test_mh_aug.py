@@ -11,7 +11,7 @@ from scipy.special import betaln
 from scipy.stats import truncnorm
 from shifted_graph import check_contract, share_right, small_task
 
-from graphkeel.paper.baselines.mh_aug import (
+from graphkeel.paper.baselines.retrained.mh_aug import (
     Chain,
     MHAug,
     MHAugConfig,
@@ -19,7 +19,7 @@ from graphkeel.paper.baselines.mh_aug import (
     truncated_draw,
     truncated_log_density,
 )
-from graphkeel.paper.baselines.sparse import Pattern
+from graphkeel.paper.baselines.retrained.sparse import Pattern
 
 ONE_WAY = torch.tensor([[0, 1, 2], [1, 2, 3]])
 PATH = Pattern(torch.cat([ONE_WAY, ONE_WAY.flip(0)], dim=1), 4)  # 0 - 1 - 2 - 3

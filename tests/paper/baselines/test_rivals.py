@@ -9,12 +9,23 @@ from torch import nn
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines import get_baseline
-from graphkeel.paper.baselines.correct_and_smooth import correct
-from graphkeel.paper.baselines.embeddings import Embedding, classified_embedding
-from graphkeel.paper.baselines.lame import neighbour_affinity, pulled_together
-from graphkeel.paper.baselines.t3a import template_scores
-from graphkeel.paper.baselines.tuning import best_on_validation
-from graphkeel.reconstruct import Labels, Propagator
+from graphkeel.paper.baselines.frozen.correct_and_smooth import (
+    SETTINGS,
+    Setting,
+    correct,
+    normalisations,
+)
+from graphkeel.paper.baselines.frozen.embeddings import Embedding, classified_embedding
+from graphkeel.paper.baselines.frozen.lame import (
+    gaussian_kernel,
+    in_batches,
+    neighbour_affinity,
+    pulled_together,
+)
+from graphkeel.paper.baselines.frozen.t3a import template_scores
+from graphkeel.paper.baselines.rival import Candidate, Judged, Rival, folds, scored
+from graphkeel.reconstruct import Labels
+from graphkeel.reconstruct.method import MethodResult
 
 
 @pytest.mark.parametrize("name", ["t3a", "cs", "smooth", "lame", "lp"])
@@ -50,16 +61,18 @@ def test_smoothing_outvotes_a_model_that_is_wrong_at_one_node(make_task):
 
 def test_correction_moves_unlabelled_nodes_as_far_as_labelled_ones():
     """On a single edge the labelled node's error reaches its neighbour, scaled to the same size."""
-    propagator = Propagator(torch.tensor([[0, 1], [1, 0]]), 2)
+    matrix = normalisations(torch.tensor([[0, 1], [1, 0]]), 2)["DAD"]
     beliefs = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
-    found = correct(beliefs, Labels(torch.tensor([0]), torch.tensor([0]), 2), propagator, 0.8)
+    labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
+    found = correct(beliefs, labels, matrix, Setting(0.8, 0.8))
     torch.testing.assert_close(found, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
 
 
 def test_correction_without_a_labelled_neighbour_changes_nothing():
-    propagator = Propagator(torch.zeros(2, 0, dtype=torch.int64), 2)
+    matrix = normalisations(torch.zeros(2, 0, dtype=torch.int64), 2)["DAD"]
     beliefs = torch.tensor([[0.6, 0.4], [0.3, 0.7]])
-    found = correct(beliefs, Labels(torch.tensor([0]), torch.tensor([0]), 2), propagator, 0.8)
+    labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
+    found = correct(beliefs, labels, matrix, Setting(0.8, 0.8))
     torch.testing.assert_close(found[1], beliefs[1])
 
 
@@ -110,21 +123,84 @@ def test_pulling_together_flips_a_lone_dissenter():
     ).tolist() == [0, 0, 0]
 
 
-def test_neighbour_affinity_is_symmetric_and_without_self():
+def test_neighbour_affinity_counts_five_others():
     torch.manual_seed(0)
     matrix = neighbour_affinity(torch.randn(12, 3))(torch.eye(12))
-    torch.testing.assert_close(matrix, matrix.T)
     assert matrix.diagonal().abs().max() == 0
-    assert matrix.sum() == 12 * 5
+    assert matrix.sum(dim=1).tolist() == [5.0] * 12
+
+
+def test_gaussian_affinity_is_the_authors():
+    """σ is the mean distance to the k-th nearest, the node itself among them."""
+    torch.manual_seed(0)
+    unit = torch.nn.functional.normalize(torch.randn(30, 4), dim=1)
+    log_beliefs = torch.randn(30, 3).log_softmax(dim=1)
+    distances = torch.cdist(unit, unit)
+    sigma = distances.sort(dim=1).values[:, 2].mean()
+    weights = torch.exp(-(distances**2) / (2 * sigma**2))
+    torch.testing.assert_close(gaussian_kernel(3)(unit), weights)
+    found = in_batches(log_beliefs, unit, gaussian_kernel(3), seed=0)  # all in one batch
+    torch.testing.assert_close(found, pulled_together(log_beliefs, weights.matmul))
+
+
+def test_correct_and_smooth_has_the_authors_normalisations_and_17_settings():
+    assert len(set(SETTINGS)) == 17
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    found = {name: matrix.toarray() for name, matrix in normalisations(path, 4).items()}
+    assert found["DA"][1].tolist() == [0.5, 0, 0.5, 0]
+    assert found["AD"][:, 1].tolist() == [0.5, 0, 0.5, 0]
+    assert found["DAD"][0, 1] == pytest.approx(0.5**0.5)
+    assert all(matrix[3].sum() == 0 and matrix.diagonal().sum() == 0 for matrix in found.values())
+
+
+class Known(Rival):
+    """Settings whose answers are known; `leak` copies the labels it is given."""
+
+    name = "known"
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def _candidates(self, frozen, task, labelled, seed):
+        for name, answer in self.answers.items():
+            scores = torch.nn.functional.one_hot(answer, 2).float()
+            if name == "leak":
+                scores[labelled] = torch.nn.functional.one_hot(task.y[labelled], 2).float()
+            yield scored({"s": name}, scores)
 
 
 def test_settings_are_chosen_on_validation_and_ties_go_to_the_published_one(make_task):
     task = make_task()
-    right = torch.nn.functional.one_hot(task.y, 2).float()
-    tried = [({"s": 1}, right.flip(1)), ({"s": 2}, right), ({"s": 3}, right)]
-    assert best_on_validation(tried, task, torch.tensor([1, 4])).decision["chosen"] == ["{'s': 2}"]
-    assert best_on_validation(tried, task, torch.tensor([], dtype=torch.int64)).decision[
-        "chosen"
-    ] == ["{'s': 1}"]
-    with pytest.raises(ValueError, match="at least one setting"):
-        best_on_validation([], task, torch.tensor([1]))
+    rival = Known({"wrong": 1 - task.y, "right": task.y, "right too": task.y})
+    frozen = FrozenModel(lambda x, edge_index: torch.zeros(len(x), 2))
+    nobody = torch.tensor([], dtype=torch.int64)
+    found = rival.fit_predict(frozen, task, torch.tensor([0]), torch.tensor([1, 4]))
+    assert found.decision["chosen"] == ["{'s': 'right'}"]
+    found = rival.fit_predict(frozen, task, nobody, nobody)
+    assert found.decision["chosen"] == ["{'s': 'wrong'}"]
+    assert found.decision["n_labels"] == 0
+
+
+def test_without_validation_labels_serve_and_judge_by_cross_fitting(make_task):
+    """A setting that repeats the labels it is given is right on them, and says nothing."""
+    task = make_task()
+    rival = Known({"leak": 1 - task.y, "right": task.y})
+    frozen = FrozenModel(lambda x, edge_index: torch.zeros(len(x), 2))
+    labelled = torch.tensor([1, 2, 3, 4])  # two of them the model was not trained on
+    nobody = torch.tensor([], dtype=torch.int64)
+    found = rival.fit_predict(frozen, task, labelled, nobody)
+    assert found.decision["chosen"] == ["{'s': 'right'}"]
+    assert found.decision["n_labels"] == int((~task.train_mask[labelled]).sum())
+
+
+def test_folds_are_a_partition():
+    nodes = torch.arange(10, 33)
+    parts = folds(nodes, seed=3)
+    assert len(parts) == 5
+    assert torch.equal(torch.cat(parts).sort().values, nodes)
+    assert len(folds(nodes[:2], seed=0)) == 2
+
+
+def test_a_candidate_without_scores_has_nothing_right(make_task):
+    judged = Judged.on(Candidate({}, MethodResult()), make_task(), torch.tensor([0, 1]))
+    assert judged.correct.tolist() == [False, False]

@@ -9,8 +9,8 @@ import torch
 from scipy.optimize import minimize
 from shifted_graph import check_contract, share_right, small_task
 
-from graphkeel.paper.baselines.sparse import Pattern
-from graphkeel.paper.baselines.srgnn import (
+from graphkeel.paper.baselines.retrained.sparse import Pattern
+from graphkeel.paper.baselines.retrained.srgnn import (
     SRGNN,
     SRGNNConfig,
     _constrained_quadratic,

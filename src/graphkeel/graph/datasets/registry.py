@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.amazon import load_amazon
 from graphkeel.graph.datasets.digits import load_digits
-from graphkeel.graph.datasets.files import is_there
+from graphkeel.graph.datasets.files import data_root, is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
 from graphkeel.graph.datasets.planetoid import load_planetoid
@@ -43,11 +43,13 @@ def load(
     Args:
         name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
+        seed: number of the split, and seed of what is drawn.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
             public.
         features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca`
             dimensions, the paper's protocol); `auto`: `pca` for the paper's five datasets, `raw`
             for the others.
+        pca: number of principal components.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
 
@@ -79,7 +81,8 @@ def load_graph(name: str) -> RawGraph:
     """The graph behind a name; each is read and checked once a process.
 
     Args:
-        name: a dataset, a file or a folder.
+        name: a dataset, a file, a folder, or NAME for the file graphs/NAME.npz in the folder that
+            GRAPHKEEL_DATA names.
     """
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
@@ -94,11 +97,23 @@ def load_graph(name: str) -> RawGraph:
         return load_digits()
     if key == "sbm" or key.startswith("sbm:"):
         return sbm_by_name(key)
+    own = _own_graph(name)
+    if own is not None:
+        return _checked(load_npz(own))
     raise DataError(
         f"there is no dataset of that name; there are {', '.join(DATASETS)}",
         got=repr(name),
         fix=_hint(key),
     )
+
+
+def _own_graph(name: str) -> Path | None:
+    """graphs/NAME.npz in the folder that GRAPHKEEL_DATA names, where there is such a file."""
+    root = data_root()
+    if root is None or not name.replace("_", "").replace("-", "").isalnum():
+        return None
+    path = root / "graphs" / f"{name}.npz"
+    return path if is_there(path.is_file) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,10 @@ def make_sbm(
     Args:
         n_nodes, n_edges: nodes, and undirected pairs asked for (self-pairs and repeats are dropped,
             so a few fewer).
+        n_classes, n_features: classes, and features of a node.
         homophily: share of edges drawn inside a class; the rest join two nodes drawn at random.
         signal: distance of a class mean from the origin in units of the features' noise.
+        seed: of everything that is drawn.
     """
     if n_nodes < n_classes or n_classes < 2:
         raise ConfigError(

@@ -41,9 +41,11 @@ def propagate(
         x: features, one row a node; a memory-mapped array is streamed, never read as a whole.
         hops: K.
         norm: `sym` or `row`, for an `edge_index`.
+        teleport: a.
         block: columns worked on at once; None: as many as fit into 2 GiB of working memory.
         out: an array to fill, or the path of an `.npy` file to write; None: an array in memory.
-        engine: `local`, or `dask` (extra `dask`), which takes further `options`.
+        engine: `local`, or `dask` (extra `dask`).
+        options: of the Dask engine.
 
     Returns:
         The array that was filled; for a path, the file mapped for reading.

@@ -1,4 +1,5 @@
-"""Baselines by name; a method's module is imported when it is asked for, and not before."""
+"""Methods by name: a controller, one of ours, or a rival; a method's module is imported when it is
+asked for, and not before."""
 
 from __future__ import annotations
 
@@ -21,41 +22,54 @@ class _Entry:
 
 _TABLE: dict[str, _Entry] = {
     # The model stays as it is.
-    "lp": _Entry("label_propagation:LabelPropagation"),
-    "cs": _Entry("correct_and_smooth:CorrectAndSmooth"),
-    "smooth": _Entry("clamped_smoothing:ClampedSmoothing"),
-    "t3a": _Entry("t3a:T3A"),
-    "lame": _Entry("lame:LAME"),
-    "frgnn": _Entry("frgnn:FRGNN"),
-    "frgnn-all": _Entry("frgnn:FRGNN", config={"classes": "all"}),
-    "frgnn-labelled": _Entry("frgnn:FRGNN", config={"pairs": "labelled"}),
-    "frgnn-logits": _Entry("frgnn:FRGNN", config={"outputs": "logits"}),
+    "lp": _Entry("frozen.label_propagation:LabelPropagation"),
+    "cs": _Entry("frozen.correct_and_smooth:CorrectAndSmooth"),
+    "smooth": _Entry("frozen.clamped_smoothing:ClampedSmoothing"),
+    "t3a": _Entry("frozen.t3a:T3A"),
+    "lame": _Entry("frozen.lame:LAME"),
+    "frgnn": _Entry("frozen.frgnn:FRGNN"),
+    "frgnn-all": _Entry("frozen.frgnn:FRGNN", config={"classes": "all"}),
+    "frgnn-labelled": _Entry("frozen.frgnn:FRGNN", config={"pairs": "labelled"}),
+    "frgnn-logits": _Entry("frozen.frgnn:FRGNN", config={"outputs": "logits"}),
     "frgnn-logits-labelled": _Entry(
-        "frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
+        "frozen.frgnn:FRGNN", config={"outputs": "logits", "pairs": "labelled"}
     ),
-    "gtrans": _Entry("gtrans:GTrans"),
-    "gtrans-features": _Entry("gtrans:GTrans", config={"edge_steps": 0}),
+    "matcha": _Entry("frozen.matcha:Matcha"),
+    "tsa": _Entry("frozen.tsa:TSA"),
+    "gtrans": _Entry("frozen.gtrans:GTrans"),
+    "gtrans-features": _Entry("frozen.gtrans:GTrans", config={"edge_steps": 0}),
     # The paper's row, read in other ways.
-    "replace-one-picked": _Entry("paper_reading:PaperReading", {"pick_class": True}),
-    "replace-one-validation": _Entry("paper_reading:PaperReading", {"with_validation": True}),
-    "replace-one-m10": _Entry("paper_reading:PaperReading", {"strengths": (10.0,)}),
-    "replace-one-m100": _Entry("paper_reading:PaperReading", {"strengths": (100.0,)}),
+    "replace-one-picked": _Entry("frozen.paper_reading:PaperReading", {"pick_class": True}),
+    "replace-one-validation": _Entry(
+        "frozen.paper_reading:PaperReading", {"with_validation": True}
+    ),
+    "replace-one-m10": _Entry("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
+    "replace-one-m100": _Entry("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
     "replace-one-picked-m": _Entry(
-        "paper_reading:PaperReading", {"pick_class": True, "strengths": None}
+        "frozen.paper_reading:PaperReading", {"pick_class": True, "strengths": None}
     ),
     # A model of their own, or a changed copy, is trained.
-    "frgnn-gcn": _Entry("frgnn:FRGNN", {"base": "gcn"}),
-    "frgnn-gcn-all": _Entry("frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
-    "tent": _Entry("tent:Tent"),
-    "mh-aug": _Entry("mh_aug:MHAug"),
-    "kdga": _Entry("kdga:KDGA"),
-    "srgnn": _Entry("srgnn:SRGNN"),
+    "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
+    "frgnn-gcn-all": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}, {"classes": "all"}),
+    "tent": _Entry("retrained.tent:Tent"),
+    "soga": _Entry("retrained.soga:SOGA"),
+    "homottt": _Entry("retrained.homottt:HomoTTT"),
+    "retrain": _Entry("retrained.retrain:Retrain"),
+    "finetune": _Entry("retrained.retrain:FineTune"),
+    "pool": _Entry("retrained.pool:Pool"),
+    "mh-aug": _Entry("retrained.mh_aug:MHAug"),
+    "kdga": _Entry("retrained.kdga:KDGA"),
+    "srgnn": _Entry("retrained.srgnn:SRGNN"),
 }
 BASELINES = tuple(_TABLE)
 
 
 def get_baseline(name: str) -> Method:
-    """The method behind a name of `BASELINES`."""
+    """The method behind a name.
+
+    Args:
+        name: one of `BASELINES`.
+    """
     if name not in _TABLE:
         raise ConfigError(f"the baseline must be one of {', '.join(BASELINES)}", got=repr(name))
     entry = _TABLE[name]
@@ -71,3 +85,23 @@ def get_baseline(name: str) -> Method:
         if "name" in getattr(build, "__dataclass_fields__", {})
         else build(**options)
     )
+
+
+def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
+    """The method that a row of a table names: a controller, one of ours, or a baseline.
+
+    Args:
+        name: `controller`, a name of `graphkeel.reconstruct` or one of `BASELINES`.
+        options: of the controller; no other method takes any.
+    """
+    if name == "controller":
+        from graphkeel.paper.baselines.frozen.controllers import ControllerMethod
+
+        return ControllerMethod(**(options or {}))  # type: ignore[return-value]
+    if options:
+        raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
+    if name in BASELINES:
+        return get_baseline(name)
+    from graphkeel.reconstruct import get_method
+
+    return get_method(name)  # type: ignore[return-value]

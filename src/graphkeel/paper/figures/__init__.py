@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.core.files import write_text
+from graphkeel.paper.tables.job import RunSpec
 
 
 class Drawn(NamedTuple):
@@ -15,9 +17,20 @@ class Drawn(NamedTuple):
     files: list[Path]
     numbers: dict[str, Any]
 
+    def payload(self) -> dict[str, Any]:
+        """The stable JSON object of `keel figure --json`."""
+        return {"command": "figure", **self.numbers, "files": [str(path) for path in self.files]}
+
 
 def draw(figure: int, spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Draw figure 3, 4 or 5 of the paper for one seed."""
+    """Draw a figure of the paper for one seed, and write its numbers beside it.
+
+    Args:
+        figure: 3, 4 or 5.
+        spec: dataset and model.
+        seed: of the split and the training.
+        out: the folder that receives figure-N.svg, .png and .json.
+    """
     from graphkeel.paper.figures import embeddings, lyapunov
 
     artists: dict[int, Callable[[RunSpec, int, Path], Drawn]] = {
@@ -25,4 +38,8 @@ def draw(figure: int, spec: RunSpec, seed: int, out: Path) -> Drawn:
         4: embeddings.draw_classes,
         5: lyapunov.draw_lyapunov,
     }
-    return artists[figure](spec, seed, out)
+    files, numbers = artists[figure](spec, seed, out)
+    drawn = Drawn(files, {"seed": seed, **numbers})
+    content = json.dumps(drawn.payload(), indent=1, allow_nan=False)
+    write_text(out / f"figure-{figure}.json", content + "\n")
+    return drawn

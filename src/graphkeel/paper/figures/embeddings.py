@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.graph.shift import cmd, mmd
-from graphkeel.paper.baselines.embeddings import classified_embedding
+from graphkeel.paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel.paper.baselines.registry import find_method
 from graphkeel.paper.figures import Drawn
 from graphkeel.paper.figures.style import (
     CLASSES,
@@ -24,14 +25,13 @@ from graphkeel.paper.figures.style import (
     SOFT,
     TEST,
     TRAIN,
-    bare,
     canvas,
     heading,
+    hide_axes,
     save,
 )
-from graphkeel.paper.tables.methods import find_method
+from graphkeel.paper.tables.job import RunSpec
 from graphkeel.paper.tables.run import label_budget, prepare
-from graphkeel.paper.tables.spec import RunSpec
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,12 @@ class Scene:
 
 
 def make_scene(spec: RunSpec, seed: int) -> Scene:
-    """Embeddings of training and test nodes under each method, laid out from the same start."""
+    """Embeddings of training and test nodes under each method, laid out from the same start.
+
+    Args:
+        spec: dataset and model.
+        seed: of the split and the training.
+    """
     prepared = prepare(spec, seed)
     task = prepared.task
     shown = _shown(task.train_mask.numpy(), task.test_mask.numpy(), seed)
@@ -125,7 +130,13 @@ def _layout(embedding: Array, start: Array, seed: int) -> Array:
 
 
 def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Training against test nodes."""
+    """Training against test nodes.
+
+    Args:
+        spec: dataset and model.
+        seed: of the split and the training.
+        out: the folder that receives figure-3.
+    """
     scene = make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     with canvas(len(scene.panels)) as (figure, axes):
@@ -140,8 +151,8 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
                 alpha=0.95,
                 edge=True,
             )
-            told = numbers[panel.title]
-            _titled(place, panel, f"train–test CMD {told['cmd']:.2f} · MMD² {told['mmd']:.3f}")
+            shift = numbers[panel.title]
+            _titled(place, panel, f"train–test CMD {shift['cmd']:.2f} · MMD² {shift['mmd']:.3f}")
         _legend(figure, axes[0], columns=2)
         heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
         return Drawn(
@@ -150,7 +161,13 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, float]:
-    """Distances between training and test nodes in the embedding space; smaller is nearer."""
+    """Distances between training and test nodes in the embedding space; smaller is nearer.
+
+    Args:
+        panel: one method.
+        scene: the nodes shown.
+        seed: of the sample for MMD.
+    """
     train, test = panel.embedding[scene.train], panel.embedding[~scene.train]
     return {
         "cmd": cmd(train, test),
@@ -163,7 +180,13 @@ def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, float]:
 
 
 def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """The same nodes by class."""
+    """The same nodes by class.
+
+    Args:
+        spec: dataset and model.
+        seed: of the split and the training.
+        out: the folder that receives figure-4.
+    """
     scene = make_scene(spec, seed)
     numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
     with canvas(len(scene.panels)) as (figure, axes):
@@ -182,7 +205,12 @@ def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
     """Silhouette of the true classes in the embedding space, of all nodes shown and class by
-    class."""
+    class.
+
+    Args:
+        panel: one method.
+        scene: the nodes shown.
+    """
     from sklearn.metrics import silhouette_samples
 
     values = silhouette_samples(panel.embedding, scene.labels)
@@ -216,13 +244,13 @@ def _dots(
     )
 
 
-def _titled(axes: Any, panel: Panel, told: str) -> None:
-    bare(axes)
+def _titled(axes: Any, panel: Panel, text: str) -> None:
+    hide_axes(axes)
     axes.set_title(f"{panel.title}\n", color=INK)
     axes.text(
         0,
         1.02,
-        f"{told} · accuracy {panel.accuracy:.1f} %",
+        f"{text} · accuracy {panel.accuracy:.1f} %",
         transform=axes.transAxes,
         fontsize=8.5,
         color=SOFT,

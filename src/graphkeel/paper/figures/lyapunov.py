@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, train
-from graphkeel.models.head import Head, extract_head
-from graphkeel.paper.baselines.retraining import one_of_the_labelled
+from graphkeel.graph import GraphTask
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.paper.baselines.rival import drawn_class
 from graphkeel.paper.figures import Drawn
-from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, bare, canvas, heading, save
+from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, hide_axes, save
+from graphkeel.paper.tables.job import RunSpec
 from graphkeel.paper.tables.run import prepare
-from graphkeel.paper.tables.spec import RunSpec
 from graphkeel.verify.problem import Problem
 from graphkeel.verify.result import VerifyReport
 
@@ -65,6 +65,15 @@ class Plane:
 
     @staticmethod
     def of(logits: Array, centre: Array, lower: Array, upper: Array) -> Plane:
+        """The plane through Y along the two leading principal directions of the logits, as far as
+        the box and the logits reach.
+
+        Args:
+            logits: of every node, shape (N, n).
+            centre: Y, shape (n,).
+            lower: of the box, shape (n,).
+            upper: of the box, shape (n,).
+        """
         _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
         axes = directions[:2]
         corners = np.stack([lower, upper]) - centre
@@ -85,11 +94,24 @@ class Plane:
         )
 
     def flat(self, states: Array) -> Array:
+        """States as coordinates in the plane.
+
+        Args:
+            states: shape (…, n).
+        """
         return (states - self.centre) @ self.axes.T
 
 
-def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> Loop:
-    """Algorithm 1 for one class, writing down every counterexample."""
+def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
+    """Algorithm 1 for one class, writing down every counterexample.
+
+    Args:
+        frozen: the model, whose head is the plant.
+        task: the graph; its nodes' logits are the states to train on.
+        label: the class.
+        form: of f and V.
+        seed: of the training.
+    """
     met: list[Met] = []
     rounds = [0]
 
@@ -104,12 +126,20 @@ def train_loop(head: Head, logits: Tensor, label: int, form: str, seed: int) -> 
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
     config = config.with_(rounds=PAPER_ROUNDS) if form == "paper" else config
-    result = train(head, logits, [label], config, ask=ask, on_round=next_round)
-    return Loop(form, result.outcomes[0].problem, result.verdict.value, len(result.log), met)
+    graph = (task.x, task.edge_index)
+    result = certify(frozen, *graph, config, classes=[label], verifier=ask, on_round=next_round)
+    outcome = result.outcomes[0]
+    return Loop(form, outcome.problem, outcome.verdict.value, len(result.log), met)
 
 
 def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
-    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n)."""
+    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
+
+    Args:
+        loop: F and V.
+        starts: first states, shape (starts, n).
+        steps: how many.
+    """
     states = [starts]
     for _ in range(steps):
         states.append(loop.problem.closed_loop(states[-1]))
@@ -117,13 +147,18 @@ def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
 
 
 def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Surface, trajectories, V along them, counterexamples; a row for each form."""
+    """Surface, trajectories, V along them, counterexamples; a row for each form.
+
+    Args:
+        spec: dataset and model.
+        seed: of the split and the training.
+        out: the folder that receives figure-5.
+    """
     prepared = prepare(spec, seed)
     task = prepared.task
-    label = int(task.y[one_of_the_labelled(task.train_mask.nonzero().flatten(), seed)])
-    head = extract_head(prepared.frozen.model, task.n_features)  # type: ignore[arg-type]
+    label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
     logits = prepared.frozen.logits(task.x, task.edge_index)
-    loops = [train_loop(head, logits, label, form, seed) for form in FORMS]
+    loops = [train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
     rng = np.random.default_rng(seed)
     starts = logits.double().numpy()[
         rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)
@@ -143,7 +178,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
             _counterexamples(row[3], loop)
         heading(
             figure,
-            f"{task.name}, class {label}: the Lyapunov function around Y, and the loop it speaks of",
+            f"{task.name}, class {label}: the Lyapunov function around Y, and its closed loop",
         )
         files = save(figure, out, "figure-5")
     numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
@@ -151,7 +186,12 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
-    """What the picture says, in numbers."""
+    """What the picture says, in numbers.
+
+    Args:
+        loop: F and V.
+        paths: trajectories, shape (starts, steps + 1, n).
+    """
     values = _values(loop, paths)
     outside = ~loop.problem.in_hole(paths[:, :-1])
     rising = (values[:, 1:] >= values[:, :-1]) & outside
@@ -250,10 +290,10 @@ def _counterexamples(axes: Any, loop: Loop) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title("counterexamples found", color=INK)
-    told = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
-    axes.text(0.03, 0.96, told, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
+    text = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
+    axes.text(0.03, 0.96, text, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
     if not loop.met:
-        return bare(axes)
+        return hide_axes(axes)
     bottom = np.zeros(max(loop.rounds, 1))
     for condition, colour in CONDITIONS.items():
         counts = np.zeros_like(bottom)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -15,9 +13,10 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
-from graphkeel.paper.tables.run import Prepared, RunSpec, prepare
+from graphkeel.models import accuracy
+from graphkeel.paper.tables.job import RunSpec, sha256_of
+from graphkeel.paper.tables.run import Prepared, prepare
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 
 MAX_LABELS = 10_000_000
@@ -25,7 +24,7 @@ MAX_LABELS = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Labels that arrive together."""
+    """Labels that arrive together: node ids and their classes, both of shape (n,)."""
 
     nodes: Tensor
     labels: Tensor
@@ -53,13 +52,19 @@ def run_feedback(
     """Fit on the training labels, then take in each batch; yields the state after each, the fit
     first.
 
-    `batches` is asked once, with the task, so that labels can be drawn from it or checked against
-    it. After every step the reconstruction goes to `out`; steps that an interrupted run has
-    finished there are not taken again."""
+    Args:
+        spec: dataset, split, model and method.
+        seed: of the split, the training and the method.
+        batches: called once with the task, so that labels can be drawn from it or checked against
+            it.
+        out: receives the reconstruction after every step; steps that an interrupted run has
+            finished there are not taken again.
+    """
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
-    told = torch.cat([batch.nodes for batch in arriving])
-    scored = prepared.task.test_mask & ~torch.isin(torch.arange(prepared.task.n_nodes), told)
+    fed_back = torch.cat([batch.nodes for batch in arriving])
+    nodes = torch.arange(prepared.task.n_nodes)
+    scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
     if not scored.any():
         raise ConfigError("no test node is left to score on", fix="Feed back fewer labels.")
     journal = _Journal(out, _subject(spec, seed, prepared, arriving))
@@ -84,50 +89,57 @@ class _Journal:
     saved at once."""
 
     def __init__(self, out: Path | None, subject: str) -> None:
-        self.out, self.subject = out, subject
+        self.out = out
+        self.subject = subject
         self.steps = [] if out is None else _finished(out, subject)
 
     def keep(self, step: Step, rec: Reconstructor) -> None:
         self.steps.append(step)
         if self.out is not None:
-            rec.save(
-                self.out, {"subject": self.subject, "steps": [asdict(step) for step in self.steps]}
-            )
+            steps = [asdict(step) for step in self.steps]
+            rec.save(self.out, {"subject": self.subject, "steps": steps})
 
 
 def _finished(out: Path, subject: str) -> list[Step]:
     """The steps in a folder; none if it is empty, damaged or about something else."""
     try:
         notes = load_reconstructor(out).notes_
-        return [Step(**step) for step in notes["steps"]] if notes["subject"] == subject else []
+        if notes["subject"] != subject:
+            return []
+        return [Step(**step) for step in notes["steps"]]
     except (DataError, KeyError, TypeError):
         return []
 
 
 def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Batch]) -> str:
     """SHA-256 of all that decides the steps."""
-    told = [asdict(spec), seed, prepared.task.hash, prepared.frozen.weights_hash]
     labels = [[batch.nodes.tolist(), batch.labels.tolist()] for batch in arriving]
-    return hashlib.sha256(json.dumps([*told, *labels], sort_keys=True).encode()).hexdigest()
+    model = prepared.frozen.weights_hash
+    return sha256_of([asdict(spec), seed, prepared.task.hash, model, *labels])
 
 
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:
     task = prepared.task
-    after = prepared.frozen.predict(rec.features_, task.edge_index)
-    before = prepared.base.argmax(dim=-1)
-    wanted = task.y[scored]
+    after = prepared.frozen(rec.features_, task.edge_index)
     return Step(
-        len(rec.labels_.nodes),
-        percent(before[scored] == wanted),
-        percent(after[scored] == wanted),
-        rec.guard_.left_alone,
-        rec.guard_.reason,
-        seconds,
+        known=len(rec.labels_.nodes),
+        base=accuracy(prepared.base, task, scored),
+        accuracy=accuracy(after, task, scored),
+        kept=rec.guard_.left_alone,
+        reason=rec.guard_.reason,
+        seconds=seconds,
     )
 
 
 def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:
-    """`count` random test nodes whose labels arrive in `n_batches` batches."""
+    """Random test nodes whose labels arrive in batches.
+
+    Args:
+        task: the split.
+        count: how many labels arrive in all.
+        n_batches: in how many batches.
+        seed: of the draw.
+    """
     pool = task.test_mask.nonzero().flatten()
     if count >= len(pool):
         raise ConfigError(
@@ -139,16 +151,19 @@ def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Ba
 
 
 def read_labels(path: Path) -> Batch:
-    """A CSV file with a header line `node,label`."""
+    """Labels from a CSV file with a header line `node,label`.
+
+    Args:
+        path: the file.
+    """
     try:
         with path.open(newline="") as file:
             rows = list(csv.reader(_limited(file, path)))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"the labels {path} cannot be read", got=str(error)) from error
-    if not rows or [cell.strip() for cell in rows[0]] != ["node", "label"]:
-        raise DataError(
-            f"{path} must begin with the line node,label", got=rows[0] if rows else "an empty file"
-        )
+    if not rows or [text.strip() for text in rows[0]] != ["node", "label"]:
+        got = rows[0] if rows else "an empty file"
+        raise DataError(f"{path} must begin with the line node,label", got=got)
     try:
         pairs = torch.tensor([(int(node), int(label)) for node, label in rows[1:]])
     except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits

@@ -6,82 +6,99 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.job import RunSpec
 
 # Every number depends on these, whatever the method.
-_ALWAYS = (
+ALWAYS = (
     "graphkeel.paper.tables.run",
-    "graphkeel.paper.tables.spec",
+    "graphkeel.paper.tables.job",
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
     "graphkeel.models.frozen",
 )
-# What is imported along the way but decides no accuracy: storage, tables and certificates.
-_NEVER = (
-    *(
-        "graphkeel.cli",
-        "graphkeel.report",
-        "graphkeel.certificate",
-        "graphkeel.checker",
-        "graphkeel.core.errors",
-    ),
-    *("graphkeel.core.files", "graphkeel.core.tensor_files", "graphkeel.core.memory"),
+# Imported along the way, but they decide no accuracy: storage, tables, names and certificates.
+_IGNORED = (
+    "graphkeel.cli",
+    "graphkeel.report",
+    "graphkeel.certificate",
+    "graphkeel.checker",
+    "graphkeel.core.errors",
+    "graphkeel.core.files",
+    "graphkeel.core.tensor_files",
+    "graphkeel.core.memory",
+    "graphkeel.paper.baselines.registry",
 )
-_OWN = (*_ALWAYS[:2], "graphkeel.paper.tables.controllers")
 
 
 def method_version(spec: RunSpec) -> str:
-    """SHA-256 of all code that a cell of this specification runs."""
+    """SHA-256 of all code that a job of this specification runs.
+
+    Args:
+        spec: of a run.
+    """
     if spec.method == "none":
-        return code_fingerprint(_ALWAYS)
-    from graphkeel.paper.tables.methods import find_method
+        return code_fingerprint(ALWAYS)
+    from graphkeel.paper.baselines.registry import find_method
 
     try:
-        home = type(find_method(spec.method, spec.method_options)).__module__
-    except (
-        Exception
-    ) as error:  # the cell will say so; once the method can be had, its version is another
+        method = find_method(spec.method, spec.method_options)
+    except Exception as error:  # the job will say so
         return f"not available: {error}"
-    return code_fingerprint((*_ALWAYS, home))
+    return version_of(method, ALWAYS)
+
+
+def version_of(method: object, modules: tuple[str, ...]) -> str:
+    """SHA-256 of a method's code and settings.
+
+    Args:
+        method: its settings count where it is a dataclass.
+        modules: what its numbers depend on besides its own module.
+    """
+    code = code_fingerprint((*modules, type(method).__module__))
+    settings = repr(method) if is_dataclass(method) else ""
+    return hashlib.sha256(f"{code} {settings}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)
 def code_fingerprint(modules: tuple[str, ...]) -> str:
     """SHA-256 over the named modules and those of graphkeel they import, in the order of their
-    names."""
+    names.
+
+    Args:
+        modules: dotted names.
+    """
     seen: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        path = None if name in seen or not _counts(name) else _source(name)
+        if name in seen or not _counts(name):
+            continue
+        path = _source(name)
         if path is None:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        seen[name] = hashlib.sha256(ast.dump(_bare(tree)).encode()).hexdigest()
+        seen[name] = hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest()
         waiting += _imported(tree)
-    return hashlib.sha256(
-        "\n".join(f"{name} {seen[name]}" for name in sorted(seen)).encode()
-    ).hexdigest()
+    lines = [f"{name} {seen[name]}" for name in sorted(seen)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _counts(name: str) -> bool:
+    """Whether the code of a module may decide a number."""
     if name.startswith("graphkeel.paper.tables"):
-        return name in _OWN
-    return name.startswith("graphkeel.") and not any(
-        name == part or name.startswith(f"{part}.") for part in _NEVER
-    )
+        return name in ALWAYS
+    ignored = any(name == part or name.startswith(f"{part}.") for part in _IGNORED)
+    return name.startswith("graphkeel.") and not ignored
 
 
 def _source(name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(name)
-    except (
-        ModuleNotFoundError,
-        ValueError,
-    ):  # `from a import b` where b is a function, not a module
+    except (ModuleNotFoundError, ValueError):  # in `from a import b` b may be a function
         return None
     return None if spec is None or spec.origin is None else Path(spec.origin)
 
@@ -96,7 +113,7 @@ def _imported(tree: ast.Module) -> list[str]:
     return names
 
 
-def _bare(tree: ast.Module) -> ast.Module:
+def _without_docstrings(tree: ast.Module) -> ast.Module:
     """The tree without docstrings (comments are not in it anyway)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,63 +1,88 @@
-"""The grid: every cell that the store does not hold yet, on all cores, stored as soon as it is
-done.
+"""The grid: every job that the store does not hold yet, on all cores, stored as soon as it is done.
 
 The parent process alone writes to the store, so the same grid runs on a cluster whose workers share
-no disk. A cell that fails is a result like any other: stored with its message, the rest goes on. So
-is a cell whose worker dies (out of memory, say): the cells that were being worked on are tried once
-more, each in a process of its own."""
+no disk. A job that fails is a result like any other: stored with its message, the rest goes on. So
+is a job whose worker dies (out of memory, say): the jobs that were in work are tried once more,
+each in a process of its own."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import joblib
 
-from graphkeel.paper.tables.backends import Workers, joblib_backend, lost_worker
-from graphkeel.paper.tables.cells import DONE, FAILED, Cell, CellStore, Measured
-from graphkeel.paper.tables.cost import CPU_SECONDS
-from graphkeel.paper.tables.memory import peak_mb, reset_peak
-from graphkeel.paper.tables.orphans import end_with
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.core.memory import peak_mb, reset_peak
+from graphkeel.paper.tables.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
+from graphkeel.paper.tables.store import Store
+from graphkeel.paper.tables.workers import (
+    Workers,
+    end_with_parent,
+    joblib_backend,
+    lost_worker_errors,
+)
 
-if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import Prepared
+OnJob = Callable[[Job, Measurement], None]
+Measure = Callable[[Job], Measurement]
 
-OnCell = Callable[[Cell, Measured], None]
-Job = Callable[[Cell], Measured]
+
+def missing_jobs(
+    jobs: Iterable[Job], store: Store, *, any_code: bool = False, retry: bool = False
+) -> list[Job]:
+    """The jobs that have to be computed.
+
+    Args:
+        jobs: what is wanted.
+        store: what there is.
+        any_code: measurements of other code count.
+        retry: failures do not.
+    """
+    missing = []
+    for job in jobs:
+        found = store.find(job, any_code=any_code)
+        if found is None or (retry and not found.done):
+            missing.append(job)
+    return missing
 
 
 def run_grid(
-    cells: Sequence[Cell],
-    store: CellStore,
+    jobs: Sequence[Job],
+    store: Store,
     workers: Workers | None = None,
     *,
-    on_cell: OnCell = lambda cell, measured: None,
-    job: Job | None = None,
+    on_job: OnJob = lambda job, measurement: None,
+    measure: Measure | None = None,
 ) -> None:
-    """Compute the given cells, in their order, and store each; `on_cell` hears of it afterwards."""
+    """Compute the given jobs, in their order, and store each.
 
-    def keep(cell: Cell, measured: Measured) -> None:
-        store.keep(cell, measured)
-        on_cell(cell, measured)
+    Args:
+        jobs: what is to be computed; jobs of the same key are computed once.
+        store: where the measurements go.
+        workers: who computes.
+        on_job: called after each measurement is stored.
+        measure: computes a job in a worker; `run_job` when None.
+    """
 
-    waiting = list(
-        {cell.key: cell for cell in cells}.values()
-    )  # rows that share a cell share its computation
+    def keep(job: Job, measurement: Measurement) -> None:
+        store.keep(job, measurement)
+        on_job(job, measurement)
+
+    measure = measure or run_job
+    waiting = list({job.key: job for job in jobs}.values())
     while waiting:
-        lost = _round(waiting, workers or Workers(), keep, job or run_cell)
-        for cell in lost.suspects:
-            keep(cell, _alone(cell, job or run_cell))
-        waiting = lost.rest
+        left = _round(waiting, workers or Workers(), keep, measure)
+        for job in left.suspects:
+            keep(job, _measure_alone(job, measure))
+        waiting = left.rest
 
 
 # ---- one round: until all is done or a worker dies
@@ -65,100 +90,125 @@ def run_grid(
 
 @dataclass(frozen=True)
 class _Left:
-    suspects: list[Cell]  # being worked on when a worker died
-    rest: list[Cell]  # not begun
+    suspects: list[Job]  # in work when a worker died
+    rest: list[Job]  # not begun
 
 
-def _round(cells: list[Cell], workers: Workers, keep: OnCell, job: Job) -> _Left:
-    handed_out: list[Cell] = []
+def _round(jobs: list[Job], workers: Workers, keep: OnJob, measure: Measure) -> _Left:
+    handed_out: list[Job] = []
     finished: set[str] = set()
 
     def hand_out() -> Iterator[Any]:
-        for cell in cells:
-            handed_out.append(cell)
-            yield joblib.delayed(_labelled)(job, cell)
+        for job in jobs:
+            handed_out.append(job)
+            yield joblib.delayed(_with_job)(measure, job)
 
     try:
-        for cell, measured in _results(hand_out(), workers, len(cells)):
-            finished.add(cell.key)
-            keep(cell, measured)
-    except lost_worker(workers):
-        suspects = [cell for cell in handed_out if cell.key not in finished]
-        return _Left(suspects, cells[len(handed_out) :])
+        for job, measurement in _results(hand_out(), workers, len(jobs)):
+            finished.add(job.key)
+            keep(job, measurement)
+    except lost_worker_errors(workers):
+        suspects = [job for job in handed_out if job.key not in finished]
+        return _Left(suspects, jobs[len(handed_out) :])
     return _Left([], [])
 
 
-def _results(tasks: Iterator[Any], workers: Workers, total: int) -> Iterable[tuple[Cell, Measured]]:
-    """Results as they come; Ray cannot stream, and hands them over in rounds of one cell a
+def _results(
+    tasks: Iterator[Any], workers: Workers, total: int
+) -> Iterable[tuple[Job, Measurement]]:
+    """Results as they come; Ray cannot stream, and hands them over in rounds of one job a
     worker."""
-    settings = {"n_jobs": workers.jobs, "batch_size": 1, "pre_dispatch": "n_jobs"}
+    settings = {"n_jobs": workers.count, "batch_size": 1, "pre_dispatch": "n_jobs"}
     with joblib_backend(workers):
         if workers.backend == "ray":
             with joblib.Parallel(**settings) as pool:  # the same processes in every round
-                for _ in range(0, total, workers.jobs):
-                    yield from pool(islice(tasks, workers.jobs))
+                for _ in range(0, total, workers.count):
+                    yield from pool(islice(tasks, workers.count))
             return
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
 
 
-def _labelled(job: Job, cell: Cell) -> tuple[Cell, Measured]:
-    return cell, job(cell)
+def _with_job(measure: Measure, job: Job) -> tuple[Job, Measurement]:
+    return job, measure(job)
 
 
-def _alone(cell: Cell, job: Job) -> Measured:
-    """A cell in a process of its own, whose death is then certainly this cell's."""
+def _measure_alone(job: Job, measure: Measure) -> Measurement:
+    """A job in a process of its own, whose death is then certainly this job's."""
     start = time.perf_counter()
-    one = ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=end_with, initargs=(os.getpid(),)
+    executor = ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=end_with_parent, initargs=(os.getpid(),)
     )
-    with one as pool:
+    with executor:
         try:
-            return pool.submit(job, cell).result()
+            return executor.submit(measure, job).result()
         except BrokenProcessPool:
             message = "the worker process died, most likely out of memory"
-            return Measured(FAILED, time.perf_counter() - start, 0.0, {}, message)
+            return Measurement(FAILED, time.perf_counter() - start, 0.0, {}, message)
 
 
-# ---- one cell, in a worker
+def run_job(job: Job) -> Measurement:
+    """Compute a job in this process; whatever goes wrong becomes its message.
 
-
-def run_cell(cell: Cell) -> Measured:
-    """Compute a cell; whatever goes wrong becomes its message."""
+    Args:
+        job: what is to be computed.
+    """
     import torch
-
-    from graphkeel.paper.tables.run import apply_method
 
     torch.set_num_threads(1)  # the cores belong to the other workers
     reset_peak()
-    start, cpu = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
+    cpu = time.process_time()
     try:
-        prepared = _prepared(json.dumps(asdict(_base_of(cell.spec)), sort_keys=True), cell.seed)
-        result, _ = apply_method(cell.spec, cell.seed, prepared)
+        result = job.spec.measure(job.seed)
         result[CPU_SECONDS] = time.process_time() - cpu
-        json.dumps(
-            result, allow_nan=False
-        )  # what cannot be stored is this cell's failure, not the grid's
-        return Measured(DONE, time.perf_counter() - start, peak_mb(), result)
+        json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
+        return Measurement(DONE, time.perf_counter() - start, peak_mb(), result)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        return Measured(FAILED, time.perf_counter() - start, peak_mb(), {}, message)
+        return Measurement(FAILED, time.perf_counter() - start, peak_mb(), {}, message)
 
 
-def _base_of(spec: RunSpec) -> RunSpec:
-    """The part of a specification that splits and trains: what the methods of a table have in
-    common."""
-    return RunSpec(
-        dataset=spec.dataset,
-        model=spec.model,
-        split=spec.split,
-        features=spec.features,
-        pca=spec.pca,
-        model_options=spec.model_options,
-    )
+class Estimate:
+    """How long the rest of a grid will take: mean seconds of a (row, dataset), of the row, or of
+    all jobs, whichever is known first.
 
+    Args:
+        waiting: the jobs to come.
+        known: mean seconds of each (row, dataset) that was measured before.
+        workers: how many jobs are in work at once.
+    """
 
-@lru_cache(maxsize=2)
-def _prepared(spec: str, seed: int) -> Prepared:
-    from graphkeel.paper.tables.run import prepare
+    def __init__(
+        self, waiting: Iterable[Job], known: dict[tuple[str, str], float], workers: int
+    ) -> None:
+        self.waiting = {job.key: job for job in waiting}
+        self.workers = workers
+        self.seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for (row, dataset), mean in known.items():
+            self._learn(row, dataset, mean)
 
-    return prepare(RunSpec(**json.loads(spec)), seed)
+    def _learn(self, row: str, dataset: str, seconds: float) -> None:
+        for group in ((row, dataset), (row,), ()):
+            self.seconds[group].append(seconds)
+
+    def done(self, job: Job, seconds: float) -> None:
+        """Take in a finished job.
+
+        Args:
+            job: the job.
+            seconds: the time it took.
+        """
+        self.waiting.pop(job.key, None)
+        self._learn(job.row, job.spec.dataset, seconds)
+
+    def left(self) -> float | None:
+        """Seconds to go; None before anything is known."""
+        if not self.seconds[()]:
+            return None
+        return sum(self._expected(job) for job in self.waiting.values()) / self.workers
+
+    def _expected(self, job: Job) -> float:
+        for group in ((job.row, job.spec.dataset), (job.row,), ()):
+            if times := self.seconds.get(group):
+                return sum(times) / len(times)
+        return 0.0

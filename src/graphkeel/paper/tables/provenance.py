@@ -1,4 +1,4 @@
-"""What made a set of numbers: the commit, the versions, the machine."""
+"""The origin of a set of numbers: the commit, the versions, the machine."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "torch_geometric")
 
 
 def package_versions() -> dict[str, str]:
+    """Versions of Python, graphkeel and the packages that decide numbers."""
     found = {"python": platform.python_version(), "graphkeel": graphkeel.__version__}
     for name in _PACKAGES:
         try:
@@ -25,6 +26,7 @@ def package_versions() -> dict[str, str]:
 
 
 def provenance() -> dict[str, Any]:
+    """Commit, versions and machine, as plain values."""
     return {
         "commit": commit(),
         "versions": package_versions(),
@@ -39,11 +41,8 @@ def commit() -> str | None:
     head = _git(home, "rev-parse", "HEAD")
     if head is None:
         return None
-    return (
-        f"{head} with changes"
-        if _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".")
-        else head
-    )
+    changes = _git(home, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    return f"{head} with changes" if changes else head
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -8,8 +8,9 @@ import io
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from graphkeel.core.statistics import plus_minus
 from graphkeel.paper.tables.statistics import TEST
-from graphkeel.paper.tables.tables import Place
+from graphkeel.paper.tables.table import TableCell
 
 FORMATS = {"text": "txt", "md": "md", "latex": "tex", "csv": "csv"}
 
@@ -21,31 +22,51 @@ _RESIDUAL = "‖C(h*)−Y‖"
 
 
 def render(
-    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str], style: str
+    table: int,
+    cells: Sequence[TableCell],
+    datasets: Sequence[str],
+    remarks: Sequence[str],
+    style: str,
 ) -> str:
-    """The table in one of `FORMATS`."""
-    return _RENDERERS[style](table, places, datasets, remarks)
+    """The table as a text.
+
+    Args:
+        table: 1 or 3.
+        cells: row by row.
+        datasets: the columns.
+        remarks: sentences below it.
+        style: one of `FORMATS`.
+    """
+    return _RENDERERS[style](table, cells, datasets, remarks)
 
 
-# ---- cells
+# ---- one cell
 
 
 def spread(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    """Mean ± std as a text.
+
+    Args:
+        mean: None gives a dash.
+        std: None is left out.
+    """
+    return "–" if mean is None else plus_minus(mean, std)
 
 
-def ours(place: Place) -> str:
-    """Mean ± std; the number of seeds where fewer were run than asked for."""
-    text = spread(place.mean, place.std)
-    return f"{text} (n={place.seeds})" if 0 < place.seeds < place.asked else text
+def ours(cell: TableCell) -> str:
+    """Mean ± std; the number of seeds where fewer were run than asked for.
+
+    Args:
+        cell: of the table.
+    """
+    text = spread(cell.mean, cell.std)
+    return f"{text} (n={cell.seeds})" if 0 < cell.seeds < cell.asked else text
 
 
-def _summary_cell(table: int, place: Place) -> str:
-    if table == 3 and place.residual is not None:
-        return f"{ours(place)}, {place.residual:.0e}"
-    return ours(place)
+def _summary_cell(table: int, cell: TableCell) -> str:
+    if table == 3 and cell.residual is not None:
+        return f"{ours(cell)}, {cell.residual:.0e}"
+    return ours(cell)
 
 
 def _signed(value: float | None) -> str:
@@ -53,10 +74,12 @@ def _signed(value: float | None) -> str:
 
 
 def _p(value: float | None) -> str:
-    return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+    if value is None:
+        return ""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _details(table: int, places: Sequence[Place]) -> list[list[str]]:
+def _details(table: int, cells: Sequence[TableCell]) -> list[list[str]]:
     """One dataset's lines, their heads first; Table 3 also says how near each controller came to
     its target."""
     head = [
@@ -69,45 +92,48 @@ def _details(table: int, places: Sequence[Place]) -> list[list[str]]:
         *([_RESIDUAL] if table == 3 else []),
         "note",
     ]
-    return [head, *(_detail(table, place) for place in places)]
+    return [head, *(_detail(table, cell) for cell in cells)]
 
 
-def _detail(table: int, place: Place) -> list[str]:
-    paper = "" if place.paper is None else spread(place.paper, place.paper_std)
+def _detail(table: int, cell: TableCell) -> list[str]:
+    paper = "" if cell.paper is None else spread(cell.paper, cell.paper_std)
     numbers = [
-        ours(place),
+        ours(cell),
         paper,
-        _signed(place.difference),
-        _signed(place.gain),
-        _p(place.p_value),
+        _signed(cell.difference),
+        _signed(cell.gain),
+        _p(cell.p_value),
     ]
-    residual = "" if place.residual is None else f"{place.residual:.1e}"
-    return [place.label, *numbers, *([residual] if table == 3 else []), place.note]
+    residual = "" if cell.residual is None else f"{cell.residual:.1e}"
+    return [cell.label, *numbers, *([residual] if table == 3 else []), cell.note]
 
 
-def _rows(places: Sequence[Place]) -> list[list[Place]]:
-    return [list(row) for _, row in groupby(places, key=lambda place: place.method)]
+def _rows(cells: Sequence[TableCell]) -> list[list[TableCell]]:
+    return [list(row) for _, row in groupby(cells, key=lambda cell: cell.method)]
 
 
-def _paper_row(row: Sequence[Place]) -> list[str] | None:
+def _paper_row(row: Sequence[TableCell]) -> list[str] | None:
     """The published numbers of a row, where there are any and the row is the paper's own."""
-    if row[0].group not in ("base", "paper") or all(place.paper is None for place in row):
+    if row[0].group not in ("base", "paper") or all(cell.paper is None for cell in row):
         return None
-    return ["  (paper)", *(spread(place.paper, place.paper_std) for place in row)]
+    return ["  (paper)", *(spread(cell.paper, cell.paper_std) for cell in row)]
 
 
-def _summary(table: int, places: Sequence[Place]) -> list[list[str]]:
+def _summary(table: int, cells: Sequence[TableCell]) -> list[list[str]]:
     lines = []
-    for row in _rows(places):
-        lines.append([row[0].label, *(_summary_cell(table, place) for place in row)])
+    for row in _rows(cells):
+        lines.append([row[0].label, *(_summary_cell(table, cell) for cell in row)])
         published = _paper_row(row)
-        lines += [published] if published else []
+        if published:
+            lines.append(published)
     return lines
 
 
 def legend() -> list[str]:
+    """What the columns mean."""
     return [
-        "ours: mean ± sample standard deviation over seeds; paper: as published; difference: ours minus paper;",
+        "ours: mean ± sample standard deviation over seeds; paper: as published; difference: ours "
+        "minus paper;",
         f"gain: over the untouched SGC on the same seeds; p: of that gain ({TEST}).",
     ]
 
@@ -115,58 +141,72 @@ def legend() -> list[str]:
 # ---- formats
 
 
-def _aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+def aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
+    """Lines whose columns stand below each other.
+
+    Args:
+        lines: of the same length, the head first.
+        left: columns that begin at their left edge; the others end at their right one.
+    """
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        "  ".join(
+    texts = []
+    for line in lines:
+        padded = [
             text.ljust(width) if i in left else text.rjust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+        ]
+        texts.append("  ".join(padded).rstrip())
+    return texts
 
 
 def _text(
-    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+    table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
 ) -> str:
-    """Notes are long and often the same: they are numbered and told once, below."""
+    """Notes are long and often the same: they are numbered and printed once, below."""
     numbers: dict[str, int] = {}
     blocks = [
         TITLES[table],
         "",
-        *_aligned([["", *datasets], *_summary(table, places)], left=[0]),
+        *aligned([["", *datasets], *_summary(table, cells)], left=[0]),
         "",
     ]
     for dataset in datasets:
-        head, *rows = _details(table, [place for place in places if place.dataset == dataset])
+        head, *rows = _details(table, [cell for cell in cells if cell.dataset == dataset])
         numbered = [[*row[:-1], _marked(row[-1], numbers)] for row in rows]
-        blocks += [dataset, *_aligned([head, *numbered], left=[0, len(head) - 1]), ""]
+        blocks += [dataset, *aligned([head, *numbered], left=[0, len(head) - 1]), ""]
     notes = [f"[{number}] {note}" for note, number in numbers.items()]
-    return (
-        "\n\n".join("\n".join(part).rstrip() for part in (blocks, notes, remarks, legend()) if part)
-        + "\n"
-    )
+    parts = [part for part in (blocks, notes, remarks, legend()) if part]
+    return "\n\n".join("\n".join(part).rstrip() for part in parts) + "\n"
 
 
 def _marked(note: str, numbers: dict[str, int]) -> str:
     return f"[{numbers.setdefault(note, len(numbers) + 1)}]" if note else ""
 
 
-def _markdown(
-    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
-) -> str:
-    def lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
-        rule = ["---:" if i in right else "---" for i in range(len(head))]
-        return [
-            f"| {' | '.join(cell.replace('|', '∣').strip() for cell in line)} |"
-            for line in (head, rule, *body)
-        ]
+def markdown_lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
+    """A Markdown table.
 
+    Args:
+        head: of its columns.
+        body: its lines.
+        right: columns that end at their right edge.
+    """
+    rule = ["---:" if i in right else "---" for i in range(len(head))]
+    escaped = [[text.replace("|", "∣").strip() for text in line] for line in (head, rule, *body)]
+    return [f"| {' | '.join(line)} |" for line in escaped]
+
+
+def _markdown(
+    table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
+) -> str:
     blocks = [f"### {TITLES[table]}", ""]
-    blocks += [*lines(["", *datasets], _summary(table, places), range(1, len(datasets) + 1)), ""]
+    blocks += [
+        *markdown_lines(["", *datasets], _summary(table, cells), range(1, len(datasets) + 1)),
+        "",
+    ]
     for dataset in datasets:
-        head, *rows = _details(table, [place for place in places if place.dataset == dataset])
-        blocks += [f"#### {dataset}", "", *lines(head, rows, range(1, len(head) - 1)), ""]
+        head, *rows = _details(table, [cell for cell in cells if cell.dataset == dataset])
+        blocks += [f"#### {dataset}", "", *markdown_lines(head, rows, range(1, len(head) - 1)), ""]
     blocks += [f"- {remark}" for remark in remarks] + ([""] if remarks else [])
     return "\n".join([*blocks, *legend()]) + "\n"
 
@@ -188,7 +228,7 @@ def _tex(text: str) -> str:
 
 
 def _latex(
-    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+    table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
 ) -> str:
     """The paper's layout, for `booktabs`; published numbers in the line below ours."""
     lines = [
@@ -197,29 +237,28 @@ def _latex(
         " & ".join(["Method", *(_tex(name.capitalize()) for name in datasets)]) + r" \\",
         r"\midrule",
     ]
-    for line in _summary(table, places):
-        cells = [_tex(cell.strip()) for cell in line]
-        published = line[0].strip() == "(paper)"
-        lines.append(
-            " & ".join(rf"\textit{{{cell}}}" if published else cell for cell in cells) + r" \\"
-        )
+    for line in _summary(table, cells):
+        texts = [_tex(text.strip()) for text in line]
+        if line[0].strip() == "(paper)":
+            texts = [rf"\textit{{{text}}}" for text in texts]
+        lines.append(" & ".join(texts) + r" \\")
     note = [f"% {remark}" for remark in (*remarks, *legend())]
     return "\n".join([f"% {TITLES[table]}", *lines, r"\bottomrule", r"\end{tabular}", *note]) + "\n"
 
 
 def _csv(
-    table: int, places: Sequence[Place], datasets: Sequence[str], remarks: Sequence[str]
+    table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
 ) -> str:
-    """One line a place, with every field."""
+    """One line a cell, with every field."""
     buffer = io.StringIO()
-    fields = list(Place.__dataclass_fields__)
+    fields = list(TableCell.__dataclass_fields__)
     writer = csv.DictWriter(buffer, fieldnames=fields, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(place.as_dict() for place in places)
+    writer.writerows(cell.as_dict() for cell in cells)
     return buffer.getvalue()
 
 
-_RENDERERS: dict[str, Callable[[int, Sequence[Place], Sequence[str], Sequence[str]], str]] = {
+_RENDERERS: dict[str, Callable[[int, Sequence[TableCell], Sequence[str], Sequence[str]], str]] = {
     "text": _text,
     "md": _markdown,
     "latex": _latex,

@@ -1,13 +1,16 @@
-"""Which rows the tables have: the paper's own, its readings, ours, and the rivals."""
+"""The rows of the tables (the paper's own, its readings, ours, the rivals) and the jobs that they
+need."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.paper.tables.spec import RunSpec
+from graphkeel.paper.tables.fingerprint import method_version
+from graphkeel.paper.tables.job import Job, RunSpec
 
 LARGE = ("pubmed", "photo", "computers")  # where the methods that retrain at length run fewer seeds
 
@@ -17,11 +20,16 @@ class TableRow:
     """One row: how it is called, what computes it, and which row of the paper it answers.
 
     Attributes:
+        name: what --only calls it.
+        label: what the table calls it.
         group: `base`, `paper`, `reading` (another reading of the paper's row), `ours`, `rival` or
             `reference`.
+        method: a name that `find_method` knows.
+        model, labels, features: as in `RunSpec`.
+        options: of the method.
         paper: name of the row in the paper's table, where it has one.
         frozen: whether the model's weights stay as they are.
-        heavy: minutes a cell on the larger graphs.
+        heavy: minutes a job on the larger graphs.
     """
 
     name: str
@@ -37,6 +45,11 @@ class TableRow:
     heavy: bool = False
 
     def spec(self, dataset: str) -> RunSpec:
+        """What the row measures on a dataset.
+
+        Args:
+            dataset: its name or file.
+        """
         return RunSpec(
             dataset=dataset,
             model=self.model,
@@ -47,6 +60,13 @@ class TableRow:
         )
 
     def seeds(self, dataset: str, asked: int, heavy_seeds: int) -> int:
+        """How many seeds the row runs.
+
+        Args:
+            dataset: its name or file.
+            asked: how many were asked for.
+            heavy_seeds: how many a heavy row runs at most on the larger graphs.
+        """
         return min(asked, heavy_seeds) if self.heavy and dataset in LARGE else asked
 
 
@@ -130,7 +150,12 @@ TABLES = {1: TABLE_1, 3: TABLE_3}
 
 
 def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
-    """The rows asked for; the base is always among them, since every row is compared with it."""
+    """The rows asked for; the base is always among them, since every row is compared with it.
+
+    Args:
+        table: 1 or 3.
+        only: names of rows; all of them when None.
+    """
     rows = TABLES[table]
     names = [row.name for row in rows]
     unknown = sorted(set(only or ()) - set(names))
@@ -141,7 +166,12 @@ def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
 
 def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -> list[TableRow]:
     """The same rows with other labels or another frozen model: conditions for which the paper has
-    no figures."""
+    no figures.
+
+    Args:
+        rows: of a table.
+        labels, model, features: as in `RunSpec`.
+    """
     if (labels, model, features) == (BASE.labels, BASE.model, BASE.features):
         return list(rows)
     changed = []
@@ -153,3 +183,41 @@ def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -
             replace(row, label=label, labels=used, model=model, features=features, paper=None)
         )
     return changed
+
+
+# ---- jobs
+
+
+def needed_jobs(
+    rows: Sequence[TableRow], datasets: Sequence[str], seeds: Sequence[int], *, heavy_seeds: int = 1
+) -> list[Job]:
+    """The jobs of a table in the order in which they are best computed: all rows of a dataset's
+    seed together, as they share the base model; the heavy rows last, so that a run that is killed
+    has the most to show.
+
+    Args:
+        rows: of a table.
+        datasets: its columns.
+        seeds: of every row.
+        heavy_seeds: how many of them a heavy row runs at most on the larger graphs.
+    """
+    jobs = []
+    for heavy in (False, True):
+        for dataset in datasets:
+            for number, seed in enumerate(seeds):
+                for row in rows:
+                    limit = row.seeds(dataset, len(seeds), heavy_seeds)
+                    if row.heavy is heavy and number < limit:
+                        jobs.append(_job(row, dataset, seed))
+    return jobs
+
+
+def _job(row: TableRow, dataset: str, seed: int) -> Job:
+    spec = row.spec(dataset)
+    return Job(row.name, spec, seed, _data_hash(dataset, seed, row.features), method_version(spec))
+
+
+@lru_cache(maxsize=4096)
+def _data_hash(dataset: str, seed: int, features: str) -> str:
+    """Of the split and its features, in which the rows of a table do not differ."""
+    return TableRow("", "", "", "none", features=features).spec(dataset).task(seed).hash

@@ -3,34 +3,40 @@ run folder."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphkeel import __version__
-from graphkeel.core.statistics import sample_std
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy, train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.tables.methods import find_method
-from graphkeel.paper.tables.spec import LABELS, RunSpec
-from graphkeel.paper.tables.store import RunFolder
+from graphkeel.paper.baselines.registry import find_method
+from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
+from graphkeel.paper.tables.provenance import package_versions
+from graphkeel.paper.tables.statistics import summarise
+from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.method import MethodResult
 
 __all__ = [
     "LABELS",
+    "Outcome",
     "Prepared",
     "RunResult",
     "RunSpec",
     "apply_method",
     "label_budget",
+    "measure",
+    "node_columns",
     "prepare",
     "run_seed",
     "run_seeds",
@@ -39,63 +45,155 @@ __all__ = [
 Row = dict[str, Any]
 
 
+class Runnable(Spec, Protocol):
+    """A specification that `keel run` or `keel adapt` can run seed by seed."""
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the data of a seed."""
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that computes it."""
+
+    def outcome(self, seed: int) -> Outcome:
+        """The result for a seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of one seed.
+
+    Attributes:
+        row: plain values.
+        features: the rewritten ones, shape (N, d); None where they were left alone.
+        nodes: what the report lists, a column a name, each of shape (N,).
+    """
+
+    row: Row
+    features: Tensor | None
+    nodes: dict[str, Tensor]
+
+
+AnySpec = TypeVar("AnySpec", bound=Runnable)
+
+
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(Generic[AnySpec]):
     """The rows of a run, in the order of their seeds."""
 
-    spec: RunSpec
+    spec: AnySpec
     rows: list[Row]
 
     def summary(self) -> dict[str, Any]:
-        base = np.array([row["base"] for row in self.rows])
-        ours = np.array([row["accuracy"] for row in self.rows])
-        gain = ours - base
+        """Means and sample deviations over the seeds, in percent; one seed has no deviation."""
+        base = [row["base"] for row in self.rows]
+        ours = [row["accuracy"] for row in self.rows]
+        gains = [after - before for before, after in zip(base, ours, strict=True)]
+        before = summarise(base)
+        after = summarise(ours)
         return {
-            "base_mean": float(base.mean()),
-            "base_std": sample_std(base.tolist()),
-            "accuracy_mean": float(ours.mean()),
-            "accuracy_std": sample_std(ours.tolist()),
-            "gain_mean": float(gain.mean()),
-            "gain_min": float(gain.min()),
+            "base_mean": before.mean,
+            "base_std": before.std,
+            "accuracy_mean": after.mean,
+            "accuracy_std": after.std,
+            "gain_mean": summarise(gains).mean,
+            "gain_min": min(gains),
         }
 
 
 def run_seeds(
-    spec: RunSpec,
+    spec: AnySpec,
     seeds: Iterable[int],
     *,
     out: Path | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
-) -> RunResult:
-    """Run every seed that the run folder does not hold yet; `on_row` hears of each row, stored or
-    new."""
-    folder = RunFolder(
-        out, {"spec": asdict(spec), "graphkeel": __version__, "torch": str(torch.__version__)}
-    )
+) -> RunResult[AnySpec]:
+    """Run every seed that the run folder does not hold yet.
+
+    Args:
+        spec: what is run.
+        seeds: of the splits, the trainings and the method.
+        out: the run folder: measurements.sqlite, features/ and nodes/; None keeps nothing.
+        on_row: called with each row, stored or new.
+    """
+    folder = None if out is None else RunFolder(out, spec)
     rows = []
     for seed in seeds:
-        row = folder.row(seed)
-        if row is None:
-            row = run_seed(
-                spec, seed, features_to=folder.array_path(seed), nodes_to=folder.nodes_path(seed)
-            )
-            folder.keep(seed, row)
+        row = spec.outcome(seed).row if folder is None else folder.row(seed)
         rows.append(row)
         on_row(row)
     return RunResult(spec, rows)
 
 
-def run_seed(
-    spec: RunSpec, seed: int, *, features_to: Path | None = None, nodes_to: Path | None = None
-) -> Row:
-    """One split, one trained model, one reconstruction."""
+class RunFolder:
+    """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
+    predictions of each seed. A folder belongs to one run.
+
+    Args:
+        folder: where it is; made where it is missing.
+        spec: what is run; a folder of another run is refused.
+    """
+
+    def __init__(self, folder: Path, spec: Runnable) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.store = Store(folder / FILE, versions=package_versions())
+        self.store.claim({"spec": asdict(spec), **package_versions()})
+
+    def row(self, seed: int) -> Row:
+        """The row of a seed: the stored one, or a new one, which is then stored.
+
+        Args:
+            seed: of the split, the training and the method.
+        """
+        spec = self.spec
+        job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
+        found = self.store.find(job)
+        if found is not None and found.done:
+            return found.result
+        start = time.perf_counter()
+        outcome = spec.outcome(seed)
+        file = f"seed-{seed:04d}.safetensors"
+        if outcome.features is not None:
+            save_tensors(self.folder / "features" / file, {"x": outcome.features})
+        save_tensors(self.folder / "nodes" / file, outcome.nodes)
+        # The row comes last: where it is stored, the files that belong to it are there.
+        seconds = time.perf_counter() - start
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
+        return outcome.row
+
+
+def run_seed(spec: RunSpec, seed: int) -> Outcome:
+    """One split, one trained model, one reconstruction.
+
+    Args:
+        spec: what is run.
+        seed: of the split, the training and the method.
+    """
     prepared = prepare(spec, seed)
-    row, outcome = apply_method(spec, seed, prepared)
-    if features_to is not None and outcome.features is not None:
-        save_tensors(features_to, {"x": outcome.features})
-    if nodes_to is not None:
-        save_tensors(nodes_to, node_changes(prepared, outcome))
+    row, result = apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, node_changes(prepared, result))
+
+
+def measure(spec: RunSpec, seed: int) -> Row:
+    """The row of a seed for a grid, whose workers train the model of a seed once for all methods.
+
+    Args:
+        spec: what is run.
+        seed: of the split, the training and the method.
+    """
+    shared = replace(spec, method="none", labels="train", method_options={})
+    prepared = _prepared(json.dumps(asdict(shared), sort_keys=True), seed)
+    row, _ = apply_method(spec, seed, prepared)
     return row
+
+
+@lru_cache(maxsize=2)
+def _prepared(spec: str, seed: int) -> Prepared:
+    return prepare(RunSpec(**json.loads(spec)), seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +206,26 @@ class Prepared:
 
 
 def prepare(spec: RunSpec, seed: int) -> Prepared:
-    """What every method of a table is given for one seed."""
+    """What every method of a table is given for one seed.
+
+    Args:
+        spec: dataset, split, features and model.
+        seed: of the split and the training.
+    """
     task = spec.task(seed)
-    frozen = FrozenModel(
-        train_model(spec.model, task, seed=seed, **spec.model_options), n_classes=task.n_classes
-    )
+    model = train_model(spec.model, task, seed=seed, **spec.model_options)
+    frozen = FrozenModel(model, n_classes=task.n_classes)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
 
 
 def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
-    """Run the method and score it; test labels are used here, to score, and nowhere else."""
+    """Run the method and score it; test labels are used here, to score, and nowhere else.
+
+    Args:
+        spec: method and labels.
+        seed: of the method.
+        prepared: split and model.
+    """
     task, base = prepared.task, prepared.base
     start = time.perf_counter()
     outcome = _apply(spec, prepared, seed)
@@ -131,6 +239,7 @@ def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, Met
         "decision": outcome.decision,
         "seconds": seconds,
         "data": task.hash,
+        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
         "weights": prepared.frozen.weights_hash,
     }
     return row, outcome
@@ -147,23 +256,50 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
 
 
 def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
-    """Label, split, and class before and after, of every node: what the report lists."""
-    task, base = prepared.task, prepared.base
-    scores = base if outcome.scores is None else outcome.scores
+    """Label, split, and class before and after, of every node: what the report lists.
+
+    Args:
+        prepared: split and model.
+        outcome: of the method.
+    """
+    task = prepared.task
+    scores = prepared.base if outcome.scores is None else outcome.scores
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
     for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
         split[mask] = code
-    before, after = base.argmax(dim=-1), scores.argmax(dim=-1)
-    return {"y": task.y, "split": split, "before": before, "after": after, "degree": _degree(task)}
+    return node_columns(task.edge_index, task.y, split, prepared.base, scores)
 
 
-def _degree(task: GraphTask) -> Tensor:
-    return torch.bincount(task.edge_index[1], minlength=task.n_nodes)
+def node_columns(
+    edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
+) -> dict[str, Tensor]:
+    """The columns of the report's list of nodes, each of shape (N,).
+
+    Args:
+        edge_index: int64, shape (2, E).
+        y: labels, shape (N,).
+        split: 1 training, 2 validation, 3 test, 0 none; int8, shape (N,).
+        before: scores of the untouched model, shape (N, n_classes).
+        after: scores of the method, shape (N, n_classes).
+    """
+    return {
+        "y": y,
+        "split": split,
+        "before": before.argmax(dim=-1),
+        "after": after.argmax(dim=-1),
+        "degree": torch.bincount(edge_index[1], minlength=len(y)),
+    }
 
 
 def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:
     """(nodes whose label the method may use, nodes it may select on); never a node in both, never a
-    test node."""
+    test node.
+
+    Args:
+        task: the split.
+        labels: one of `LABELS`.
+        seed: of the draw of half the validation nodes.
+    """
     train, val = task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten()
     if labels == "train":
         return train, val

@@ -22,8 +22,12 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    array = np.asarray(values, dtype=np.float64)
-    return Summary(len(array), float(array.mean()), sample_std(array.tolist()))
+    """Mean and sample standard deviation.
+
+    Args:
+        values: at least one.
+    """
+    return Summary(len(values), float(np.mean(values)), sample_std(values))
 
 
 def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
@@ -32,13 +36,16 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 
     Wilcoxon's test rather than Student's: accuracies over a handful of biased splits are far from
     normal. Pairs without a difference say nothing and are left out; if all are, p is 1. With n
-    pairs p cannot fall below 2^(1−n)."""
+    pairs p cannot fall below 2^(1−n).
+
+    Args:
+        values: accuracies in percent.
+        base: those they are compared with, in the same order.
+    """
     from scipy.stats import wilcoxon
 
     # Accuracies are multiples of 100 / |test|; what float adds must not break their ties.
-    differences = np.round(
-        np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64), 4
-    )
+    differences = np.round(_differences(values, base), 4)
     if len(differences) < 2:
         return None
     if not differences.any():
@@ -47,7 +54,15 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 
 
 def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
-    """Standard error of the mean paired difference; 0 for a single pair."""
-    differences = np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64)
-    std = sample_std(differences.tolist())
-    return 0.0 if std is None else std / float(np.sqrt(len(differences)))
+    """Standard error of the mean paired difference; 0 for a single pair.
+
+    Args:
+        values: accuracies in percent.
+        base: those they are compared with, in the same order.
+    """
+    summary = summarise(_differences(values, base).tolist())
+    return 0.0 if summary.std is None else summary.std / float(np.sqrt(summary.n))
+
+
+def _differences(values: Sequence[float], base: Sequence[float]) -> np.ndarray:
+    return np.asarray(values, dtype=np.float64) - np.asarray(base, dtype=np.float64)

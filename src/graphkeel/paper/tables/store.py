@@ -1,94 +1,256 @@
-"""A run folder: a manifest that says what is being run, and one file per finished seed.
+"""The store of finished measurements: one SQLite file, one transaction a measurement.
 
-Each file is written aside and renamed, and carries a checksum, so a killed run leaves whole rows or
-none."""
+`keel run`, `keel adapt` and `keel table` keep their numbers here. A command that is killed, at any
+moment, leaves whole measurements only; started again it computes the others. Each row carries a
+checksum, so that a damaged one counts as missing."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.files import create, write_text
+from graphkeel.core.files import cannot_write
+from graphkeel.paper.tables.job import DONE, FAILED, Job, Measurement, sha256_of
 
-MANIFEST = "manifest.json"
+FILE = "measurements.sqlite"
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS measurements (
+    key TEXT PRIMARY KEY,
+    subject TEXT NOT NULL,
+    row TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    accuracy REAL,
+    base REAL,
+    seconds REAL NOT NULL,
+    peak_mb REAL NOT NULL,
+    message TEXT,
+    result TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    data TEXT NOT NULL,
+    code TEXT NOT NULL,
+    versions TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+);
+CREATE INDEX IF NOT EXISTS by_subject ON measurements (subject);
+CREATE TABLE IF NOT EXISTS manifest (
+    name TEXT PRIMARY KEY,
+    content TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+);
+"""
+_MEASURED = "status, seconds, peak_mb, result, message, key, sha256"
+_RUN = "run"  # the manifest's name
 
 
-def write_json(path: Path, payload: dict[str, Any]) -> None:
-    """Readers see the old file or the new one, never half of one, and know by its checksum that it
-    is whole."""
-    write_text(path, _sealed(payload))
+class Store:
+    """Measurements in an SQLite file. Reads and writes that file alone; several processes may use
+    it at once.
 
+    Args:
+        path: the file; made, with its folder, where it is missing.
+        versions: of the packages in use, stored beside each measurement.
+    """
 
-def _sealed(payload: dict[str, Any]) -> str:
-    body = json.dumps(payload, indent=2, sort_keys=True, allow_nan=False)
-    return json.dumps(
-        {"sha256": hashlib.sha256(body.encode()).hexdigest(), "body": json.loads(body)}, indent=2
-    )
+    def __init__(self, path: Path, *, versions: dict[str, str] | None = None) -> None:
+        self.path = path
+        self.versions = json.dumps(versions or {}, sort_keys=True)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        with self._open() as connection:
+            connection.executescript(_SCHEMA)
 
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The payload written by `write_json`; None if the file is missing or not whole."""
-    try:
-        sealed = json.loads(path.read_text())
-        body = json.dumps(sealed["body"], indent=2, sort_keys=True, allow_nan=False)
-        whole = hashlib.sha256(body.encode()).hexdigest() == sealed["sha256"]
-        return sealed["body"] if whole and isinstance(sealed["body"], dict) else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-class RunFolder:
-    """Where a run keeps its rows; `folder=None` keeps nothing."""
-
-    def __init__(self, folder: Path | None, manifest: dict[str, Any]) -> None:
-        self.folder = folder
-        if folder is not None:
-            self._claim(folder, manifest)
-
-    def _claim(self, folder: Path, manifest: dict[str, Any]) -> None:
-        """Continue a run with the same manifest; refuse to mix two different ones in a folder."""
-        path = folder / MANIFEST
-        if not path.exists() and create(path, _sealed(manifest).encode()):
-            return
-        known = read_json(path)
-        # What the numbers depend on must agree; versions and dates may differ, and more seeds may
-        # be asked for.
-        if known is None or known.get("spec") != manifest["spec"]:
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction: committed at its end, undone if it fails."""
+        try:
+            connection = sqlite3.connect(self.path, timeout=60.0)
+            try:
+                connection.execute("PRAGMA synchronous=FULL")
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+        # a damaged schema may hold names that are no text
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"{folder} holds another run",
-                got="a damaged manifest"
-                if known is None
-                else _difference(known.get("spec", {}), manifest["spec"]),
+                f"{self.path} cannot be used as a store of measurements",
+                got=str(error),
+                fix="Free some space or choose another --out; what is finished is kept.",
+            ) from error
+
+    def keep(self, job: Job, measurement: Measurement) -> None:
+        """Store a measurement, in one transaction.
+
+        Args:
+            job: what was measured.
+            measurement: its outcome, done or failed.
+        """
+        result = json.dumps(measurement.result)
+        row = {
+            "key": job.key,
+            "subject": job.subject,
+            "row": job.row,
+            "dataset": job.spec.dataset,
+            "seed": job.seed,
+            "status": measurement.status,
+            "accuracy": measurement.result.get("accuracy"),
+            "base": measurement.result.get("base"),
+            "seconds": measurement.seconds,
+            "peak_mb": measurement.peak_mb,
+            "message": measurement.message,
+            "result": result,
+            "spec": json.dumps(asdict(job.spec)),
+            "data": job.data,
+            "code": job.code,
+            "versions": self.versions,
+            "sha256": _seal(job.key, measurement, result),
+        }
+        columns = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        statement = f"INSERT OR REPLACE INTO measurements ({columns}) VALUES ({marks})"
+        with self._open() as connection:
+            connection.execute(statement, tuple(row.values()))
+
+    def find(self, job: Job, *, any_code: bool = False) -> Measurement | None:
+        """The measurement of a job; None where there is none, or a damaged one.
+
+        Args:
+            job: what was measured.
+            any_code: also take the newest measurement that other code made of the same subject.
+        """
+        column = "subject" if any_code else "key"
+        value = job.subject if any_code else job.key
+        query = (
+            f"SELECT {_MEASURED} FROM measurements WHERE {column} = ? "
+            # not by `finished`: clocks jump
+            "ORDER BY status = 'done' DESC, key = ? DESC, rowid DESC LIMIT 1"
+        )
+        with self._open() as connection:
+            found = connection.execute(query, (value, job.key)).fetchone()
+        return None if found is None else _measurement(*found)
+
+    def typical_seconds(self) -> dict[tuple[str, str], float]:
+        """Mean time of the finished jobs of each (row, dataset)."""
+        query = "SELECT row, dataset, AVG(seconds) FROM measurements GROUP BY row, dataset"
+        with self._open() as connection:
+            found = connection.execute(query).fetchall()
+        return {(row, dataset): seconds for row, dataset, seconds in found}
+
+    def claim(self, manifest: dict[str, Any]) -> None:
+        """Make this the store of one run, or continue that run; refuse another one.
+
+        Args:
+            manifest: `spec`, which must agree, and facts that may differ, such as versions.
+        """
+        content = json.dumps(manifest, sort_keys=True, allow_nan=False)
+        with self._open() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO manifest (name, content, sha256) VALUES (?, ?, ?)",
+                (_RUN, content, sha256_of(content)),
+            )
+            known = _manifest(connection)
+        spec = json.loads(content)["spec"]
+        if known is None or known.get("spec") != spec:
+            got = "a damaged manifest"
+            if known is not None:
+                got = _difference(known.get("spec", {}), spec)
+            raise ConfigError(
+                f"{self.path.parent} holds another run",
+                got=got,
                 fix="Choose another --out, or delete the folder.",
             )
 
-    def row(self, seed: int) -> dict[str, Any] | None:
-        """The stored row of a seed, or None if it has to be computed."""
-        return None if self.folder is None else read_json(self._path(seed))
+    def __len__(self) -> int:
+        with self._open() as connection:
+            return int(connection.execute("SELECT COUNT(*) FROM measurements").fetchone()[0])
 
-    def keep(self, seed: int, row: dict[str, Any]) -> None:
-        if self.folder is not None:
-            write_json(self._path(seed), row)
 
-    def array_path(self, seed: int) -> Path | None:
-        """Where the rewritten features of a seed go."""
-        return (
-            None
-            if self.folder is None
-            else self.folder / "features" / f"seed-{seed:04d}.safetensors"
-        )
+def read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """The manifest of the run in a folder and its newest result a seed, in the order of the seeds;
+    None where there is no run. Writes nothing.
 
-    def nodes_path(self, seed: int) -> Path | None:
-        """Where the predictions of a seed go, before and after, node by node."""
-        return (
-            None if self.folder is None else self.folder / "nodes" / f"seed-{seed:04d}.safetensors"
-        )
+    Args:
+        folder: the --out of `keel run` or `keel adapt`.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    query = f"SELECT seed, {_MEASURED} FROM measurements WHERE status = 'done' ORDER BY rowid"
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
+        try:
+            manifest = _manifest(connection)
+            rows = connection.execute(query).fetchall()
+        finally:
+            connection.close()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return None
+    if manifest is None or not isinstance(manifest.get("spec"), dict):
+        return None
+    results: dict[int, dict[str, Any]] = {}
+    for seed, *row in rows:
+        measurement = _measurement(*row)
+        if measurement is not None and isinstance(seed, int):
+            results[seed] = measurement.result
+    return manifest, [results[seed] for seed in sorted(results)]
 
-    def _path(self, seed: int) -> Path:
-        return Path(self.folder or ".") / "rows" / f"seed-{seed:04d}.json"
+
+def _manifest(connection: sqlite3.Connection) -> dict[str, Any] | None:
+    found = connection.execute(
+        "SELECT content, sha256 FROM manifest WHERE name = ?", (_RUN,)
+    ).fetchone()
+    if found is None or not isinstance(found[0], str) or sha256_of(found[0]) != found[1]:
+        return None
+    content = _json(found[0])
+    return content if isinstance(content, dict) else None
+
+
+def _measurement(
+    status: Any, seconds: Any, peak: Any, result: Any, message: Any, key: Any, seal: Any
+) -> Measurement | None:
+    """The content of a row; None, so that it is computed again, if no grid can have written it."""
+    facts = _json(result)
+    known_status = status in (DONE, FAILED)
+    if not isinstance(facts, dict) or not known_status or not isinstance(message, str | None):
+        return None
+    numbers = [seconds, peak]
+    if status == DONE:
+        numbers += [facts.get("accuracy"), facts.get("base")]
+    decision = facts.get("decision", {})
+    if not isinstance(decision, dict):
+        return None
+    numbers.append(decision.get("residual", 0.0))
+    if not all(isinstance(value, int | float) for value in numbers):
+        return None
+    measurement = Measurement(status, seconds, peak, facts, message)
+    return measurement if _seal(key, measurement, result) == seal else None
+
+
+def _seal(key: str, measurement: Measurement, result: str) -> str:
+    """The checksum of a row."""
+    seconds = float(measurement.seconds)
+    peak = float(measurement.peak_mb)
+    return sha256_of([key, measurement.status, seconds, peak, measurement.message, result])
+
+
+def _json(text: Any) -> Any:
+    """What a text says; None if it is no JSON."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@ making."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.candidates.diffuse import Diffusion, diffuse
-from graphkeel.reconstruct.candidates.prototype import Posteriors, Prototype
+from graphkeel.reconstruct.candidates.prototype import SIZED, Posteriors, Prototype
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
@@ -71,6 +72,36 @@ PROTOTYPE: tuple[Prototype, ...] = (
         for kind in ("cosine", "discriminant", "smoothed-discriminant")
     ),
 )
+# What needs no label: the model's own probabilities, alone and as memberships of classes on this
+# graph, and the classes of the graph it was trained on.
+TRANSFER: tuple[Prototype, ...] = (
+    Prototype("model", smooth=True),
+    Prototype("model", refine="smoothed-discriminant", smooth=True),
+    Prototype("model", refine=SIZED, smooth=True),
+    Prototype("source", smooth=True),
+)
+WITHOUT_SOURCE = TRANSFER[:3]
+# With labels of the graph that is asked about, each of them counting for many nodes: their mean
+# needs no choosing, and is what the labels' own favourites have to beat.
+LABEL_WEIGHT = 20.0
+
+
+def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
+    """Transfer candidates with labels.
+
+    Args:
+        transfer: the same without.
+    """
+    weighted = (dataclasses.replace(one, label_weight=LABEL_WEIGHT) for one in transfer)
+    return (*weighted, Prototype("model", with_labels=True, smooth=True))
+
+
+# Where features are many, the other candidates see them through few directions; these see all.
+PROBES: tuple[Prototype, ...] = (
+    Prototype("probe", with_labels=True),
+    Prototype("probe", smooth=True),
+    Prototype("probe", with_labels=True, smooth=True),
+)
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 
 GRIDS: dict[str, tuple[Candidate, ...]] = {
@@ -93,7 +124,12 @@ def grid(name: str) -> tuple[Candidate, ...]:
 
 
 class Builder:
-    """Makes the features of candidates for one set of labels."""
+    """Makes the features of candidates for one set of labels.
+
+    Args:
+        context: the model on its graph.
+        labels: the labels to use.
+    """
 
     def __init__(self, context: Context, labels: Labels) -> None:
         self.context = context
@@ -120,15 +156,21 @@ class Builder:
             return self.diffusion(one).features
         return self._replaced(one.strength, one.only)
 
+    def scores(self, members: Sequence[Candidate]) -> Tensor:
+        """The logits that the frozen model then gives every node, shape (N, n_classes).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        return self.context.logits_for(self.features(members)) if members else self.context.logits
+
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class that the frozen model then gives every node.
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        if not members:
-            return self.context.logits.argmax(dim=1)
-        return self.context.logits_for(self.features(members)).argmax(dim=1)
+        return self.scores(members).argmax(dim=1)
 
     def diffusion(self, candidate: Diffuse) -> Diffusion:
         """The diffusion with its Lyapunov values.

@@ -3,6 +3,8 @@ labels)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,8 @@ SHARPNESS = 10.0  # typical gap between class scores, in nats, of `cosine_eviden
 SHRINKAGE = (
     0.03  # share of the overall covariance in the within-class one: few labels do not determine it
 )
+RIDGE = 0.1  # of the linear probe, relative to the mean squared length of a member
+PROBE_SHARPNESS = 5.0  # from regression scores (about 0 to 1) to log-probabilities
 FLOOR = 1e-9  # no evidence rules a class out
 
 
@@ -40,16 +44,28 @@ def cosine_evidence(directions: Tensor, members: Tensor, memberships: Tensor) ->
     return (-SHARPNESS * squared / squared.median().clamp_min(FLOOR)).softmax(dim=-1)
 
 
-def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
-    """Linear discriminant analysis: Gaussian classes with one, shrunken covariance, equally likely
-    beforehand.
+@dataclass(frozen=True)
+class ClassStatistics:
+    """Gaussian classes with one covariance: all that a linear discriminant needs of its sample.
+
+    Attributes:
+        means: float64, shape (n_classes, d).
+        covariance: within the classes, float64, shape (d, d).
+        shares: of the classes, summing to one, float64, shape (n_classes,).
+    """
+
+    means: Tensor
+    covariance: Tensor
+    shares: Tensor
+
+
+def class_statistics(members: Tensor, memberships: Tensor) -> ClassStatistics:
+    """Means, shared covariance and shares of soft classes.
 
     Args:
-        features: of all nodes, shape (N, d).
-        members: of those with a class, shape (M, d).
+        members: features, shape (M, d).
         memberships: how much a node belongs to a class, shape (M, n_classes).
     """
-    wide = features.double()
     narrow = members.double()
     weights = memberships.double()
     means = class_means(narrow, weights)
@@ -57,12 +73,70 @@ def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor
     scatter = (narrow * weights.sum(1, keepdim=True)).T @ narrow - (
         means * mass.unsqueeze(1)
     ).T @ means
+    return ClassStatistics(means, scatter / mass.sum(), mass / mass.sum())
+
+
+def gaussian_evidence(
+    features: Tensor, statistics: ClassStatistics, *, shares: bool = False
+) -> Tensor:
+    """The classes' probabilities under Gaussian classes with one covariance, shrunken a little.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        statistics: of the classes, in the same d dimensions.
+        shares: classes are as likely beforehand as their shares say; else all the same.
+    """
+    wide = features.double()
     overall = torch.cov(wide.T).reshape(wide.shape[1], wide.shape[1])
-    covariance = (1 - SHRINKAGE) * scatter / mass.sum() + SHRINKAGE * overall
+    covariance = (1 - SHRINKAGE) * statistics.covariance + SHRINKAGE * overall
     covariance.diagonal().add_(1e-9 * float(overall.diagonal().mean()) + 1e-30)
-    slopes = torch.linalg.solve(covariance, means.T)
-    offsets = 0.5 * (means.T * slopes).sum(dim=0)
+    slopes = torch.linalg.solve(covariance, statistics.means.T)
+    offsets = 0.5 * (statistics.means.T * slopes).sum(dim=0)
+    if shares:
+        offsets = offsets - statistics.shares.clamp_min(FLOOR).log()
     return (wide @ slopes - offsets).softmax(dim=-1).float()
+
+
+def discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
+    """Linear discriminant analysis, all classes equally likely beforehand.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        members: of those with a class, shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
+    return gaussian_evidence(features, class_statistics(members, memberships))
+
+
+def sized_discriminant_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
+    """The same with classes as likely beforehand as they are large among the members.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        members: of those with a class, shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
+    return gaussian_evidence(features, class_statistics(members, memberships), shares=True)
+
+
+def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
+    """Ridge regression from features to classes, in closed form in the number of members.
+
+    The dual form: a system of M equations whatever d is, so words need no reduction.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        members: of those with a class, shape (M, d).
+        memberships: how much a node belongs to a class, shape (M, n_classes).
+    """
+    gram = (members @ members.T).double()
+    ridge = RIDGE * float(gram.diagonal().mean()) + 1e-30
+    targets = memberships.double()
+    centre = targets.mean(dim=0)
+    system = gram + ridge * torch.eye(len(gram), dtype=torch.float64)
+    dual = torch.linalg.solve(system, targets - centre)
+    scores = features @ (members.T @ dual.float()) + centre.float()
+    return (PROBE_SHARPNESS * scores).softmax(dim=-1)
 
 
 def label_evidence(propagator: Propagator, labels: Labels, teleport: float, steps: int) -> Tensor:

@@ -8,8 +8,9 @@ on all nodes, smoothed."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
@@ -18,7 +19,10 @@ from graphkeel.reconstruct.candidates.evidence import (
     both,
     cosine_evidence,
     discriminant_evidence,
+    gaussian_evidence,
     label_evidence,
+    ridge_evidence,
+    sized_discriminant_evidence,
 )
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
@@ -26,8 +30,13 @@ from graphkeel.reconstruct.labels import Labels
 NEAR = (0.1, 20)  # teleport and steps of label evidence to join with another source
 FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach further
 
-MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant")
-EVIDENCE = ("model", *MEASURES, "labels", "balanced-labels")
+SIZED = "smoothed-sized-discriminant"
+MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant", SIZED)
+EVIDENCE = ("model", "source", "probe", *MEASURES, "labels", "balanced-labels")
+MOST_KEPT = 1 << 21  # numbers in a posterior up to which it is kept for the next average
+MOST_CLAIMED = 1000  # nodes that may stand for the classes without a label
+
+Measure = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -35,19 +44,26 @@ class Prototype:
     """A recipe for p.
 
     Attributes:
-        evidence: where p starts: `model` (its own probabilities); `cosine` or `discriminant`
-            (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's);
-            `labels`, `balanced-labels` (labels spread).
+        evidence: where p starts: `model` (its own probabilities); `source` (the classes of the
+            graph it was trained on, joined with its own probabilities); `cosine` or `discriminant`
+            (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's;
+            `…sized…` with classes as likely as they are large); `probe` (ridge regression on all
+            smoothed features); `labels`, `balanced-labels` (labels spread).
         with_labels: join with the labels spread over the graph.
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
             evidences.
         smooth: diffuse p over the graph at the end.
+        label_weight: how many nodes a labelled one counts for, where p is refined and smoothed.
+        confident: a round of self-training: this share of each class, the nodes surest of it, count
+            as labelled, and p is made anew.
     """
 
     evidence: str
     with_labels: bool = False
     refine: str | None = None
     smooth: bool = False
+    confident: float | None = None
+    label_weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.evidence not in EVIDENCE:
@@ -58,33 +74,61 @@ class Prototype:
             raise ConfigError(
                 f"refine must be None or one of {', '.join(MEASURES)}", got=repr(self.refine)
             )
+        if self.confident is not None and not 0.0 < self.confident <= 1.0:
+            raise ConfigError("confident must be None or lie in (0, 1]", got=self.confident)
 
     @property
     def name(self) -> str:
         parts = [self.evidence + ("+labels" if self.with_labels else "")]
         parts += [self.refine] if self.refine else []
         parts += ["smooth"] if self.smooth else []
+        parts += [f"again({self.confident:g})"] if self.confident else []
+        parts += [f"labels×{self.label_weight:g}"] if self.label_weight != 1.0 else []
         return ">".join(parts)
 
 
 class Posteriors:
-    """The posteriors of prototypes for one set of labels; what two recipes share is computed
-    once."""
+    """The posteriors of prototypes for one set of labels.
+
+    Reads the context and the labels; keeps what two recipes share. A class without a label keeps
+    the model's own evidence: its nodes are those the model gives to it.
+
+    Args:
+        context: the model on its graph.
+        labels: the labels to use.
+    """
 
     def __init__(self, context: Context, labels: Labels) -> None:
         self.context = context
         self.labels = labels
         self._known: dict[str, Tensor] = {}
+        self._made: dict[Prototype, Tensor] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
         """p of every node, rows summing to one: shape (N, n_classes)."""
-        clamp = self.labels.clamp
-        posterior = clamp(self._start(prototype.evidence, prototype.with_labels))
+        if prototype not in self._made:
+            made = self._make(prototype)
+            if made.numel() > MOST_KEPT:
+                return made
+            self._made[prototype] = made
+        return self._made[prototype]
+
+    def _make(self, prototype: Prototype) -> Tensor:
+        if prototype.confident is not None:
+            once = replace(prototype, confident=None)
+            return self._with_confident(once, prototype.confident)(once)
+        weight = prototype.label_weight
+        start = self._start(prototype.evidence, prototype.with_labels)
+        posterior = self.labels.clamp(start, weight)
         if prototype.refine is not None:
-            posterior = clamp(self._refined(prototype.refine, posterior))
+            posterior = self.labels.clamp(self._refined(prototype.refine, posterior), weight)
         if prototype.smooth:
             posterior = self.context.propagator.smooth(posterior)
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)
+
+    def _with_confident(self, prototype: Prototype, share: float) -> Posteriors:
+        """The same for the labels and the nodes that this recipe is surest of."""
+        return Posteriors(self.context, self.labels.with_confident(self(prototype), share))
 
     def _start(self, evidence: str, with_labels: bool) -> Tensor:
         if with_labels:
@@ -95,25 +139,65 @@ class Posteriors:
         return self._evidence(evidence)
 
     def _evidence(self, name: str) -> Tensor:
-        propagator = self.context.propagator
-        labels = self.labels
         makers: dict[str, Callable[[], Tensor]] = {
             "model": lambda: self.context.beliefs,
-            "near-labels": lambda: label_evidence(propagator, labels, *NEAR),
-            "labels": lambda: label_evidence(propagator, labels, *FAR),
+            "source": self._from_source,
+            "probe": self._from_probe,
+            "near-labels": lambda: self._from_near_labels(*NEAR),
+            "labels": lambda: self._from_near_labels(*FAR),
             "balanced-labels": lambda: balanced(self._evidence("labels")),
         }
         return self._once(name, makers.get(name) or (lambda: self._from_labelled(name)))
 
+    def _from_source(self) -> Tensor:
+        """What the source's classes say of this graph's smoothed features, and the model itself."""
+        source = self.context.source
+        if source is None:
+            return self.context.beliefs
+        features = source.smoothed(self.context.x, self.context.propagator)
+        return both(gaussian_evidence(features, source.statistics), self.context.beliefs)
+
+    def _from_probe(self) -> Tensor:
+        features = self.context.smoothed_features
+        members, memberships = self._members(features)
+        return ridge_evidence(features, members, memberships)
+
+    def _from_near_labels(self, teleport: float, steps: int) -> Tensor:
+        near = label_evidence(self.context.propagator, self.labels, teleport, steps)
+        missing = self._missing
+        if not bool(missing.any()):
+            return near
+        own = self.context.beliefs * missing
+        return near * ~missing * (1.0 - own.sum(dim=1, keepdim=True)) + own
+
+    @property
+    def _missing(self) -> Tensor:
+        """Classes that no label is of, bool, shape (n_classes,)."""
+        return torch.bincount(self.labels.classes, minlength=self.labels.n_classes) == 0
+
+    def _members(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Features and memberships that stand for the classes: the labels', else the model's."""
+        members = features[self.labels.nodes]
+        memberships = self.labels.one_hot()
+        missing = self._missing
+        if not bool(missing.any()):
+            return members, memberships
+        beliefs = self.context.beliefs
+        claimed = (
+            beliefs * missing * torch.nn.functional.one_hot(beliefs.argmax(dim=1), beliefs.shape[1])
+        )
+        nodes = claimed.sum(dim=1).topk(min(MOST_CLAIMED, len(claimed))).indices
+        return torch.cat([members, features[nodes]]), torch.cat([memberships, claimed[nodes]])
+
     def _from_labelled(self, kind: str) -> Tensor:
         features, measure = self._measure(kind)
-        return measure(features, features[self.labels.nodes], self.labels.one_hot())
+        return measure(features, *self._members(features))
 
     def _refined(self, kind: str, memberships: Tensor) -> Tensor:
         features, measure = self._measure(kind)
         return measure(features, features, memberships)
 
-    def _measure(self, kind: str) -> tuple[Tensor, Callable[[Tensor, Tensor, Tensor], Tensor]]:
+    def _measure(self, kind: str) -> tuple[Tensor, Measure]:
         context = self.context
         if kind == "cosine":
             return context.directions, cosine_evidence
@@ -121,6 +205,8 @@ class Posteriors:
             return context.smoothed_directions, cosine_evidence
         if kind == "discriminant":
             return context.reduced, discriminant_evidence
+        if kind == SIZED:
+            return context.smoothed, sized_discriminant_evidence
         return context.smoothed, discriminant_evidence
 
     def _once(self, key: str, make: Callable[[], Tensor]) -> Tensor:

@@ -13,9 +13,18 @@ from torch import Tensor
 from graphkeel.core.statistics import percent
 from graphkeel.reconstruct.candidates.builder import Candidate
 from graphkeel.reconstruct.candidates.prototype import Prototype
+from graphkeel.reconstruct.guard.statement import (
+    Statement,
+    approximate_statement,
+    chosen_without_each_fold,
+)
+from graphkeel.reconstruct.labels import balanced_gain
 
-SIGNIFICANCE = 0.05
-MIN_LABELS = 20  # labels to judge by, below which the guard does not try
+RISK = 0.3  # see "The rule of the guard" in docs/research.md
+PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
+SLACK = 1e-9  # points of balanced accuracy that rounding may take
+MIN_LABELS = 10  # labels to judge by, below which the guard does not try
+ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
 NONE = "none"
 
 
@@ -26,12 +35,15 @@ class Evaluation:
 
     correct: Tensor  # bool, one entry per held-back label
     changed: int
+    classes: Tensor  # the held-back labels, int64
+    scores: Tensor  # the logits they were predicted from, shape (labels, n_classes)
 
 
 class Judge(Protocol):
     """Tries candidates on labels that their making has not seen."""
 
     source: str
+    folds: list[Tensor]  # positions among the labels, in parts
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -62,20 +74,23 @@ class GuardDecision:
         reason: a sentence.
         source: the labels it was judged on.
         n_labels: how many those were.
-        untouched, accuracy: percent of them right, before and after (equal when left alone).
+        untouched, accuracy: percent of them right, before and after (equal when left alone); None
+            where no label judged.
         p_value: exact one-sided McNemar test of the chosen features against the untouched ones; 1
             when left alone without a test.
         scores: every candidate, *none* first.
+        statement: what can be said of the choice; None where no label judged.
     """
 
     chosen: tuple[str, ...]
     reason: str
     source: str
     n_labels: int
-    untouched: float
-    accuracy: float
+    untouched: float | None
+    accuracy: float | None
     p_value: float
     scores: tuple[Score, ...]
+    statement: Statement | None = None
 
     @property
     def left_alone(self) -> bool:
@@ -85,6 +100,7 @@ class GuardDecision:
         return asdict(self) | {
             "chosen": list(self.chosen),
             "scores": [asdict(score) for score in self.scores],
+            "statement": None if self.statement is None else asdict(self.statement),
         }
 
     @classmethod
@@ -95,27 +111,37 @@ class GuardDecision:
             stored: what `to_dict` gave.
         """
         scores = tuple(Score(**score) for score in stored["scores"])
-        return cls(**{**stored, "chosen": tuple(stored["chosen"]), "scores": scores})
+        statement = stored["statement"]
+        restored = {
+            "chosen": tuple(stored["chosen"]),
+            "scores": scores,
+            "statement": None if statement is None else Statement(**statement),
+        }
+        return cls(**{**stored, **restored})
 
 
 def decide(
     candidates: Sequence[Candidate],
     judge: Judge,
     *,
-    significance: float = SIGNIFICANCE,
+    risk: float = RISK,
     average: bool = True,
+    presumed: tuple[Candidate, ...] = (),
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
     The candidates that are not measurably worse than the best one (within one standard error of the
     paired difference) are averaged: with few labels to judge by, their mean is steadier than the
     luckiest of them. The average is then tried like any candidate, and kept only if McNemar's test
-    says that it beats *none*.
+    says that it beats *none*, and if it does not trade small classes for large ones.
 
     Args:
-        significance: the p-value up to which the change is accepted; 1 accepts whatever is not
-            worse.
+        candidates: to choose from.
+        judge: tries them on held-back labels.
+        risk: the p-value up to which the change is accepted; 1 accepts whatever is not worse.
         average: take the mean of the leading prototypes rather than the single best candidate.
+        presumed: candidates, averaged, that signs without labels speak for. The labels' own
+            favourites have to beat them, and they are taken unless labels speak against them.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
@@ -125,16 +151,17 @@ def decide(
             f"left unchanged: {len(base.correct)} labels are too few to judge by "
             f"(at least {MIN_LABELS})",
         )
+    if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
+        candidates = ()
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
     )
-    best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
-    members = leaders(trials, best) if average else (best,)
-    final = trials[best] if members == (best,) else judge.evaluate(members)
+    members, final = _favourites(trials, judge, average, presumed)
     result = _score("chosen", final, base)
-    if result.wins <= result.losses or result.p_value > significance:
+    balance = balanced_gain(final.correct, base.correct, base.classes)
+    if not _accepted(result, balance, risk, members == presumed):
         reason = (
             f"left unchanged: no candidate beat the untouched model on {judge.source} "
             f"(best: {result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g})"
@@ -154,7 +181,69 @@ def decide(
         result.accuracy,
         result.p_value,
         scores,
+        approximate_statement(final.correct, base.correct)
+        if members == presumed
+        else _statement(judge, trials, members, final, base),
     )
+
+
+def _favourites(
+    trials: dict[Candidate, Evaluation],
+    judge: Judge,
+    average: bool,
+    presumed: tuple[Candidate, ...],
+) -> tuple[tuple[Candidate, ...], Evaluation]:
+    """What the labels prefer; the presumed candidates, unless something clearly beats them."""
+    if not trials:
+        return presumed, judge.evaluate(presumed)
+    best = _best(trials)
+    members = leaders(trials, best) if average else (best,)
+    final = trials[best] if members == (best,) else judge.evaluate(members)
+    if not presumed:
+        return members, final
+    incumbent = judge.evaluate(presumed)
+    rival = _score("rival", final, incumbent)
+    beaten = rival.wins > rival.losses and rival.p_value <= PAPERS_RISK
+    return (members, final) if beaten else (presumed, incumbent)
+
+
+def _statement(
+    judge: Judge,
+    trials: dict[Candidate, Evaluation],
+    members: tuple[Candidate, ...],
+    final: Evaluation,
+    base: Evaluation,
+) -> Statement | None:
+    """Of the way of choosing: every fold is predicted by what the other folds would have chosen."""
+    known = {members: final.correct}
+
+    def choose(seen: Tensor) -> tuple[Candidate, ...]:
+        part = {candidate: _at(trial, seen) for candidate, trial in trials.items()}
+        return leaders(part, _best(part))
+
+    def correct_of(chosen: tuple[Candidate, ...]) -> Tensor:
+        if chosen not in known:
+            known[chosen] = judge.evaluate(chosen).correct
+        return known[chosen]
+
+    correct = chosen_without_each_fold(judge.folds, choose, correct_of)
+    return approximate_statement(correct, base.correct)
+
+
+def _at(trial: Evaluation, seen: Tensor) -> Evaluation:
+    return Evaluation(trial.correct[seen], trial.changed, trial.classes[seen], trial.scores[seen])
+
+
+def _best(trials: dict[Candidate, Evaluation]) -> Candidate:
+    """Most labels right; of several, the one that changes least."""
+    return min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
+
+
+def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> bool:
+    if presumed:
+        return mcnemar(result.losses, result.wins) > risk
+    better = result.wins > result.losses and result.p_value <= risk
+    return better and balance >= -SLACK
 
 
 def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
@@ -213,7 +302,8 @@ def _left_alone(
     scores: tuple[Score, ...] = (),
     p_value: float = 1.0,
 ) -> GuardDecision:
-    accuracy = percent(base.correct)
+    accuracy = percent(base.correct) if len(base.correct) else None
+    statement = approximate_statement(base.correct, base.correct)
     return GuardDecision(
-        (), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores
+        (), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores, statement
     )

@@ -21,8 +21,8 @@ FOLDS = 5
 class Predictor(Protocol):
     """A builder, as judges see it."""
 
-    def predict(self, members: Sequence[Candidate]) -> Tensor:
-        """The class of every node, shape (N,).
+    def scores(self, members: Sequence[Candidate]) -> Tensor:
+        """The frozen model's logits of every node, shape (N, n_classes).
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
@@ -33,7 +33,12 @@ Make = Callable[[Labels], Predictor]
 
 
 class ValidationJudge:
-    """Judges on validation nodes, whose labels enter no candidate."""
+    """Judges on validation nodes, whose labels enter no candidate.
+
+    Args:
+        builder: makes the candidates.
+        validation: the labels to judge by.
+    """
 
     source = "validation labels"
 
@@ -41,6 +46,7 @@ class ValidationJudge:
         self.builder = builder
         self.validation = validation
         self.untouched = builder.context.logits.argmax(dim=1)
+        self.folds = shuffled_folds(len(validation), 0)
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -48,23 +54,36 @@ class ValidationJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        predicted = self.builder.predict(members)
+        scores = self.builder.scores(members)
+        predicted = scores.argmax(dim=1)
         correct = predicted[self.validation.nodes] == self.validation.classes
-        return Evaluation(correct, int((predicted != self.untouched).sum()))
+        changed = int((predicted != self.untouched).sum())
+        return Evaluation(correct, changed, self.validation.classes, scores[self.validation.nodes])
 
 
 class CrossFitJudge:
     """Judges on known labels: each fold is predicted by candidates made from the other folds'
-    labels."""
+    labels.
+
+    Args:
+        make: makes a builder from labels.
+        labels: all that are known.
+        judged: positions among them that judge, int64, shape (k,).
+        source: what to call them.
+        seed: of the folds.
+    """
 
     def __init__(self, make: Make, labels: Labels, judged: Tensor, source: str, seed: int) -> None:
         self.labels = labels
         self.source = source
-        generator = torch.Generator().manual_seed(seed)
-        shuffled = judged[torch.randperm(len(judged), generator=generator)]
-        self.folds = [fold for fold in shuffled.chunk(FOLDS) if len(fold)]
-        self.builders = [make(labels.without(fold)) for fold in self.folds]
-        self.untouched = self.builders[0].predict(()) if self.builders else judged
+        parts = [judged[fold] for fold in shuffled_folds(len(judged), seed)]
+        order = torch.cat([judged[:0], *parts])
+        self.nodes = labels.nodes[order]
+        self.classes = labels.classes[order]
+        # labels are judged in the order of the folds, so these are ranges
+        self.folds = list(torch.arange(len(order)).split([len(part) for part in parts]))
+        self.builders = [make(labels.without(part)) for part in parts]
+        self.untouched = self.builders[0].scores(()).argmax(dim=1) if self.builders else judged
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -72,13 +91,14 @@ class CrossFitJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        parts = [torch.zeros(0, dtype=torch.bool)]
+        parts = [torch.zeros(0, self.labels.n_classes)]
         changed = 0
         for fold, builder in zip(self.folds, self.builders, strict=True):
-            predicted = builder.predict(members)
-            parts.append(predicted[self.labels.nodes[fold]] == self.labels.classes[fold])
-            changed += int((predicted != self.untouched).sum())
-        return Evaluation(torch.cat(parts), changed)
+            scores = builder.scores(members)
+            parts.append(scores[self.nodes[fold]])
+            changed += int((scores.argmax(dim=1) != self.untouched).sum())
+        judged = torch.cat(parts)
+        return Evaluation(judged.argmax(dim=1) == self.classes, changed, self.classes, judged)
 
 
 class PropagatedRowsJudge:
@@ -91,7 +111,8 @@ class PropagatedRowsJudge:
 
     def __init__(self, builder: LocalBuilder, validation: Labels, rows: PropagatedRows) -> None:
         self.validation = validation
-        self.untouched = builder.context.logits[validation.nodes].argmax(dim=1)
+        self.folds = shuffled_folds(len(validation), 0)
+        self._base = builder.context.logits[validation.nodes]
         carried = (builder.carried((one,), rows.looked_at) for one in LOCAL)
         self._logits = dict(zip(LOCAL, rows.each(carried), strict=True))
 
@@ -101,14 +122,25 @@ class PropagatedRowsJudge:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        predicted = self.untouched
+        scores = self._base
         if members:
-            predicted = (
-                torch.stack([self._logits[one] for one in members]).mean(dim=0).argmax(dim=1)
-            )
-        return Evaluation(
-            predicted == self.validation.classes, int((predicted != self.untouched).sum())
-        )
+            scores = torch.stack([self._logits[one] for one in members]).mean(dim=0)
+        predicted = scores.argmax(dim=1)
+        correct = predicted == self.validation.classes
+        changed = int((predicted != self._base.argmax(dim=1)).sum())
+        return Evaluation(correct, changed, self.validation.classes, scores)
+
+
+def shuffled_folds(n_labels: int, seed: int) -> list[Tensor]:
+    """Positions 0..n_labels-1 in a random order, in up to `FOLDS` parts.
+
+    Args:
+        n_labels: how many labels there are.
+        seed: of the order.
+    """
+    generator = torch.Generator().manual_seed(int(seed))
+    order = torch.randperm(n_labels, generator=generator)
+    return [fold for fold in order.chunk(FOLDS) if len(fold)]
 
 
 def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
@@ -116,6 +148,9 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
     if possible.
 
     Args:
+        builder: makes the candidates.
+        validation: the labels to judge by.
+        seed: of the folds.
         trained_on: bool mask over the nodes: the labels that the model has seen in training.
     """
     if len(validation):
@@ -136,7 +171,9 @@ def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> Cros
     """
     fresh = (~trained_on[labels.nodes]).nonzero().flatten()
     if len(fresh) >= MIN_LABELS:
-        return CrossFitJudge(make, labels, fresh, "fed-back labels, cross-fitted", seed)
+        return CrossFitJudge(
+            make, labels, fresh, "labels the model was not trained on, cross-fitted", seed
+        )
     every = torch.arange(len(labels))
     source = (
         "training labels, cross-fitted (the model was trained on them, which favours leaving it "

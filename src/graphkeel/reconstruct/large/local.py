@@ -196,15 +196,23 @@ class LocalBuilder:
         self._stale[:] = False
         return self._written[1]
 
-    def predict(self, members: Sequence[Candidate]) -> Tensor:
-        """The class of every node.
+    def scores(self, members: Sequence[Candidate]) -> Tensor:
+        """The logits of every node, shape (N, n_classes).
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
         if not members:
-            return self.context.logits.argmax(dim=1)
-        return self.fixed.model.everywhere(self.carried(members)).argmax(dim=1)
+            return self.context.logits
+        return self.fixed.model.everywhere(self.carried(members))
+
+    def predict(self, members: Sequence[Candidate]) -> Tensor:
+        """The class of every node, shape (N,).
+
+        Args:
+            members: the candidates; several are averaged, none means the untouched features.
+        """
+        return self.scores(members).argmax(dim=1)
 
     def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
         """p of some nodes, as in `Posteriors`."""

@@ -1,60 +1,87 @@
 """When to stop cutting a box and look at its cells: a budget for exact work inside a fast search.
 
 Exact linear programs settle what cutting never does, and cost a thousand times as much a box. So
-they are tried on boxes with few units left after some cuts in vain, they may take a share of the
-time, and success makes them more likely."""
+they are tried on boxes with few units left after many cuts in vain, all looks together may take a
+share of the time, and each look alone no more than what is left of that share. A look that proves a
+box makes the next one come earlier and raises the share, one in vain sets both back. Boxes too
+small to cut are looked at whatever it takes, and show that cutting does not end: from then on looks
+are not limited."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from graphkeel.verify.branch.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
 
-# of the time so far may go into looking at cells; boxes too small to cut are looked at anyway
-SHARE = 0.25
-CUTS_IN_VAIN = 12  # cuts that did not settle a box with few units: cutting on may never do
+SHARE = 0.1  # of the processor time so far may go into looking at cells
+MOST_SHARE = 0.8  # after looks that helped
+LEAST_SECONDS = 1.0  # of one look: a tight box may need that much to be decided at all
+# cuts, in all and for each axis, that did not settle a box with few units: cutting on may never do
+CUTS_IN_VAIN = 12
+CUTS_AN_AXIS = 6
 RETRY = -64  # cuts after cells did not help, before they are tried again
+LATER = -3  # cuts after a look was not allowed, before it is asked for again
 
 
 class CellBudget:
     """How long cutting goes on in vain before cells are looked at; `cuts` is read by the kernel.
 
-    Reads: the clock. Writes: `cuts` and `seconds`, the time spent on cells.
+    Reads: the processor's clock. Writes: `cuts` and `seconds`, the time spent on cells.
+
+    Args:
+        cells: the exact row, or None where there is none.
+        expired: whether the search's own time is over.
+        n: the number of axes.
     """
 
-    def __init__(self, cells: Cells | None, deadline: float) -> None:
+    def __init__(self, cells: Cells | None, expired: Callable[[], bool], n: int) -> None:
         self.cells = cells
-        self.deadline = deadline
-        self.cuts = np.array([CUTS_IN_VAIN], dtype=np.int64)
-        self.start = time.monotonic()
+        self.expired = expired
+        self.most_cuts = CUTS_IN_VAIN + CUTS_AN_AXIS * n
+        self.cuts = np.array([self.most_cuts], dtype=np.int64)
+        self.share = SHARE
+        self.tight = False  # whether a box was too small to cut
+        self.start = time.process_time()
         self.seconds = 0.0
         self.lock = threading.Lock()
 
-    def allows(self) -> bool:
-        """Whether a box that could still be cut may be looked at now."""
-        affordable = self.seconds <= SHARE * (time.monotonic() - self.start)
-        return bool(self.cuts[0] < CUTS_IN_VAIN) or affordable
+    def left(self) -> float:
+        """The seconds of processor time that cells may take now."""
+        return self.share * (time.process_time() - self.start) - self.seconds
 
-    def look(self, box: Array) -> CellLeaf:
-        """The cells of a box, decided; nothing once the time is over.
+    def look(self, box: Array, stuck: bool) -> CellLeaf | None:
+        """The cells of a box, decided; None where the budget does not allow to look now.
 
         Args:
             box: its lower and upper ends, shape (2, n).
+            stuck: whether the box can no longer be cut, so that no look is too long.
         """
-        if self.cells is None or time.monotonic() >= self.deadline:
+        if self.cells is None or self.expired():
             return CellLeaf()
         with self.lock:
-            begin = time.monotonic()
-            leaf = self.cells.decide(box[0], box[1], self.deadline)
-            self.seconds += time.monotonic() - begin
+            self.tight = self.tight or stuck
+            left = math.inf if self.tight else self.left()
+            if left <= 0.0:
+                return None
+            begin = time.thread_time()
+            until = begin + max(left, LEAST_SECONDS)
+            over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
+            leaf = self.cells.decide(box[0], box[1], over)
+            self.seconds += time.thread_time() - begin
         return leaf
 
     def helped(self) -> None:
-        self.cuts[0] //= 2  # where cells helped once, larger boxes are worth a look, too
+        """Cells proved a box: larger boxes are worth a look, too."""
+        self.cuts[0] //= 2
+        self.share = min(2 * self.share, MOST_SHARE)
 
     def in_vain(self) -> None:
-        self.cuts[0] = CUTS_IN_VAIN
+        """Cells did not help: cut on for as long as at the start."""
+        self.cuts[0] = CUTS_IN_VAIN if self.tight else self.most_cuts
+        self.share = SHARE

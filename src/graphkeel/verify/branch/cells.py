@@ -2,41 +2,57 @@
 
 Where a row touches zero along a kink no box around the kink is ever settled: float bounds leave a
 slack, and the row leaves none. But few units change their sign there, and between their kinks the
-row is affine. So the units are taken layer by layer; the sign of each is decided by the box, by a
-linear program over the part of the box that is left, or by looking at both sides. HiGHS only
-proposes: every step is kept as exact multipliers (docs/proof-format.md, "Cell leaves") that are
-checked here in rationals before anything is believed."""
+row is affine. So the units are taken layer by layer; the sign of each is decided by the box, or the
+box is cut at the unit and both sides are looked at. HiGHS only proposes: every leaf is kept with
+exact multipliers (docs/proof-format.md, section 2) that are checked here in rationals before
+anything is believed.
+
+A side that a part only touches, where its unit is zero, holds whenever the other side does: no
+search needs to look at it, but a stored proof has to show it. Such proofs are completed only if
+that takes few nodes; else the box counts as proved and its tree is not stored."""
 
 from __future__ import annotations
 
-import math
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import lcm
 
 import numpy as np
 from scipy.optimize import linprog
 
 from graphkeel.verify.problem import Affine, Array, Problem
+from graphkeel.verify.proof import RELAXED, unit_numbers
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import ZERO, rationals
+from graphkeel.verify.rational import ZERO, dot, rationals
 
 Form = list[Fraction]  # coefficients of the state, then the constant
-Step = str | list[str]
 NEGLIGIBLE = 1e-9
-MOST_CELLS = 256
+MOST_NODES = 256
+MOST_THOROUGH = 64
+PRICE = 1e4  # of breaking a constraint, against the size of the row
 
 
 class GivenUp(Exception):
     """This box is not decided by its cells: too many of them, or a bound that is not ≤ 0."""
 
 
+@dataclass(frozen=True, eq=False)
+class CellTree:
+    """A subtree of unit cuts that proves one box: its nodes in preorder, and for every leaf the
+    multipliers Q, β_1, β_2, … of the cuts above it within this subtree."""
+
+    nodes: list[int]
+    multipliers: list[list[int]]
+
+
 @dataclass(eq=False)
 class CellLeaf:
-    """The result of looking at the cells of one box: steps of a proof, or a state where the row is
-    largest."""
+    """The result of looking at the cells of one box: whether it is proved, with the subtree that
+    shows it if that could be kept, or a state where the row is largest."""
 
-    steps: list[Step] | None = None
+    proved: bool = False
+    tree: CellTree | None = None
     point: Array | None = None
 
 
@@ -46,7 +62,7 @@ class Stage:
 
     chain: int
     layer: Affine
-    relu: bool
+    first: int | None  # the number of its first unit in the row; None without a ReLU
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,50 +78,66 @@ class Part:
 class Cells:
     """The exact row; one object serves all boxes of a search.
 
-    Reads: stages, factors, offset, strict. Writes: steps, point, and the present box.
+    Reads: stages, factors, offset, strict. Writes: nodes, multipliers, point, and the present box.
     """
 
     stages: tuple[Stage, ...]
     factors: tuple[Fraction, ...]
     offset: Form
     strict: bool
-    steps: list[Step] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    multipliers: list[list[int]] = field(default_factory=list)
     point: Array | None = None  # where the last form that was looked at is largest
     lower: list[Fraction] = field(default_factory=list)
     upper: list[Fraction] = field(default_factory=list)
-    deadline: float = math.inf
+    expired: Callable[[], bool] | None = None
+    thorough: bool = False
+    touched: bool = False  # whether a side that is only touched was left out
 
-    def decide(self, lower: Array, upper: Array, deadline: float = math.inf) -> CellLeaf:
-        """Walk through the cells of a box, no longer than to the deadline (of the monotonic
-        clock).
+    def decide(
+        self, lower: Array, upper: Array, expired: Callable[[], bool] | None = None
+    ) -> CellLeaf:
+        """Walk through the cells of a box, as long as the time allows.
 
         Args:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
-            deadline: of the monotonic clock.
+            expired: whether the time is over.
         """
         self.lower = rationals(lower)
         self.upper = rationals(upper)
-        self.deadline = deadline
-        self.steps = []
+        self.expired = expired
+        if not self._walk(thorough=False):
+            return CellLeaf(point=self.point)
+        if self.touched and not self._walk(thorough=True):
+            return CellLeaf(proved=True)
+        return CellLeaf(True, CellTree(self.nodes, self.multipliers))
+
+    def _walk(self, thorough: bool) -> bool:
+        """Whether all cells are shown; a thorough walk shows sides that are only touched, too."""
+        self.nodes = []
+        self.multipliers = []
         self.point = None
+        self.thorough = thorough
+        self.touched = False
         n = len(self.lower)
         state = [[Fraction(int(i == j)) for j in range(n + 1)] for i in range(n)]
         try:
             self._layers(0, Part((state,) * len(self.factors)))
         except GivenUp:
-            return CellLeaf(point=self.point)
-        return CellLeaf(steps=self.steps)
+            return False
+        return True
 
     def _layers(self, index: int, part: Part) -> None:
         if index == len(self.stages):
             self._bound(part)
             return
         stage = self.stages[index]
-        forms = [
-            _affine(stage.layer, j, part.values[stage.chain]) for j in range(stage.layer.n_out)
-        ]
-        if stage.relu:
+        forms = []
+        for unit in range(stage.layer.n_out):
+            self._watch_the_time()
+            forms.append(_affine(stage.layer, unit, part.values[stage.chain]))
+        if stage.first is not None:
             self._units(index, part, forms, 0)
         else:
             self._layers(index + 1, self._with_values(stage.chain, part, forms))
@@ -124,8 +156,6 @@ class Cells:
             elif self._most(form) <= 0:
                 sign = -1
             else:
-                sign = self._sign(part, form)
-            if sign == 0:
                 self._both(index, part, forms, unit)
                 return
             forms = _replaced(forms, unit, sign)
@@ -133,26 +163,57 @@ class Cells:
         self._layers(index + 1, self._with_values(self.stages[index].chain, part, forms))
 
     def _both(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
-        form = forms[unit]
-        self.steps.append("split")
-        if len(self.steps) > MOST_CELLS or time.monotonic() >= self.deadline:
+        """Cut at a unit: the inactive side first; a side without states is a leaf at once."""
+        self.nodes.append(len(self.lower) + (self.stages[index].first or 0) + unit)
+        if len(self.nodes) > (MOST_THOROUGH if self.thorough else MOST_NODES):
             self.point = None
             raise GivenUp
+        left_out = False
         for sign in (-1, 1):
-            known = form if sign > 0 else _negated(form)
+            known = forms[unit] if sign > 0 else _negated(forms[unit])
+            self._watch_the_time()
+            # at most one side may be left out because the other one has its states
+            against = self._shown(part, known, strict=self.thorough or left_out)
+            if against is not None:
+                left_out = self._leaf_without_states(part, known, against)
+                continue
             side = Part(part.values, (*part.path, known))
             self._units(index, side, _replaced(forms, unit, sign), unit + 1)
 
-    def _sign(self, part: Part, form: Form) -> int:
-        """±1 where the unit cannot have the other sign on this part (shown by multipliers), else
-        0."""
-        for sign, name in ((-1, "-"), (1, "+")):
-            claim = form if sign < 0 else _negated(form)
-            multipliers = self._shown(part, claim, strict=False)
-            if multipliers is not None:
-                self.steps.append([name, *map(str, multipliers)])
-                return sign
-        return 0
+    def _leaf_without_states(self, part: Part, known: Form, against: list[Fraction]) -> bool:
+        """A side with known + Σ λ·path ≤ 0 needs no look. Where that is < 0, enough of it
+        outweighs whatever g is; where it reaches 0 the other side has the same states, and the
+        answer is True: nothing was shown here."""
+        below = -self._most(_combined(known, part.path, against))
+        if below == 0:
+            self.touched = True
+            return True
+        factor = self._largest_row() / below
+        self._leaf([factor * weight for weight in (*against, Fraction(1))])
+        return False
+
+    def _leaf(self, weights: list[Fraction]) -> None:
+        """A leaf with rational multipliers, as integers over a common denominator."""
+        scale = lcm(*(weight.denominator for weight in weights))
+        self.nodes.append(RELAXED)
+        self.multipliers.append([scale, *(int(weight * scale) for weight in weights)])
+
+    def _largest_row(self) -> Fraction:
+        """A bound of g, relaxed in whatever way, on the box: every unit at its largest."""
+        reach = [max(abs(a), abs(b)) for a, b in zip(self.lower, self.upper, strict=True)]
+        total = abs(self.offset[-1]) + dot([abs(c) for c in self.offset[:-1]], reach)
+        sizes = [reach] * len(self.factors)
+        for stage in self.stages:
+            sizes[stage.chain] = [
+                dot([abs(w) for w in rationals(row)], sizes[stage.chain]) + abs(Fraction(float(b)))
+                for row, b in zip(stage.layer.weight, stage.layer.bias, strict=True)
+            ]
+        return total + sum(abs(f) * size[0] for f, size in zip(self.factors, sizes, strict=True))
+
+    def _watch_the_time(self) -> None:
+        if self.expired is not None and self.expired():
+            self.point = None
+            raise GivenUp
 
     def _bound(self, part: Part) -> None:
         """The row is affine here: show that it is ≤ 0, or keep the state where it is not."""
@@ -162,7 +223,7 @@ class Cells:
         multipliers = self._shown(part, form, strict=self.strict)
         if multipliers is None:
             raise GivenUp
-        self.steps.append(["bound", *map(str, multipliers)])
+        self._leaf(multipliers)
 
     def _shown(self, part: Part, form: Form, *, strict: bool) -> list[Fraction] | None:
         """Multipliers λ ≥ 0 with form + λ·path ≤ 0 (strict: < 0) on the whole box, exactly; None if
@@ -196,7 +257,10 @@ class Cells:
             method="highs",
         )
         if answer.x is None:
-            return None, np.zeros(0)
+            weights = _elastic_weights(floats, bounds)
+            if weights is None:
+                return None, np.zeros(0)
+            return weights, floats[0, :-1] + weights @ floats[1:, :-1]
         self.point = np.clip(answer.x, *np.array(bounds).T)
         size = float(np.abs(floats[0]).sum()) * max(1.0, float(np.abs(bounds).max()))
         if floats[0, -1] - answer.fun > NEGLIGIBLE * size:
@@ -247,23 +311,44 @@ def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells 
     n, start = problem.n, Fraction(shift)
     offset = [ZERO] * n + [start]
     if condition == "decrease":
-        stages = (*_stages(0, f), *_stages(0, v), *_stages(1, v))
+        numbers = unit_numbers(row)
+        joined = numbers[0][: len(f) - 1], numbers[0][len(f) - 1 :]
+        stages = (*_stages(0, f, joined[0]), *_stages(0, v, joined[1]), *_stages(1, v, numbers[1]))
         return Cells(stages, (Fraction(1), -Fraction(problem.rho)), offset, row.strict)
     if condition == "positivity":
         if row.side is not None:
             axis, sign = row.side
             offset[axis] = sign * Fraction(problem.positivity)
             offset[n] -= offset[axis] * Fraction(float(problem.equilibrium[axis]))
-        return Cells(_stages(0, v), (Fraction(-1),), offset, row.strict)
+        return Cells(_stages(0, v, unit_numbers(row)[1]), (Fraction(-1),), offset, row.strict)
     side, axis = row.name.split()[0], int(row.name.split()[1])
     sign, end = (1, problem.upper) if side == "upper" else (-1, problem.lower)
     offset[n] -= sign * Fraction(float(end[axis]))
     last = Affine(f[-1].weight[axis : axis + 1], f[-1].bias[axis : axis + 1])
-    return Cells(_stages(0, (*f[:-1], last)), (Fraction(sign),), offset, row.strict)
+    return Cells(
+        _stages(0, (*f[:-1], last), unit_numbers(row)[0]), (Fraction(sign),), offset, row.strict
+    )
 
 
-def _stages(chain: int, layers: tuple[Affine, ...]) -> tuple[Stage, ...]:
-    return tuple(Stage(chain, layer, i + 1 < len(layers)) for i, layer in enumerate(layers))
+def _stages(chain: int, layers: tuple[Affine, ...], firsts: list[int]) -> tuple[Stage, ...]:
+    """The layers of one network, with the numbers of the first units of its hidden ones."""
+    return tuple(
+        Stage(chain, layer, first) for layer, first in zip(layers, (*firsts, None), strict=True)
+    )
+
+
+def _elastic_weights(floats: Array, bounds: list[tuple[float, float]]) -> Array | None:
+    """Multipliers for a part that floats call empty: its constraints may be broken at a price."""
+    lines = floats[1:]
+    price = PRICE * (1.0 + float(np.abs(floats[0]).sum()))
+    answer = linprog(
+        np.append(-floats[0, :-1], price),
+        A_ub=np.column_stack([-lines[:, :-1], -np.ones(len(lines))]),
+        b_ub=lines[:, -1],
+        bounds=[*bounds, (0.0, None)],
+        method="highs",
+    )
+    return None if answer.x is None else np.maximum(-answer.ineqlin.marginals, 0.0)
 
 
 def _affine(layer: Affine, unit: int, values: list[Form]) -> Form:

@@ -26,6 +26,7 @@ LP_UNITS = 40  # the linear program has K² variables; beyond this the diagonal 
 SAMPLES = 64
 MOST_COUPLINGS = 255
 HALVINGS = 4.0  # how much smaller (in halvings) a box must be to get a coupling of its own
+NODES_A_COUPLING = 1500  # boxes that take as long as the linear program of one coupling
 TURNED = 0.25  # and by which share F's slope must differ there
 FRUGAL = 0.3  # weight of using V's own terms against leaving a remainder; tuned on trained loops
 
@@ -134,7 +135,7 @@ class Couplings:
         given, self.given = self.given, None
         return self._add(self.row.lower, self.row.upper, given)
 
-    def number_for(self, lower: Array, upper: Array, old: int) -> int:
+    def number_for(self, lower: Array, upper: Array, old: int, explored: int) -> int:
         """A coupling of its own for a box that has shrunk since the old one was made and sees
         another slope of F.
 
@@ -142,13 +143,14 @@ class Couplings:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
             old: the number of the coupling that it has now.
+            explored: boxes so far; a coupling costs as much as many of them.
         """
         if self.problem is None or not self.wanted or len(self.packed) > MOST_COUPLINGS:
             return old
         made_lower, made_upper, slope = self.made[old]
         with np.errstate(divide="ignore", invalid="ignore"):
             shrunk = float(np.nansum(np.log2((made_upper - made_lower) / (upper - lower))))
-        if shrunk < HALVINGS:
+        if shrunk < HALVINGS or explored < NODES_A_COUPLING * len(self.thetas):
             return old
         here = mean_slope(self.problem.closed_loop, lower, upper)
         if slope.size and np.abs(here - slope).sum() < TURNED * np.abs(here).sum():

@@ -19,15 +19,14 @@ from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.engines.falsify import climb, find_violation, first_look
+from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look
 from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 MOST_CLIMBS = 40
-NOT_STORED = "proved; the tree was too large to be stored"
+NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
 class BranchVerifier(ConditionwiseEngine):
@@ -91,7 +90,7 @@ class _Verification:
         self.problem = problem
         self.condition = condition
         self.budget = budget
-        self.deadline = time.monotonic() + budget.seconds
+        self.deadline = budget.now() + budget.seconds
         self.confirm = Confirmation(problem, condition)
         self.nodes = 0
 
@@ -202,13 +201,13 @@ class Confirmation:
 
     def __call__(self, point: Array) -> Array | None:
         """The point, or one that a climb from it leads to, if that violates the condition."""
-        if violates(self.problem, self.condition, point):
+        if confirmed(self.problem, self.condition, point):
             return point
         if self.climbs >= MOST_CLIMBS:
             return None
         self.climbs += 1
         higher = climb(self.problem, self.condition, point)
-        if higher is None or not violates(self.problem, self.condition, higher):
+        if higher is None or not confirmed(self.problem, self.condition, higher):
             return None
         return higher
 

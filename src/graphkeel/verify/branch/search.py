@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.cell_budget import RETRY, CellBudget
-from graphkeel.verify.branch.cells import Cells, Step
+from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
+from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
 from graphkeel.verify.branch.explore import (
     CANDIDATE,
@@ -35,12 +35,12 @@ from graphkeel.verify.branch.explore import (
 )
 from graphkeel.verify.branch.pack import Net, pack, size_of
 from graphkeel.verify.branch.relax import workspace
-from graphkeel.verify.branch.tree import Piece, join
+from graphkeel.verify.branch.tree import CELLS, Piece, join
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
-from graphkeel.verify.proof import CELLS, slope_columns
+from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.query import Row
-from graphkeel.verify.result import Budget
+from graphkeel.verify.result import Budget, Progress
 
 FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
 STACK = 4096  # open boxes of one worker
@@ -96,7 +96,7 @@ class Search:
     Args:
         row: the row to decide.
         budget: nodes and threads.
-        deadline: of the monotonic clock.
+        deadline: on the budget's clock.
         confirm: how suspicious states become counterexamples.
         loop: the problem that the row is about, for its hole and its couplings, if there is one.
         shift: added to g, so that g + shift ≤ 0 is what gets shown.
@@ -126,8 +126,10 @@ class Search:
         self.narrowest = (row.upper - row.lower) * NARROWEST
         self.couplings = Couplings(loop, row, theta)
         self.columns = slope_columns(row)
-        self.cell_budget = CellBudget(cells, deadline)
+        self.cell_budget = CellBudget(cells, self._is_late, row.n)
         self.lock = threading.Condition()
+        self.started = time.monotonic()
+        self.told = self.started  # when progress was last reported
         self.tasks: list[Task] = []
         self.busy = 0
         self.nodes = 0
@@ -169,6 +171,18 @@ class Search:
         if self.failure is not None:
             raise self.failure
 
+    def _is_late(self) -> bool:
+        return self.budget.now() >= self.deadline
+
+    def _tell_progress(self) -> None:
+        """Say where the search is, about once a second; the caller holds the lock."""
+        tell = self.budget.on_progress
+        now = time.monotonic()
+        if tell is None or now < self.told + 1.0:
+            return
+        self.told = now
+        tell(Progress(self.row.name, self.nodes, len(self.tasks), now - self.started))
+
     def _stopped(self) -> bool:
         return bool(self.reason) or self.counterexample is not None
 
@@ -195,12 +209,12 @@ class Search:
     def _explore(self, task: Task, limit: int) -> None:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
-        number = self.couplings.number_for(task.lower, task.upper, task.number)
+        number = self.couplings.number_for(task.lower, task.upper, task.number, self.nodes)
         boxes = np.zeros((STACK, 2, n))
         boxes[0, 0] = task.lower
         boxes[0, 1] = task.upper
         waited = np.full(STACK, task.waited, np.int64)
-        leaves: list[list[Step]] = []
+        leaves: list[CellTree] = []
         out = Output(
             np.zeros(limit, np.int8),
             np.zeros(limit),
@@ -239,17 +253,22 @@ class Search:
         boxes: Array,
         waited: NDArray[np.int64],
         out: Output,
-        leaves: list[list[Step]],
+        leaves: list[CellTree],
     ) -> None:
         """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
         state, or neither."""
         top = out.counts[OPEN] - 1
-        steps = self._cell_steps(boxes[top]) if stuck or self.cell_budget.allows() else None
-        if steps is not None:
+        leaf = self.cell_budget.look(boxes[top], stuck)
+        if leaf is None:
+            waited[top] = LATER
+            return
+        self._confirm_point(leaf)
+        if leaf.proved:
             out.axis[out.counts[NODES]] = CELLS
             out.counts[NODES] += 1
             out.counts[OPEN] -= 1
-            leaves.append(steps)
+            leaves.append(leaf.tree or CellTree([], []))
+            self.keep = self.keep and leaf.tree is not None
             self.cell_budget.helped()
         elif stuck:
             out.counts[OPEN] -= 1
@@ -258,12 +277,10 @@ class Search:
             waited[top] = RETRY
             self.cell_budget.in_vain()
 
-    def _cell_steps(self, box: Array) -> list[Step] | None:
-        """A proof of the box by its cells; a state they point to is tried as a counterexample."""
-        leaf = self.cell_budget.look(box)
+    def _confirm_point(self, leaf: CellLeaf) -> None:
+        """A state that the cells point to is tried as a counterexample."""
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
-        return leaf.steps
 
     def _look_at(self, out: Output) -> None:
         """A point better than any before: see whether it is, or leads to, a real counterexample."""
@@ -292,7 +309,7 @@ class Search:
         boxes: Array,
         waited: NDArray[np.int64],
         out: Output,
-        leaves: list[list[Step]],
+        leaves: list[CellTree],
         complete: bool,
     ) -> None:
         counts = out.counts
@@ -319,7 +336,8 @@ class Search:
                 self.tasks.append(Task(*box, number, piece, place, int(waited[at])))
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
-            if time.monotonic() >= self.deadline and not self._stopped() and self.tasks:
+            self._tell_progress()
+            if self._is_late() and not self._stopped() and self.tasks:
                 self.reason = (
                     f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
                 )

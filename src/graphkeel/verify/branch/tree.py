@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.cells import Step
+from graphkeel.verify.branch.cells import CellTree
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import Json, tree_entry
 from graphkeel.verify.query import Row
+
+CELLS = -4  # a node that stands for the subtree of its cells
 
 
 @dataclass(eq=False)
@@ -22,7 +24,7 @@ class Piece:
     cut: Array
     slopes: NDArray[np.uint8]
     rest: list[Piece | None] = field(default_factory=list)  # None until that box is finished
-    cells: list[list[Step]] = field(default_factory=list)  # one entry per leaf proved by its cells
+    cells: list[CellTree] = field(default_factory=list)  # one per box that its cells prove
 
     def entry(self, row: Row, couplings: list[Array]) -> Json:
         """The tree of a proof, for a piece with nothing open.
@@ -31,7 +33,20 @@ class Piece:
             row: the row that it proves.
             couplings: those that its leaves refer to by number.
         """
-        return tree_entry(row, self.axis, self.cut, self.slopes, couplings, self.cells)
+        nodes: list[int] = []
+        multipliers: list[list[int]] = []
+        cells = iter(self.cells)
+        for node in self.axis.tolist():
+            if node != CELLS:
+                nodes.append(node)
+                continue
+            tree = next(cells)
+            nodes += tree.nodes
+            # a box that is one cell is a plain leaf
+            multipliers += [line for line in tree.multipliers if len(line) > 1]
+        widest = np.int8 if max(nodes, default=0) < 128 else np.int16
+        axis = np.array(nodes, dtype=widest)
+        return tree_entry(row, axis, self.cut, self.slopes, couplings, multipliers)
 
 
 def join(piece: Piece) -> Piece:
@@ -41,7 +56,7 @@ def join(piece: Piece) -> Piece:
         piece: the first piece.
     """
     axis, cut, slopes = [], [], []
-    cells: list[list[Step]] = []
+    cells: list[CellTree] = []
     stack: list[Piece] = [piece]
     while stack:
         part = stack.pop()

@@ -21,6 +21,7 @@ STARTS, STEPS = 1024, 40
 LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
 CLIMBS = 6  # points taken into the linear programs
 CELLS = 8  # cells one climb may walk through
+DOUBT = 1e-6  # a relative margin beyond which floats cannot be wrong about the sign
 HOLED = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
@@ -139,6 +140,22 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
     return np.asarray(problem.lyapunov(after)[..., 0] - problem.rho * here)
 
 
+def confirmed(problem: Problem, condition: str, point: Array) -> bool:
+    """Whether a state violates the condition for certain; exact arithmetic is asked only where
+    floats leave a doubt.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        point: a state, shape (n,).
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = float(margin(problem, condition, point))
+        size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
+    hopeless = np.isfinite(size) and value < -DOUBT * (1.0 + size)
+    return not hopeless and violates(problem, condition, point)
+
+
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
     higher.
@@ -221,7 +238,7 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS)
         rng.random(len(faces)) < 0.5, lower[axis], upper[axis]
     )
     reach = float(np.abs(np.stack([lower, upper]) - problem.equilibrium).max())
-    smallest = max(problem.hole_radius, 1e-6 * reach)
+    smallest = max(problem.hole_radius, 1e-6 * reach, 1e-300)
     radii = smallest * (max(reach / smallest, 1.0)) ** rng.random((quarter, 1))
     direction = rng.uniform(-1.0, 1.0, (quarter, n))
     direction /= np.abs(direction).max(axis=1, keepdims=True)
@@ -407,11 +424,11 @@ def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | N
         problem, condition, np.concatenate([first, ascend(problem, condition, first)])
     )
     for point in candidates[:4]:
-        if violates(problem, condition, point):
+        if confirmed(problem, condition, point):
             return point
     for point in candidates:
         higher = climb(problem, condition, point)
-        if higher is not None and violates(problem, condition, higher):
+        if higher is not None and confirmed(problem, condition, higher):
             return higher
     return None
 

@@ -1,0 +1,104 @@
+"""What a certificate says of message passing, tied to a model and to a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphkeel.certificate.encoding import decode_array
+from graphkeel.certificate.equilibrium import equilibrium_difference, read_states
+from graphkeel.certificate.graph_check import Branches
+from graphkeel.core.errors import CertificateError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from graphkeel.models.aggregation import Aggregation
+
+
+def graph_difference(
+    content: Mapping[str, Any], model: nn.Module, data: Any | None, states: Path | None
+) -> str | None:
+    """How model, graph or states differ from what is said of message passing; None if not at all.
+
+    Args:
+        content: an accepted certificate.
+        model: the model, recognised anew.
+        data: a graph with `x` and `edge_index`, or None.
+        states: the file with the states that the certificate counts, or None.
+    """
+    graph = content.get("graph") or {}
+    if graph.get("contraction") != "proved":
+        return None
+    from graphkeel.models.aggregation import recognise
+
+    width = int(graph["layers"][0][0]["weight"]["shape"][1])
+    found = recognise(model, width)
+    difference = _layers_difference(graph, found)
+    if difference is not None or data is None:
+        return difference
+    edges = data.edge_index.cpu().numpy()
+    if graph["undirected"] and not is_undirected(edges):
+        return "the model's message passing was recognised on undirected graphs only"
+    if "equilibrium" not in graph:
+        return None
+    if states is None or not states.exists():
+        return (
+            "the certificate counts nodes of the graph, but the file with their states is missing"
+        )
+    try:
+        stored = read_states(states, data.x.cpu().numpy(), edges)
+        return equilibrium_difference(content, model_layers(found), stored)
+    except CertificateError as error:
+        return str(error)
+
+
+def model_layers(found: Aggregation) -> list[Branches]:
+    """The layers of a recognised model as arrays: power, weight and bias of each branch.
+
+    Args:
+        found: a recognised model.
+    """
+    return [
+        [(branch.power, branch.weight.numpy(), branch.bias.numpy()) for branch in layer]
+        for layer in found.layers
+    ]
+
+
+def is_undirected(edges: np.ndarray) -> bool:
+    """Whether every edge goes both ways, as often one way as the other.
+
+    Args:
+        edges: shape (2, E).
+    """
+    there = edges[:, np.lexsort(edges)]
+    back = edges[::-1]
+    return bool(np.array_equal(there, back[:, np.lexsort(back)]))
+
+
+def _layers_difference(graph: Mapping[str, Any], found: Aggregation) -> str | None:
+    if found.reason:
+        return f"the model's message passing is not recognised: {found.reason}"
+    if (graph["operator"], graph["undirected"]) != (found.operator, found.undirected):
+        return f"the model aggregates otherwise: {found.operator!r}, not {graph['operator']!a}"
+    stored = [
+        {branch["power"]: decode_array(branch["weight"]) for branch in layer}
+        for layer in graph["layers"]
+    ]
+    own = [
+        {power: weight for power, weight, _ in layer if weight.any()}
+        for layer in model_layers(found)
+    ]
+    if len(stored) != len(own):
+        return f"the model has {len(own)} layers with message passing, not {len(stored)}"
+    for k, (there, here) in enumerate(zip(stored, own, strict=True)):
+        used = {power: weight for power, weight in there.items() if weight.any()}
+        same = used.keys() == here.keys() and all(
+            np.array_equal(used[power], here[power]) for power in here
+        )
+        if not same:
+            return f"the model's weights in layer {k} are not those of the certificate's graph part"
+    return None

@@ -1,0 +1,1 @@
+"""What the commands share: options, output, the width of the terminal."""

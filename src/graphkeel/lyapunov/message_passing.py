@@ -1,0 +1,139 @@
+"""One gauge for all classes in which the loop with message passing contracts.
+
+The model is read as layers with one aggregation (`models.aggregation`). A word picks one power of
+the aggregation in every layer; along it the loop of a class is a plain ReLU network. The graph's
+loop has as its factor the sum over words of the largest factor of any class (docs/mathematics.md).
+Here a good gauge is chosen in floats; the factor is computed exactly where it is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.certificate import GraphProof
+from graphkeel.control.neural import NeuralWeights
+from graphkeel.models.aggregation import Aggregation
+
+Array = NDArray[np.float64]
+
+MOST_WORDS = 1024
+POWER_STEPS = 200
+
+
+def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
+    """What a certificate may claim of message passing; a reason where that is nothing.
+
+    Args:
+        aggregation: the model, recognised or not.
+        controls: the shipped controller of each class.
+    """
+    if aggregation.reason:
+        return GraphProof(reason=aggregation.reason)
+    layers = used_layers(aggregation)
+    count = int(np.prod([len(layer) for layer in layers]))
+    if count > MOST_WORDS:
+        return GraphProof(reason=f"{count} products of powers are too many to bound")
+    gains = word_gains(layers, controls)
+    return GraphProof(
+        layers=layers,
+        gauge=common_gauge(gains),
+        operator=aggregation.operator,
+        undirected=aggregation.undirected,
+    )
+
+
+def passing_factor(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> float:
+    """κ of the graph's loop in floats; zero where the model was not recognised, as then nothing
+    is claimed of it.
+
+    Args:
+        aggregation: the model, recognised or not.
+        controls: the shipped controller of each class.
+    """
+    if aggregation.reason:
+        return 0.0
+    gains = word_gains(used_layers(aggregation), controls)
+    return loop_factor(gains, common_gauge(gains))
+
+
+def used_layers(aggregation: Aggregation) -> list[list[tuple[int, Array]]]:
+    """(power, weight) of all branches whose weight is not zero; biases move nothing.
+
+    Args:
+        aggregation: a recognised model.
+    """
+    found = []
+    for layer in aggregation.layers:
+        branches = [(branch.power, branch.weight.numpy()) for branch in layer]
+        found.append([one for one in branches if one[1].any()] or branches[:1])
+    return found
+
+
+def word_gains(
+    layers: list[list[tuple[int, Array]]], controls: Sequence[NeuralWeights]
+) -> NDArray[np.float64]:
+    """M ≥ 0 with |ΔF| ≤ M·|Δy| along each word, shape (words, classes, n, n).
+
+    Args:
+        layers: (power, weight) of each branch of each layer.
+        controls: the shipped controller of each class.
+    """
+    first, *rest = layers
+    ends = []
+    for word in product(*rest):
+        matrix = None
+        for _, weight in word:
+            matrix = np.abs(weight) if matrix is None else np.abs(weight) @ matrix
+        ends.append(matrix)
+    gains = []
+    for _, weight in first:
+        starts = [_start(weight, control) for control in controls]
+        for end in ends:
+            gains.append(np.stack([one if end is None else end @ one for one in starts]))
+    return np.stack(gains)
+
+
+def _start(weight: Array, control: NeuralWeights) -> Array:
+    """|W·B|·|A|: the first layer and the controller's last one have no ReLU in between."""
+    outer = control.outer.double().numpy()
+    inner = control.inner.double().numpy()
+    return np.abs(weight @ outer) @ np.abs(inner)
+
+
+def common_gauge(gains: Array) -> Array:
+    """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers.
+
+    Args:
+        gains: of `word_gains`.
+    """
+    total = gains.max(axis=1).sum(axis=0)
+    candidates = [np.ones(total.shape[0]), _perron(total), np.sqrt(_perron(total))]
+    best = min(candidates, key=lambda r: loop_factor(gains, r))
+    return (best / best.max()).astype(np.float32).astype(np.float64)
+
+
+def _perron(matrix: Array) -> Array:
+    """r with r·M ≈ ρ(M)·r, all of it positive: in the norm Σ rᵢ|zᵢ| the matrix M expands least."""
+    scale = float(matrix.max())
+    if scale == 0:
+        return np.ones(matrix.shape[0])
+    mixed = matrix / scale + 1e-3
+    r = np.ones(matrix.shape[0])
+    for _ in range(POWER_STEPS):
+        r = r @ mixed
+        r = r / r.max()
+    return r
+
+
+def loop_factor(gains: Array, r: Array) -> float:
+    """κ = Σ over words of the largest factor of any class, in floats.
+
+    Args:
+        gains: of `word_gains`.
+        r: of the gauge Σ rᵢ|zᵢ|, shape (n,).
+    """
+    factors = (np.einsum("i,wcij->wcj", r, gains) / r).max(axis=2)
+    return float(factors.max(axis=1).sum())

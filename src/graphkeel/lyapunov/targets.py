@@ -1,0 +1,217 @@
+"""Where the loop of each class is to rest: equilibria Y that the head can answer, and the features
+h with C(h) = Y.
+
+The first choice is Y = m·e_c + s, as asked. A head with ReLU units may not reach it; a target of
+another strength or shift, or the nearest answer of class c that the search finds, then takes its
+place. Only a class for which no feature was found at all keeps a target out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from graphkeel.control.base import Plant
+from graphkeel.control.deadbeat import solve_anchor
+from graphkeel.control.levenberg import levenberg_marquardt
+from graphkeel.core.errors import ConfigError
+from graphkeel.lyapunov.config import ResolvedConfig
+
+STRENGTHS = (1.0, 0.5, 2.0, 0.25)  # of the one asked for
+SHIFTS = (0.0, -0.5, 0.5, -1.0, 1.0)  # added, in units of the target's strength
+STEPS = 60
+CLEAR = 0.1  # of m: a lead below it is taken only if there is no larger one
+CLIMB_STEPS = 300
+CLIMB_STARTS = 8
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The equilibrium of each class.
+
+    Attributes:
+        equilibria: Y, float64, shape (classes, n).
+        anchors: h with C(h) = Y, float32, shape (classes, d); None in the paper's form, whose
+            controllers are free.
+        notes: for each class how Y differs from the one asked for; empty where it does not.
+        unreachable: positions of classes for which no feature was found that the head answers so.
+    """
+
+    equilibria: Tensor
+    anchors: Tensor | None
+    notes: tuple[str, ...]
+    unreachable: tuple[int, ...] = ()
+
+    def leads(self, classes: Sequence[int]) -> Tensor:
+        """By how much Y leads with its own class, shape (classes,).
+
+        Args:
+            classes: the label of each row.
+        """
+        return leads(self.equilibria, torch.tensor(list(classes)))
+
+
+def leads(states: Tensor, classes: Tensor) -> Tensor:
+    """By how much each state's own logit leads all others, shape (B,).
+
+    Args:
+        states: logits, shape (B, n).
+        classes: the own class of each, int64, shape (B,).
+    """
+    own = states.gather(1, classes.unsqueeze(1)).squeeze(1)
+    others = states.scatter(1, classes.unsqueeze(1), -torch.inf).amax(dim=1)
+    return torch.where(others.isinf(), torch.ones_like(own), own - others)
+
+
+def targets_at(
+    plant: Plant, classes: Sequence[int], anchors: Tensor, config: ResolvedConfig
+) -> Targets:
+    """The states with which the head answers given features: these are certified as they are.
+
+    A feature that is answered with another class than its own gives way to one of
+    `choose_targets`.
+
+    Args:
+        plant: the head C.
+        classes: the label of each feature.
+        anchors: float32, shape (classes, d).
+        config: with strength and shift of the classes whose feature gives way.
+    """
+    if anchors.shape != (len(classes), plant.n_in):
+        raise ConfigError(
+            f"anchors must have the shape ({len(classes)}, {plant.n_in})", got=tuple(anchors.shape)
+        )
+    shipped = anchors.detach().float().cpu()
+    answers = plant(shipped.double()).detach()
+    lead = leads(answers, torch.tensor(list(classes)))
+    asked = asked_targets(plant.n_out, classes, config)
+    found = []
+    for k, label in enumerate(classes):
+        if float(lead[k]) > 0:
+            found.append(_Found(answers[k], shipped[k]))
+            continue
+        other = _target(plant, label, asked[k], config)
+        note = f"the anchor in use is answered with class {int(answers[k].argmax())}"
+        note += f"; {other.note}" if other.note else ""
+        found.append(replace(other, note=note))
+    return _gathered(found)
+
+
+def asked_targets(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
+    """m·e_c + s of each class, float64, shape (classes, n).
+
+    Args:
+        n: how many logits there are.
+        classes: labels.
+        config: with strength m and shift s.
+    """
+    return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
+
+
+def choose_targets(plant: Plant, classes: Sequence[int], config: ResolvedConfig) -> Targets:
+    """An equilibrium for each class that the head can answer.
+
+    Args:
+        plant: the head C, with layers.
+        classes: labels.
+        config: with strength, shift, δ and form.
+    """
+    asked = asked_targets(plant.n_out, classes, config)
+    if config.form == "paper":
+        return Targets(asked, None, ("",) * len(classes))
+    found = [
+        _target(plant, label, want, config) for label, want in zip(classes, asked, strict=True)
+    ]
+    return _gathered(found)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One class's equilibrium and feature."""
+
+    equilibrium: Tensor
+    anchor: Tensor
+    note: str = ""
+    reachable: bool = True
+
+
+def _gathered(found: Sequence[_Found]) -> Targets:
+    return Targets(
+        torch.stack([one.equilibrium for one in found]),
+        torch.stack([one.anchor for one in found]),
+        tuple(one.note for one in found),
+        tuple(k for k, one in enumerate(found) if not one.reachable),
+    )
+
+
+def _target(plant: Plant, label: int, asked: Tensor, config: ResolvedConfig) -> _Found:
+    anchor = solve_anchor(plant, asked).float()
+    tolerance = config.delta / 2
+    if float((plant(anchor.double()) - asked).norm()) <= tolerance:
+        return _Found(asked, anchor)
+    features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config)])
+    best = _nearest(plant, label, asked, features, config.strength)
+    if best is None:
+        best = _nearest(plant, label, asked, _climbed(plant, label, features), config.strength)
+    if best is None:
+        note = f"no feature was found that the head answers with class {label}"
+        return _Found(asked, anchor, note, reachable=False)
+    answer = plant(best.double()).detach()
+    lead = float(leads(answer.unsqueeze(0), torch.tensor([label])))
+    note = (
+        f"the head does not reach {config.strength:g} times the one-hot; Y is an answer of the head"
+        f" that leads by {lead:.3g}"
+    )
+    return _Found(answer, best, note)
+
+
+def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
+    """Levenberg–Marquardt to targets of several strengths and shifts, float32, shape (B, d)."""
+    one_hot = torch.eye(plant.n_out, dtype=torch.float64)[label]
+    strengths = [config.strength * share for share in STRENGTHS]
+    wanted = torch.stack([m * one_hot + config.shift + m * s for m in strengths for s in SHIFTS])
+    generator = torch.Generator().manual_seed(label)
+    start = 0.1 * torch.randn(len(wanted), plant.n_in, generator=generator, dtype=torch.float64)
+    goal = config.delta / 10
+    found, _ = levenberg_marquardt(plant, wanted, start, steps=STEPS, damping=1.0, goal=goal)
+    return found.float()
+
+
+def _nearest(
+    plant: Plant, label: int, asked: Tensor, features: Tensor, strength: float
+) -> Tensor | None:
+    """The feature whose answer is of the class and nearest to the target but for a common shift,
+    which changes no prediction; among answers with a small lead the one with the largest."""
+    answers = plant(features.double()).detach()
+    lead = leads(answers, torch.full((len(features),), label))
+    finite = answers.isfinite().all(dim=1)
+    if not bool(((lead > 0) & finite).any()):
+        return None
+    apart = answers - asked
+    distance = (apart - apart.mean(dim=1, keepdim=True)).norm(dim=1)
+    clear = (lead >= CLEAR * strength) & finite
+    if bool(clear.any()):
+        return features[int(torch.where(clear, distance, torch.inf).argmin())]
+    return features[int(torch.where(finite, lead, -torch.inf).argmax())]
+
+
+def _climbed(plant: Plant, label: int, features: Tensor) -> Tensor:
+    """Features moved uphill along the class's lead, float32, shape (B, d)."""
+    generator = torch.Generator().manual_seed(label)
+    shape = (CLIMB_STARTS, plant.n_in)
+    noise = torch.randn(shape, generator=generator, dtype=torch.float64)
+    reach = torch.logspace(-1, 2, CLIMB_STARTS, dtype=torch.float64).unsqueeze(1)
+    x = torch.cat([features.double(), noise * reach]).requires_grad_(True)
+    optimiser = torch.optim.Adam([x], lr=0.05)
+    for _ in range(CLIMB_STEPS):
+        optimiser.zero_grad()
+        (-_soft_lead(plant(x), label).sum()).backward()
+        optimiser.step()
+    return x.detach().float()
+
+
+def _soft_lead(states: Tensor, label: int) -> Tensor:
+    others = torch.cat([states[:, :label], states[:, label + 1 :]], dim=1)
+    return states[:, label] - others.logsumexp(dim=1)

@@ -1,0 +1,202 @@
+"""Controllers, Lyapunov functions and states of all classes: what is trained, and what is shipped
+of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphkeel.control.base import Plant
+from graphkeel.control.neural import ControllerBatch, NeuralWeights
+from graphkeel.core.errors import ConfigError
+from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
+from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.domain import shared_domains
+from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
+from graphkeel.lyapunov.targets import Targets, choose_targets
+from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
+from graphkeel.lyapunov.training.replay import violates
+from graphkeel.lyapunov.training.states import StateSet
+from graphkeel.verify.problem import Problem
+
+TIGHTEN = 0.6
+SATISFIED = 1e-9  # a sum of hinges this small has nothing left to teach
+
+
+class LoopBatch:
+    """One tensor program for all classes. Index k below is a position in `classes`, not a label."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        logits: Tensor,
+        classes: Sequence[int],
+        config: ResolvedConfig,
+        goals: Targets | None = None,
+    ) -> None:
+        _check(plant, classes)
+        self.plant, self.classes, self.config = plant, list(classes), config
+        self.generator = torch.Generator().manual_seed(config.seed)
+        self.goals = goals or choose_targets(plant, self.classes, config)
+        targets = self.goals.equilibria
+        logits = logits.detach().double().cpu()
+        self.domains = shared_domains(logits.numpy(), targets.numpy())
+        unit = torch.from_numpy(np.stack([domain.half_width for domain in self.domains]))
+        self.controller = ControllerBatch(
+            plant,
+            targets,
+            unit,
+            form=config.form,
+            hidden=config.hidden,
+            generator=self.generator,
+            anchors=self.goals.anchors,
+        )
+        self.function = make_lyapunov(config, targets, unit, self.generator)
+        low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
+        high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
+        loop = ClosedLoopBatch(plant, self.controller)
+        aims = torch.full(
+            (len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64
+        )
+        self.context = LossContext(
+            loop,
+            self.function,
+            torch.tensor(self.classes),
+            targets,
+            low,
+            high,
+            aims,
+            config,
+            self.goals.leads(self.classes),
+        )
+        self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
+        self.states.fill(self.generator)
+
+    def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
+        """Adam on the given classes until the hinges are satisfied, the steps are used up, or time
+        is."""
+        with _one_thread():
+            return self._fit(active, go_on)
+
+    def _fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
+        chosen = torch.tensor(active)
+        weights = [
+            p
+            for p in (*self.controller.parameters(), *self.function.parameters())
+            if p.requires_grad
+        ]
+        optimiser = torch.optim.Adam(weights, lr=self.config.learning_rate)
+        terms: dict[str, Tensor] = {}
+        steps = 0
+        while steps < self.config.steps and (steps == 0 or go_on()):
+            states = self.states.batch(chosen, self.config.batch, self.generator)
+            terms = lyapunov_loss(self.context, states, chosen)
+            loss = total(terms)
+            steps += 1
+            if float(loss.detach()) <= SATISFIED:
+                break
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        return {name: term.detach() for name, term in terms.items()}, steps
+
+    def shipped(self, k: int) -> tuple[NeuralWeights, LyapunovWeights]:
+        """The weights of one class, bit for bit as they are verified and saved."""
+        return self.controller.shipped(k), self.function.shipped(k)
+
+    def problem(self, k: int) -> Problem:
+        control, function = self.shipped(k)
+        name = f"class {self.classes[k]}, {self.config.form}"
+        return collapse(self.plant.layers, control, function, self.domains[k], self.config, name)
+
+    def learn(self, k: int, condition: str, counterexample: np.ndarray) -> bool:
+        """Add a counterexample to the states if the shipped model confirms it."""
+        state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
+        control, function = self.shipped(k)
+        real = violates(
+            condition, state, self.plant, control, function, self.domains[k], self.config
+        )
+        if real:
+            self.states.learn(k, state, self.generator)
+        return real
+
+    @torch.no_grad()
+    def hold(self, k: int) -> None:
+        """f ≡ h for one class: B = 0."""
+        self.controller.raw_outer[k] = 0.0
+
+    @torch.no_grad()
+    def scale(self, factor: float) -> Tensor:
+        """Multiply every B; what `unscale` takes to undo it."""
+        before = self.controller.raw_outer.clone()
+        self.controller.raw_outer.mul_(factor)
+        return before
+
+    @torch.no_grad()
+    def unscale(self, before: Tensor) -> None:
+        """Undo `scale`, to the bit."""
+        self.controller.raw_outer.copy_(before)
+
+    def tighten(self, k: int) -> None:
+        """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
+        self.context.aims[k] *= TIGHTEN
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that changes during training, for a resumable state."""
+        saved = {
+            f"controller.{name}": value.clone()
+            for name, value in self.controller.state_dict().items()
+        }
+        saved |= {
+            f"function.{name}": value.clone() for name, value in self.function.state_dict().items()
+        }
+        saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
+        return {
+            **saved,
+            "generator": self.generator.get_state(),
+            "pool": self.states.pool.clone(),
+            "aims": self.context.aims.clone(),
+        }
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        for name, module in (("controller.", self.controller), ("function.", self.function)):
+            own = {
+                key.removeprefix(name): value
+                for key, value in tensors.items()
+                if key.startswith(name)
+            }
+            module.load_state_dict(own)
+        self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
+        self.states.pool = tensors["pool"]
+        self.context.aims.copy_(tensors["aims"])
+        self.generator.set_state(tensors["generator"])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Tensors this small are slowed down by threads, tenfold on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(plant: Plant, classes: Sequence[int]) -> None:
+    if not plant.layers:
+        raise ConfigError(
+            "training for a proof needs a head that is a ReLU network", got="no layers"
+        )
+    if (
+        not classes
+        or not all(0 <= c < plant.n_out for c in classes)
+        or len(set(classes)) < len(classes)
+    ):
+        raise ConfigError(
+            f"classes must be distinct and lie in 0 … {plant.n_out - 1}", got=list(classes)
+        )

@@ -1,0 +1,129 @@
+"""The Lyapunov loss: Eq. 11 as published, and the same conditions with margins.
+
+Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y.
+The margin loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
+⊆ D, F(Y) = Y, a decision region that keeps its states; and, where V is an l1 gauge, a contraction
+factor that proves the decrease without any search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphkeel.lyapunov.closed_loop import (
+    BatchLayers,
+    ClosedLoopBatch,
+    axis_factors,
+    gain_matrix,
+    interval_bounds,
+    lead_bounds,
+    run_layers,
+)
+from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.function import LyapunovBatch
+
+Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
+
+ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
+# by how much more than the margin (as a share of Y's own lead) training wants a class to keep its
+# lead
+LEAD = 0.1
+
+
+@dataclass(frozen=True)
+class LossContext:
+    """What stays the same through a run; equilibria and domains have shape (classes, n)."""
+
+    loop: ClosedLoopBatch
+    function: LyapunovBatch
+    classes: Tensor  # (classes,): the coordinate of each class
+    targets: Tensor
+    low: Tensor
+    high: Tensor
+    aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
+    config: ResolvedConfig
+    leads: Tensor  # (classes,): by how much Y leads with its own class
+
+
+def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
+    """All terms for states y of shape (active, points, n)."""
+    layers = context.loop.layers(active)
+    if context.config.loss == "paper":
+        return _paper_loss(context, layers, states, active)
+    return _margin_loss(context, layers, states, active)
+
+
+def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+    """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
+    value = context.function(y, active)
+    change = context.function(run_layers(layers, y), active) - value
+    at_rest = context.function(context.targets[active].unsqueeze(1), active).squeeze(1)
+    return {
+        "positivity": (-value).relu().mean(dim=1),
+        "decrease": change.relu().mean(dim=1),
+        "origin": at_rest**2,
+    }
+
+
+def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+    config, origin = context.config, context.targets[active]
+    distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
+    value, following = context.function(y, active), run_layers(layers, y)
+    aim = context.aims[active].unsqueeze(1)
+    excess = (context.function(following, active) - aim * value) / distance
+    outside = (distance >= config.epsilon / y.shape[2] ** 0.5).double()
+    at_rest = run_layers(layers, origin.unsqueeze(1)).squeeze(1)
+    terms = {
+        "positivity": ((1.1 * config.positivity + 1e-3) - value / distance).relu().mean(dim=1),
+        "decrease": (excess.relu() * outside).mean(dim=1),
+        "origin": context.function(origin.unsqueeze(1), active).squeeze(1) ** 2,
+        "equilibrium": ((at_rest - origin) ** 2).sum(dim=1),
+        "invariance": _invariance(context, layers, following, active),
+        "region": _region(context, layers, active),
+    }
+    gains = context.function.gains(active)
+    if gains is not None:
+        terms |= _closed_form(layers, gains, aim)
+    return terms
+
+
+def _invariance(
+    context: LossContext, layers: BatchLayers, following: Tensor, active: Tensor
+) -> Tensor:
+    """How far F(D) reaches out of D: at the sampled states, and by interval bounds over the whole
+    box."""
+    low, high = context.low[active], context.high[active]
+    half = (high - low) / 2
+    inner_low, inner_high = low + ROOM * half, high - ROOM * half
+    spread_low, spread_high = interval_bounds(layers, low, high)
+    whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
+    seen = (following - inner_high.unsqueeze(1)).relu() + (
+        inner_low.unsqueeze(1) - following
+    ).relu()
+    return whole.sum(dim=1) + (seen / half.unsqueeze(1)).sum(dim=2).mean(dim=1)
+
+
+def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor:
+    """How far a state that belongs to the class may come to belong to another one, by bounds over
+    the whole region."""
+    config, classes = context.config, context.classes[active]
+    bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
+    lead = context.leads[active].unsqueeze(1)
+    excess = (bounds + LEAD * (lead - config.margin)).relu() / lead
+    return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
+
+
+def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
+    """The two factors that need no search: κ in V's norm, and the one that keeps the hole in
+    itself."""
+    gain = gain_matrix(layers)
+    return {
+        "contraction": (axis_factors(gain, gains) - aim).relu().sum(dim=1),
+        "hole": (gain.sum(dim=2) - aim).relu().sum(dim=1),
+    }
+
+
+def total(terms: Terms) -> Tensor:
+    return torch.stack([term.sum() for term in terms.values()]).sum()

@@ -1,0 +1,269 @@
+"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples,
+repeat.
+
+All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is
+asked about the weights as they will be shipped, rounded once to float32 and collapsed exactly.
+Ending without a proof is an outcome like any other: every class's report says which of the three it
+is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from graphkeel.control.base import Plant
+from graphkeel.control.neural import NeuralWeights
+from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
+from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.targets import Targets
+from graphkeel.lyapunov.training.batch import LoopBatch
+from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.verify.problem import Problem, Region
+from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
+
+OnRound = Callable[[RoundLog, TrainState], None]
+Factor = Callable[[Sequence[NeuralWeights]], float]
+
+CALM = 0.9  # the factor with message passing that controllers are scaled down to
+
+
+def train(
+    plant: Plant,
+    logits: Tensor,
+    classes: Sequence[int] | None = None,
+    config: LyapunovConfig | None = None,
+    *,
+    ask: Ask,
+    ask_region: AskRegion | None = ask_region,
+    on_round: OnRound | None = None,
+    resume: TrainState | None = None,
+    targets: Targets | None = None,
+    constant: bool = False,
+    passing: Factor | None = None,
+) -> TrainResult:
+    """Train and prove a controller and a Lyapunov function for each class.
+
+    Args:
+        plant: the head C, with layers.
+        logits: of every node, shape (nodes, n); they span the domain and are the first states.
+        classes: labels, by default all of them.
+        config: what to train and what to prove.
+        ask: the verifier.
+        ask_region: the verifier of decision regions; None leaves them out.
+        on_round: called after every round with its log and a resumable state.
+        resume: the state that an interrupted run handed to `on_round`.
+        targets: equilibria and anchors of the classes; chosen for the configuration where None.
+        constant: give a class that ends without a proof the constant controller f ≡ h instead.
+        passing: the factor of the loop with message passing for given controllers; they are scaled
+            down until it is below one, where that costs no proof.
+    """
+    settings = (config or LyapunovConfig()).resolved()
+    labels = list(range(plant.n_out)) if classes is None else list(classes)
+    batch = LoopBatch(plant, logits, labels, settings, targets)
+    log = list(resume.log) if resume is not None else []
+    if resume is not None:
+        batch.restore(resume.tensors)
+    verification = _Verification(
+        batch, ask, ask_region, deadline=time.monotonic() + settings.seconds
+    )
+    if (
+        resume is not None
+    ):  # a proof is not stored but found again: the weights are the same to the bit
+        verification.all([labels.index(label) for label in _proved(resume)], complete=True)
+
+    while not (stopped := verification.stopped(len(log))):
+        active, started = verification.open(), time.monotonic()
+        losses, steps = batch.fit(active, verification.in_time)
+        fitted = time.monotonic()
+        found = verification.all(active, complete=len(log) >= settings.falsify_rounds)
+        log.append(
+            RoundLog(
+                round=len(log),
+                classes=[labels[k] for k in active],
+                losses={name: term.tolist() for name, term in losses.items()},
+                steps=steps,
+                verdicts=[verification.verdict(k).value for k in active],
+                engines=[verification.engine(k) for k in active],
+                counterexamples=[found[k][0] for k in active],
+                not_reproduced=[found[k][1] for k in active],
+                fit_seconds=fitted - started,
+                verify_seconds=time.monotonic() - fitted,
+            )
+        )
+        if on_round is not None:
+            on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
+    if constant:
+        verification.hold()
+    if passing is not None and settings.form != "paper":
+        verification.calm(passing)
+    return TrainResult(
+        verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
+    )
+
+
+def _proved(state: TrainState) -> list[int]:
+    answers = (
+        (c, v) for entry in state.log for c, v in zip(entry.classes, entry.verdicts, strict=True)
+    )
+    return [label for label, verdict in answers if verdict == Verdict.PROVED.value]
+
+
+class _Verification:
+    """Questions to the verifier, the newest answer for every class, and the clock."""
+
+    def __init__(
+        self, batch: LoopBatch, ask: Ask, ask_region: AskRegion | None, deadline: float
+    ) -> None:
+        self.batch, self.ask, self.ask_region, self.deadline = batch, ask, ask_region, deadline
+        self.reports: dict[int, VerifyReport] = {}
+        self.problems: dict[int, Problem] = {}
+        self.seconds = [0.0] * len(batch.classes)
+        self.patience = [batch.config.verify_seconds] * len(batch.classes)
+        self.started = time.monotonic()
+        self.held: set[int] = set()
+        self.scaled = 1.0
+
+    def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
+        """Ask about each class; count the counterexamples learnt, and those the shipped model
+        denies."""
+        return {k: self._one(k, complete) for k in active}
+
+    def _one(self, k: int, complete: bool) -> tuple[int, int]:
+        self.problems[k] = self.batch.problem(k)
+        report = self._query(k, complete)
+        if not complete and report.verdict is Verdict.UNKNOWN and report.counterexample is None:
+            report = self._query(k, complete=True)  # the quick search came back empty-handed
+        self.reports[k] = report
+        goals = self._goals(report)
+        found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
+        found = [
+            (condition, state) for condition, state in found if condition != "region"
+        ]  # trained by bounds alone
+        confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
+        if not found and any(c.verdict is not Verdict.PROVED for c in goals):
+            self.batch.tighten(
+                k
+            )  # neither a proof nor anything to learn from: an easier question, and more time
+            self.patience[k] *= 2
+        return confirmed, len(found) - confirmed
+
+    def _query(self, k: int, complete: bool) -> VerifyReport:
+        started = time.monotonic()
+        left = max(self.deadline - started, 0.5)
+        seconds = min(self.patience[k], left)
+        report = self.ask(self.problems[k], seconds=seconds, complete=complete)
+        if self.ask_region is not None:
+            region = Region(self.batch.classes[k], self.batch.config.margin)
+            problem = replace(self.problems[k], region=region)
+            worth = (
+                complete and report.verdict is Verdict.PROVED
+            )  # nothing follows from a region alone
+            answer = self.ask_region(problem, seconds=seconds, complete=worth)
+            report = replace(
+                report,
+                conditions=(*report.conditions, answer),
+                seconds=report.seconds + answer.seconds,
+            )
+        self.seconds[k] += time.monotonic() - started
+        return report
+
+    def open(self) -> list[int]:
+        """The classes for which a condition that training works for is not proved yet."""
+        done = [k for k in self.reports if self._closed(k)]
+        return [k for k in range(len(self.batch.classes)) if k not in done]
+
+    def _closed(self, k: int) -> bool:
+        """No training leads a loop to a state that the head cannot answer."""
+        return self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable
+
+    def hold(self) -> None:
+        """Constant controllers for the classes that training left without a proof."""
+        if self.batch.config.form == "paper":
+            return  # its offset is no solution of C(h) = Y
+        for k in range(len(self.batch.classes)):
+            if self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable:
+                continue
+            self.batch.hold(k)
+            self.problems[k] = self.batch.problem(k)
+            self.deadline = time.monotonic() + self.batch.config.verify_seconds
+            self.reports[k] = self._query(k, complete=True)
+            self.held.add(k)
+
+    def calm(self, factor: Factor) -> None:
+        """Make all controllers answer less, so that the loop with message passing contracts, too:
+        its factor falls in proportion. Taken back where a proof would be lost."""
+        everyone = range(len(self.batch.classes))
+        before = factor([self.batch.shipped(k)[0] for k in everyone])
+        if before <= CALM:
+            return
+        kept = (dict(self.problems), dict(self.reports))
+        weights = self.batch.scale(CALM / before)
+        self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
+        for k in everyone:
+            self.problems[k] = self.batch.problem(k)
+            self.reports[k] = self._query(k, complete=True)
+        lost = [k for k in everyone if _proves_less(self.reports[k], kept[1][k])]
+        if lost:
+            self.batch.unscale(weights)
+            self.problems, self.reports = kept
+            return
+        self.scaled = CALM / before
+
+    def _goals(self, report: VerifyReport) -> list[ConditionReport]:
+        return [c for c in report.conditions if c.condition in self.batch.config.goals]
+
+    def in_time(self) -> bool:
+        return time.monotonic() < self.deadline
+
+    def stopped(self, rounds: int) -> str:
+        """Why to stop, or an empty string; every class has been asked about before any stop."""
+        if len(self.reports) < len(self.batch.classes):
+            return ""
+        if not self.open():
+            return "unreachable" if self.batch.goals.unreachable else "proved"
+        if rounds >= self.batch.config.rounds:
+            return "rounds"
+        return "" if self.in_time() else "seconds"
+
+    def verdict(self, k: int) -> Verdict:
+        """On the conditions that training works for."""
+        return Verdict.all_of([c.verdict for c in self._goals(self.reports[k])])
+
+    def engine(self, k: int) -> str:
+        return "+".join(dict.fromkeys(c.engine for c in self.reports[k].conditions))
+
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def outcomes(self) -> tuple[ClassOutcome, ...]:
+        batch = self.batch
+        return tuple(
+            ClassOutcome(
+                label,
+                *batch.shipped(k),
+                batch.domains[k],
+                self.problems[k],
+                self.reports[k],
+                self.seconds[k],
+                self._note(k),
+            )
+            for k, label in enumerate(batch.classes)
+        )
+
+    def _note(self, k: int) -> str:
+        notes = [self.batch.goals.notes[k]]
+        if k in self.held:
+            notes.append("training ended without a proof, so that its controller is constant")
+        if self.scaled < 1.0:
+            share = f"{self.scaled:.2g} of the trained one"
+            notes.append(f"its controller's answer is {share}, for message passing to contract")
+        return "; ".join(note for note in notes if note)
+
+
+def _proves_less(after: VerifyReport, before: VerifyReport) -> bool:
+    """Whether a condition that was proved is not any more."""
+    proved = {c.condition for c in after.conditions if c.verdict is Verdict.PROVED}
+    return any(c.verdict is Verdict.PROVED and c.condition not in proved for c in before.conditions)

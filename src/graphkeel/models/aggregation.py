@@ -1,0 +1,417 @@
+"""A graph model as layers with one fixed aggregation Ŝ, found by asking the model itself.
+
+Many models are, between two activations, a polynomial of one non-negative operator:
+
+    Z = Σ_p Ŝᵖ·H·W_pᵀ + Σ_p Ŝᵖ·1·b_pᵀ.
+
+SGC, GCN, GraphSAGE (mean), TAG, Chebyshev and APPNP are; attention is not, as its weights depend on
+the features. `recognise` knows none of them by name. It watches the model run on a graph, answers
+impulses on a path to find each layer's operator, degree and weights, and believes the result only
+if it repeats every layer, and the whole model, on a random graph with loops, double and one-way
+edges and isolated nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
+
+from graphkeel.core.errors import KeelError
+from graphkeel.models.frozen import evaluating
+from graphkeel.models.head import (
+    _affine_modules,
+    _between,
+    _close,
+    _float64_copy,
+    _output_kind,
+    _Step,
+    _Unsupported,
+)
+
+DEGREES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)  # of the polynomials that are tried
+DIRECTIONS = 6  # random directions that decide operator and degree before all weights are read
+NODES = 24
+CHUNK = 256
+EXACT = 1e-7  # relative; everything here runs in float64
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Ŝᵖ·H·Wᵀ + Ŝᵖ·1·bᵀ.
+
+    Attributes:
+        power: p.
+        weight: W, float64, shape (out, in).
+        bias: b, float64, shape (out,).
+    """
+
+    power: int
+    weight: Tensor
+    bias: Tensor
+
+
+GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """The model with its message passing: layers with a ReLU between each two.
+
+    Attributes:
+        operator: the name of Ŝ, a key of `OPERATORS`.
+        layers: the layers; empty where the model was not recognised.
+        reason: why it was not, or an empty text.
+        output: logits, log_softmax or softmax of the last layer's values.
+        undirected: recognised on graphs only in which every edge goes both ways.
+    """
+
+    operator: str = ""
+    layers: tuple[GraphLayer, ...] = ()
+    reason: str = ""
+    output: str = "logits"
+    undirected: bool = False
+
+    def __call__(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """The last layer's values, float64, shape (N, n).
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: shape (2, E).
+        """
+        return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
+
+    def run(self, x: Tensor, matrix: Tensor) -> Tensor:
+        """The same with an operator at hand.
+
+        Args:
+            x: features, shape (N, d).
+            matrix: Ŝ, sparse, shape (N, N).
+        """
+        value = x.double()
+        for i, layer in enumerate(self.layers):
+            value = run_layer(layer, value if i == 0 else value.relu(), matrix)
+        return value
+
+
+def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
+    """One layer's values, shape (N, out).
+
+    Args:
+        layer: its branches.
+        value: what goes in, shape (N, in).
+        matrix: Ŝ, sparse, shape (N, N).
+    """
+    ones = torch.ones(len(value), 1, dtype=torch.float64)
+    total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
+    for branch in layer:
+        moved = value @ branch.weight.T + ones * branch.bias
+        for _ in range(branch.power):
+            moved = matrix @ moved
+        total = total + moved
+    return total
+
+
+# ---- the operators
+
+
+def _symmetric(edges: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """D^-1/2·A·D^-1/2 with in-degrees D; it does not expand s = √degree."""
+    degree = torch.bincount(edges[1], minlength=n).double()
+    scale = torch.where(degree > 0, degree, torch.inf).rsqrt()
+    values = scale[edges[0]] * scale[edges[1]]
+    return _sparse(edges, values, n), degree.clamp_min(1.0).sqrt()
+
+
+def _mean(edges: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """The mean over incoming edges; it does not expand s = 1."""
+    degree = torch.bincount(edges[1], minlength=n).double()
+    return _sparse(edges, 1.0 / degree[edges[1]], n), torch.ones(n, dtype=torch.float64)
+
+
+def _sparse(edges: Tensor, values: Tensor, n: int) -> Tensor:
+    return torch.sparse_coo_tensor(edges.flip(0), values, (n, n), check_invariants=False).coalesce()
+
+
+Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+Loops = Callable[[Tensor, int], Tensor]
+
+
+def _with_loops(edges: Tensor, n: int) -> Tensor:
+    return add_remaining_self_loops(edges, num_nodes=n)[0]
+
+
+def _without_loops(edges: Tensor, n: int) -> Tensor:
+    return remove_self_loops(edges)[0]
+
+
+def _as_it_is(edges: Tensor, n: int) -> Tensor:
+    return edges
+
+
+OPERATORS: dict[str, tuple[Loops, Normalise]] = {
+    "symmetric, loops added": (_with_loops, _symmetric),
+    "symmetric": (_as_it_is, _symmetric),
+    "symmetric, loops removed": (_without_loops, _symmetric),
+    "mean": (_as_it_is, _mean),
+    "mean, loops added": (_with_loops, _mean),
+    "mean, loops removed": (_without_loops, _mean),
+}
+
+
+def operator_of(name: str, edge_index: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """Ŝ ≥ 0, sparse, shape (n, n), and s > 0 with Ŝs ≤ s, shape (n,).
+
+    Args:
+        name: a key of `OPERATORS`.
+        edge_index: from the first row's nodes to the second row's, shape (2, E).
+        n: how many nodes there are.
+    """
+    loops, normalise = OPERATORS[name]
+    return normalise(loops(edge_index, n), n)
+
+
+# ---- recognising a model
+
+
+def recognise(model: nn.Module, n_features: int, *, seed: int = 0) -> Aggregation:
+    """The model's layers with one operator, or the reason why there are none.
+
+    Args:
+        model: called as `model(x, edge_index)`.
+        n_features: d.
+        seed: of the random graph and features.
+    """
+    found = _tried(model, n_features, seed, directed=True)
+    return found if found.layers else _tried(model, n_features, seed, directed=False)
+
+
+def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> Aggregation:
+    generator = torch.Generator().manual_seed(seed)
+    edges = _random_graph(generator, directed)
+    x = torch.randn(NODES, n_features, generator=generator, dtype=torch.float64)
+    try:
+        twin = _float64_copy(model)
+        with torch.no_grad(), evaluating(twin):
+            steps, final = _watched(twin, x, edges)
+            found = _recognised(steps, x, edges, final, generator)
+            return replace(found, undirected=not directed)
+    except _Unsupported as reason:
+        return Aggregation(reason=str(reason))
+    except (KeelError, RuntimeError, TypeError, ValueError, IndexError) as error:
+        return Aggregation(reason=f"the model does not run on a small random graph: {error}")
+
+
+def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
+    """Both ways, one way if `directed`, double, looped: whatever may make one operator differ from
+    another; the last node has no edge."""
+    ends = torch.randint(NODES - 1, (2, 3 * NODES), generator=generator)
+    one_way = torch.randint(NODES - 1, (2, 6 if directed else 0), generator=generator)
+    loops = torch.arange(0, NODES - 1, 5).repeat(2, 1)
+    plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
+    return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
+
+
+def _watched(model: nn.Module, x: Tensor, edges: Tensor) -> tuple[list[_Step], Tensor]:
+    steps: list[_Step] = []
+    handles = [
+        module.register_forward_hook(lambda m, args, out: steps.append(_Step(m, args[0], out)))
+        for module in _affine_modules(model)
+    ]
+    try:
+        return steps, model(x, edges)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _recognised(
+    steps: Sequence[_Step], x: Tensor, edges: Tensor, final: Tensor, generator: torch.Generator
+) -> Aggregation:
+    if not steps or not _close(steps[0].fed, x):
+        raise _Unsupported("the features are transformed before the first layer")
+    names: set[str] = set()
+    layers: list[GraphLayer] = []
+    for i, step in enumerate(steps):
+        name, layer = _layer_of(step, edges, names, generator)
+        names |= {name} if name else set()
+        slope = _between(steps[i - 1], step) if i else 0.0
+        layers = _joined(layers, layer, slope) if i else [layer]
+    operator = next(iter(names), "mean")
+    output = _output_kind(steps[-1].gave, final)
+    found = Aggregation(operator, tuple(layers), output=output)
+    if not _close(found(x, edges), steps[-1].gave, EXACT):
+        raise _Unsupported("the layers found do not repeat the model on a random graph")
+    return found
+
+
+def _layer_of(
+    step: _Step, edges: Tensor, names: set[str], generator: torch.Generator
+) -> tuple[str, GraphLayer]:
+    """A layer's operator (none where it does not look at neighbours) and branches; an operator seen
+    before is the only one that is tried."""
+    if not isinstance(step.module, MessagePassing):
+        layer = _read(step, "mean", 0)
+        if _repeats(layer, step, "mean", edges):
+            return "", layer
+        raise _Unsupported(f"{type(step.module).__name__} is not affine")
+    kinds = names or set(OPERATORS)
+    for degree in DEGREES:
+        for name in [key for key in OPERATORS if key in kinds]:
+            if not _may_be(step, name, degree, generator):
+                continue
+            layer = _read(step, name, degree)
+            if _repeats(layer, step, name, edges):
+                return name if any(branch.power for branch in layer) else "", layer
+    raise _Unsupported(
+        f"{type(step.module).__name__}: no fixed non-negative aggregation"
+        f"{' shared by all layers' if names else ''} repeats it; message weights that depend on"
+        " the features are not covered"
+    )
+
+
+def _repeats(layer: GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
+    matrix, _ = operator_of(name, edges, len(step.fed))
+    return _close(run_layer(layer, step.fed, matrix), step.gave, EXACT)
+
+
+# ---- answering impulses
+
+
+def _path(nodes: int, copies: int) -> Tensor:
+    """Disjoint paths, each edge both ways."""
+    ahead = torch.stack([torch.arange(nodes - 1), torch.arange(1, nodes)])
+    both = torch.cat([ahead, ahead.flip(0)], dim=1)
+    starts = nodes * torch.arange(copies).view(-1, 1, 1)
+    return (both.unsqueeze(0) + starts).permute(1, 0, 2).reshape(2, -1)
+
+
+def _answers(module: nn.Module, directions: Tensor, nodes: int) -> Tensor:
+    """What the layer gives on a path whose first node carries a direction: (B, nodes, out)."""
+    copies, width = directions.shape
+    x = torch.zeros(copies, nodes, width, dtype=torch.float64)
+    x[:, 0] = directions
+    flat = x.reshape(copies * nodes, width)
+    run = module(flat, _path(nodes, copies)) if isinstance(module, MessagePassing) else module(flat)
+    return run.reshape(copies, nodes, -1)
+
+
+def _basis(name: str, degree: int) -> tuple[Tensor, Tensor]:
+    """Ŝᵖ·e₀ and Ŝᵖ·1 on a path, for p = 0 … degree: (nodes, degree + 1) each."""
+    nodes = _nodes(degree)
+    matrix, _ = operator_of(name, _path(nodes, 1), nodes)
+    impulse = torch.zeros(nodes, 1, dtype=torch.float64)
+    impulse[0] = 1.0
+    ones = torch.ones(nodes, 1, dtype=torch.float64)
+    impulses, constants = [impulse], [ones]
+    for _ in range(degree):
+        impulses.append(matrix @ impulses[-1])
+        constants.append(matrix @ constants[-1])
+    return torch.cat(impulses, dim=1), torch.cat(constants, dim=1)
+
+
+def _nodes(degree: int) -> int:
+    return degree + 3
+
+
+def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> bool:
+    """Whether a polynomial of this degree explains the answers to a few random directions."""
+    nodes = _nodes(degree)
+    width = step.fed.shape[1]
+    directions = torch.randn(DIRECTIONS, width, generator=generator, dtype=torch.float64)
+    zero = torch.zeros(1, width, dtype=torch.float64)
+    rest = _answers(step.module, zero, nodes)
+    moved = _answers(step.module, directions, nodes) - rest
+    impulses, constants = _basis(name, degree)
+    return _explains(impulses, moved) and _explains(constants, rest)
+
+
+def _explains(basis: Tensor, answers: Tensor) -> bool:
+    flat = answers.permute(1, 0, 2).reshape(len(basis), -1)
+    fitted = basis @ torch.linalg.pinv(basis) @ flat
+    return _close(fitted, flat, EXACT)
+
+
+def _read(step: _Step, name: str, degree: int) -> GraphLayer:
+    """All weights and biases, as the answers to every unit direction."""
+    nodes = _nodes(degree)
+    width = step.fed.shape[1]
+    impulses, constants = _basis(name, degree)
+    rest = _answers(step.module, torch.zeros(1, width, dtype=torch.float64), nodes)[0]
+    columns = []
+    solve = torch.linalg.pinv(impulses)
+    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
+        moved = _answers(step.module, part, nodes) - rest
+        columns.append(torch.einsum("pv,bvo->pob", solve, moved))
+    weights = torch.cat(columns, dim=2)
+    biases = _biases(constants, rest)
+    scale = float(weights.abs().max()) or 1.0
+    bias_scale = float(biases.abs().max()) or 1.0
+    known = [p.detach().double() for p in step.module.parameters()]
+    kept = []
+    for power in range(degree + 1):
+        weight = _snapped(weights[power], known, scale)
+        bias = _snapped(biases[power], known, bias_scale)
+        kept.append(Branch(power, weight, bias))
+    used = tuple(one for one in kept if bool(one.weight.any()) or bool(one.bias.any()))
+    return used or (kept[0],)
+
+
+def _biases(constants: Tensor, rest: Tensor) -> Tensor:
+    """b_p of every power; all of it at p = 0 where the layer adds the same at every node."""
+    if _close(rest, rest[:1].expand_as(rest)):
+        biases = torch.zeros(constants.shape[1], rest.shape[1], dtype=torch.float64)
+        biases[0] = rest[0]
+        return biases
+    return torch.linalg.pinv(constants) @ rest
+
+
+def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
+    """The very parameter of the layer where the value is one up to rounding, zero likewise."""
+    if float(value.abs().max()) <= EXACT * scale:
+        return torch.zeros_like(value)
+    for parameter in known:
+        for candidate in (parameter, parameter.T if parameter.ndim == 2 else parameter):
+            if candidate.shape == value.shape and _close(candidate, value, EXACT):
+                return candidate.clone()
+    return value.contiguous()
+
+
+# ---- putting layers together
+
+
+def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) -> list[GraphLayer]:
+    """A layer behind others; nothing in between multiplies their polynomials."""
+    before = layers[-1]
+    if slope is None:
+        return [*layers[:-1], _product(before, layer)]
+    if slope == 0.0:
+        return [*layers, layer]
+    # leaky(t) = relu(t) − s·relu(−t): exact, with twice the units
+    doubled = tuple(
+        Branch(b.power, torch.cat([b.weight, -b.weight]), torch.cat([b.bias, -b.bias]))
+        for b in before
+    )
+    widened = tuple(
+        Branch(b.power, torch.cat([b.weight, -slope * b.weight], dim=1), b.bias) for b in layer
+    )
+    return [*layers[:-1], doubled, widened]
+
+
+def _product(first: GraphLayer, second: GraphLayer) -> GraphLayer:
+    weights: dict[int, Tensor] = {}
+    biases: dict[int, Tensor] = {}
+
+    def add(power: int, weight: Tensor, bias: Tensor) -> None:
+        weights[power] = weights[power] + weight if power in weights else weight
+        biases[power] = biases[power] + bias if power in biases else bias
+
+    for one in first:
+        for two in second:
+            add(one.power + two.power, two.weight @ one.weight, two.weight @ one.bias)
+    for two in second:
+        add(two.power, torch.zeros(len(two.bias), first[0].weight.shape[1]).double(), two.bias)
+    return tuple(Branch(power, weights[power], biases[power]) for power in sorted(weights))

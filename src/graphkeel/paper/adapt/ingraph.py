@@ -1,0 +1,115 @@
+"""`keel table ingraph`: on the graph the model was trained on, with every label serving, beside the
+same architecture retrained on the same labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
+from graphkeel.paper.tables.job import Job, RunSpec
+
+NAME = "ingraph"
+DATASETS = (*PAPER_DATASETS, "digits", "cora_ml", "chameleon", "wisconsin")
+MODELS = ("sgc", "gcn")
+LABELS = "train+val"
+
+ROWS = (
+    BASE,
+    Row("auto", "auto", "ours", "auto"),
+    Row("t3a", "T3A", "frozen", "t3a"),
+    Row("lame", "LAME", "frozen", "lame"),
+    Row("cs", "Correct & Smooth", "frozen", "cs"),
+    Row("smooth", "smoothing, labels clamped", "frozen", "smooth"),
+    Row("lp", "label propagation", "frozen", "lp"),
+    Row("finetune", "fine-tuned on the new labels", "trained", "finetune"),
+    Row("retrain", "retrained on the same labels", "trained", "retrain"),
+    Row("pool", "plain pool, our averaging", "trained", "pool"),
+)
+
+
+def plan_ingraph_table(
+    seeds: Sequence[int],
+    *,
+    only: list[str] | None = None,
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] = MODELS,
+) -> Plan:
+    """What has to be measured.
+
+    Args:
+        seeds: of every row.
+        only: names of rows; all of them when None.
+        datasets: columns; `DATASETS` when None.
+        models: the frozen models, a block each.
+    """
+    rows = pick_rows(ROWS, only)
+    columns = list(datasets or DATASETS)
+    placed = []
+    for model in models:
+        for dataset in columns:
+            for seed in seeds:
+                specs = [_spec(model, dataset, row) for row in rows]
+                data = specs[0].data_hash(seed)
+                for row, spec in zip(rows, specs, strict=True):
+                    job = Job(row.name, spec, seed, data, spec.code_version())
+                    placed.append(PlacedJob(job, _block(model), dataset))
+    return Plan(
+        name=NAME,
+        title="Every label serves (training and validation): the frozen model on its own graph",
+        rows=rows,
+        blocks=[_block(model) for model in models],
+        columns=columns,
+        seeds=list(seeds),
+        placed=placed,
+        sentences=sentences,
+    )
+
+
+def _spec(model: str, dataset: str, row: Row) -> RunSpec:
+    labels = "train" if row is BASE else LABELS
+    features = features_for(model, dataset)
+    return RunSpec(dataset, model, row.method, labels=labels, features=features)
+
+
+def features_for(model: str, dataset: str) -> str:
+    """SGC gets twenty components, as in the paper; deeper models get the words as they are.
+
+    Args:
+        model: the frozen model.
+        dataset: a name.
+    """
+    if dataset == "digits":
+        return "raw"
+    return "pca" if model == "sgc" else "rownorm"
+
+
+def _block(model: str) -> str:
+    return f"frozen {model.upper()}"
+
+
+def sentences(table: Filled) -> list[str]:
+    """How `auto` compares with retraining, block by block.
+
+    Args:
+        table: with its numbers.
+    """
+    said = []
+    for block in table.plan.blocks:
+        ours = table.at("auto", block)
+        theirs = table.at("retrain", block)
+        differences = {}
+        for column in ours.keys() & theirs.keys():
+            mine = ours[column].mean
+            other = theirs[column].mean
+            if mine is not None and other is not None:
+                differences[column] = mine - other
+        if not differences:
+            continue
+        above = sum(difference > 0 for difference in differences.values())
+        worst = min(differences, key=differences.__getitem__)
+        said.append(
+            f"{block}: auto is above the same model retrained on the same labels on {above} of "
+            f"{len(differences)} graphs; at worst {differences[worst]:+.2f} ({worst})."
+        )
+    return said

@@ -1,0 +1,143 @@
+"""The methods that take a model to another graph: ours at three levels of what is kept of the
+source, the rivals, and retraining."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
+from graphkeel.paper.adapt.case import Case, ScoredCase, make_case
+from graphkeel.paper.adapt.spec import AdaptSpec
+from graphkeel.paper.baselines.registry import get_baseline
+from graphkeel.paper.tables.fingerprint import code_fingerprint, version_of
+from graphkeel.paper.tables.run import Outcome, node_columns
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+
+# Rows that learn from the source's labels as well: they see source and target as one graph.
+ON_UNION = ("retrain", "pool")
+TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
+_CODE = (
+    "graphkeel.paper.adapt.case",
+    "graphkeel.paper.adapt.methods",
+    "graphkeel.graph.datasets.registry",
+    "graphkeel.models.zoo",
+)
+_OURS = "graphkeel.reconstruct.reconstructor"
+
+
+def method_version(spec: AdaptSpec) -> str:
+    """SHA-256 of all code that a job of this specification runs.
+
+    Args:
+        spec: what is adapted.
+    """
+    if spec.method == "none":
+        return code_fingerprint(_CODE)
+    if spec.method == "auto":
+        return code_fingerprint((*_CODE, _OURS))
+    return version_of(get_baseline(_baseline(spec.method)), _CODE)
+
+
+def outcome(spec: AdaptSpec, seed: int) -> Outcome:
+    """Adapt and score; labels that no method may see are used here, to score, and nowhere else.
+
+    Args:
+        spec: what is adapted.
+        seed: of the split, the training, the labels drawn and the method.
+    """
+    known = make_case(spec, seed)
+    start = time.perf_counter()
+    result = adapted(spec, known.case)
+    seconds = time.perf_counter() - start
+    scores = known.base if result.scores is None else result.scores
+    row: dict[str, Any] = {
+        "seed": seed,
+        "base": _percent(known, known.base),
+        "accuracy": _percent(known, scores),
+        "balanced_base": _balanced(known, known.base),
+        "balanced": _balanced(known, scores),
+        "kept": result.scores is None,
+        "decision": result.decision,
+        "seconds": seconds,
+        "data": known.case.target.hash,
+        "graph": graph_sha256(known.case.target.x, known.case.target.edge_index),
+        "weights": known.case.frozen.weights_hash,
+    }
+    return Outcome(row, result.features, _nodes(known, scores))
+
+
+def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
+    """Scores of the target's nodes; None where the model is left alone.
+
+    Args:
+        spec: method and keep.
+        case: model, source, target and labels.
+    """
+    if spec.method == "none":
+        return MethodResult()
+    if spec.method == "auto":
+        return _ours(spec.keep, case)
+    baseline = get_baseline(_baseline(spec.method))
+    with_source = getattr(baseline, "with_source", None)
+    if callable(with_source):
+        baseline = with_source(case.source)
+    nobody = case.nodes[:0]
+    if spec.method not in ON_UNION:
+        return baseline.fit_predict(case.frozen, case.target, case.nodes, nobody, case.seed)
+    task, mine = case.union()
+    labelled = torch.cat([task.train_mask.nonzero().flatten(), mine[case.nodes]])
+    result = baseline.fit_predict(case.frozen, task, labelled, nobody, case.seed)
+    scores = None if result.scores is None else result.scores[mine]
+    return MethodResult(scores, None, result.decision)
+
+
+def _baseline(method: str) -> str:
+    return "retrain" if method == TARGET_ONLY else method
+
+
+def _ours(keep: str, case: Case) -> MethodResult:
+    """`Reconstructor.adapt`, as a user calls it."""
+    model = case.frozen.model
+    rec = Reconstructor(model, seed=case.seed)
+    if keep != "model":
+        rec.fit(case.source.without_test_labels().to_data())
+    if keep == "summary":
+        with tempfile.TemporaryDirectory() as folder:
+            rec.save(folder, keep="summary")
+            rec = load_reconstructor(folder, model)
+    classes = case.target.y[case.nodes]
+    known = {"nodes": case.nodes, "labels": classes} if len(case.nodes) else {}
+    there = rec.adapt(case.target.to_data(), keep=keep, **known)
+    decision = there.guard_.to_dict()
+    if there.guard_.left_alone:
+        return MethodResult(None, None, decision)
+    scores = case.frozen.logits(there.features_, case.target.edge_index)
+    return MethodResult(scores, there.features_, decision)
+
+
+def _percent(known: ScoredCase, scores: Tensor) -> float:
+    right = scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]
+    return round(100.0 * float(right.float().mean()), 6)
+
+
+def _balanced(known: ScoredCase, scores: Tensor) -> float:
+    """Accuracy averaged over the classes, in percent."""
+    labels = known.labels[known.scored]
+    right = (scores.argmax(dim=-1)[known.scored] == labels).float()
+    shares = [float(right[labels == label].mean()) for label in labels.unique()]
+    return round(100.0 * sum(shares) / len(shares), 6)
+
+
+def _nodes(known: ScoredCase, scores: Tensor) -> dict[str, Tensor]:
+    target: GraphTask = known.case.target
+    split = torch.zeros(target.n_nodes, dtype=torch.int8)
+    split[known.case.nodes] = 1
+    split[known.scored] = 3
+    return node_columns(target.edge_index, known.labels, split, known.base, scores)

@@ -1,0 +1,97 @@
+"""Copies of a frozen model that may be trained; the model that was handed over stays as it is."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from graphkeel.core.errors import ModelError
+from graphkeel.graph import GraphTask
+from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
+
+
+def module_of(frozen: FrozenModel) -> nn.Module:
+    """The network behind a frozen model; refused where it is a plain function.
+
+    Args:
+        frozen: the model.
+    """
+    if not isinstance(frozen.model, nn.Module):
+        raise ModelError("only a torch module can be trained", got=type(frozen.model).__name__)
+    return frozen.model
+
+
+def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
+    """The same architecture with weights drawn anew.
+
+    Args:
+        model: any module whose layers have `reset_parameters`, as torch's and PyG's have.
+        seed: of the weights.
+    """
+    copied = copy.deepcopy(model).requires_grad_(True)
+    clear_caches(copied)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for module in copied.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset) and module is not copied:
+                reset()
+    return copied
+
+
+class TrainableCopy:
+    """A copy of a frozen model whose weights may move. `scores` and `embedding` have gradients.
+
+    Args:
+        frozen: the model.
+        task: the graph it is asked about.
+    """
+
+    def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
+        self.task = task
+        self.return_type = frozen.return_type
+        self.model = copy.deepcopy(module_of(frozen)).eval().requires_grad_(True)
+        clear_caches(self.model)
+        modules = list(self.model.modules())
+        self.layers = [module for module in modules if isinstance(module, MessagePassing)]
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The weights."""
+        return list(self.model.parameters())
+
+    def scores(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
+        """Logits of every node, shape (N, n_classes).
+
+        Args:
+            x: features, shape (N, d); the task's when None.
+            edge_index: shape (2, E); the task's when None.
+        """
+        features = self.task.x if x is None else x
+        edges = self.task.edge_index if edge_index is None else edge_index
+        given: Tensor = self.model(features, edges)
+        clear_caches(self.model)
+        if self.return_type is ReturnType.PROBS:
+            return given.clamp_min(torch.finfo(given.dtype).tiny).log()
+        return given
+
+    def embedding(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
+        """What enters the last message-passing layer, shape (N, h); the logits where there is one
+        such layer only.
+
+        Args:
+            x: features, shape (N, d); the task's when None.
+            edge_index: shape (2, E); the task's when None.
+        """
+        if len(self.layers) < 2:
+            return self.scores(x, edge_index)
+        seen: list[Tensor] = []
+        last = self.layers[-1]
+        handle = last.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+        try:
+            self.scores(x, edge_index)
+        finally:
+            handle.remove()
+        return seen[-1]

@@ -1,0 +1,215 @@
+"""The contract of the methods we are compared with, and how labels choose among a rival's settings.
+
+Every rival gets the labels that we get and chooses its settings by them, as we do: on validation
+nodes in the paper's protocol, by cross-fitting where every label both serves and judges."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.models import accuracy
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.method import MethodResult, check_nodes
+
+Setting = dict[str, Any]
+FOLDS = 5
+
+
+class Baseline(ABC):
+    """A method that is not ours, as a row of a table.
+
+    Attributes:
+        name: of the row.
+        retrains: whether a model, or a changed copy of the given one, is trained.
+        needs_labels: whether it can do nothing without a label.
+    """
+
+    name: str
+    retrains: bool
+    needs_labels: bool = False
+
+    def fit_predict(
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
+    ) -> MethodResult:
+        """Scores of every node.
+
+        Args:
+            frozen: the model, which stays as it is.
+            task: the graph; only labels of the nodes named below are in it.
+            labelled: ids of the nodes whose labels may be used, shape (n,).
+            validation: ids of the nodes whose labels may choose, shape (m,).
+            seed: of everything random.
+        """
+        check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
+        return self._fit_predict(frozen, task, labelled, validation, seed)
+
+    @abstractmethod
+    def _fit_predict(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
+    ) -> MethodResult: ...
+
+
+class Candidate(NamedTuple):
+    """One setting of a rival, and what it comes to."""
+
+    setting: Setting
+    result: MethodResult
+
+
+class Rival(Baseline):
+    """A baseline with settings among which labels choose; the first one is the published default.
+
+    Attributes:
+        uses_labels: whether its scores depend on labels; if not, every label can judge them.
+    """
+
+    retrains: bool = False
+    uses_labels: bool = True
+
+    def candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        """Every setting with its scores, the published default first.
+
+        Args:
+            frozen: the model, which stays as it is.
+            task: the graph, with the labels of the labelled nodes.
+            labelled: ids of the nodes whose labels may be used, shape (n,).
+            seed: of everything random.
+        """
+        return self._candidates(frozen, task, labelled, seed)
+
+    @abstractmethod
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]: ...
+
+    def _fit_predict(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
+    ) -> MethodResult:
+        if len(validation):
+            candidates = self.candidates(frozen, task, labelled, seed)
+            return self.choose([Judged.on(c, task, validation) for c in candidates])
+        return self._cross_fitted(frozen, task, labelled, seed)
+
+    def choose(self, judged: Sequence[Judged]) -> MethodResult:
+        """The candidate with most labels right; the first one on ties or without labels.
+
+        Args:
+            judged: every candidate, with the labels it has right; at least one.
+        """
+        best = max(judged, key=lambda one: int(one.correct.sum()))
+        return best.result(chosen=[best.candidate])
+
+    def _cross_fitted(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> MethodResult:
+        """Every label serves and judges: candidates for a fold are made from all other labels, the
+        choice is judged on the pooled folds, the scores are made from all labels. Labels that the
+        model was trained on serve, but do not judge."""
+        candidates = list(self.candidates(frozen, task, labelled, seed))
+        judges = labelled[~task.train_mask[labelled]]
+        if self.uses_labels and len(judges) < 2:
+            judges = judges[:0]  # a label that serves cannot judge
+        if not self.uses_labels or not len(judges):
+            return self.choose([Judged.on(c, task, judges) for c in candidates])
+        correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in candidates}
+        for fold in folds(judges, seed):
+            others = labelled[~torch.isin(labelled, fold)]
+            made = {str(c.setting): c for c in self.candidates(frozen, task, others, seed)}
+            for setting, parts in correct.items():
+                # with fewer labels a setting may not exist: then it has nothing right
+                candidate = made.get(setting, Candidate({}, MethodResult()))
+                parts.append(Judged.on(candidate, task, fold).correct)
+        return self.choose([Judged(c, torch.cat(correct[str(c.setting)])) for c in candidates])
+
+
+def scored(setting: Setting, scores: Tensor) -> Candidate:
+    """A candidate that is nothing but its scores.
+
+    Args:
+        setting: plain values.
+        scores: class scores, shape (N, n_classes).
+    """
+    return Candidate(setting, MethodResult(scores))
+
+
+class Judged(NamedTuple):
+    """A candidate, and which of the judging labels it has right."""
+
+    candidate: Candidate
+    correct: Tensor  # bool, shape (n,)
+
+    @classmethod
+    def on(cls, candidate: Candidate, task: GraphTask, nodes: Tensor) -> Judged:
+        """Compare a candidate's classes with labels.
+
+        Args:
+            candidate: of a rival.
+            task: the graph, for its labels.
+            nodes: ids of the judging nodes, shape (n,).
+        """
+        scores = candidate.result.scores
+        if scores is None:
+            return cls(candidate, torch.zeros(len(nodes), dtype=torch.bool))
+        return cls(candidate, scores[nodes].argmax(dim=1) == task.y[nodes])
+
+    def result(self, chosen: Sequence[Candidate]) -> MethodResult:
+        """This candidate's result, with what was chosen and by how many labels.
+
+        Args:
+            chosen: the candidates behind it.
+        """
+        result = self.candidate.result
+        decision = {
+            **result.decision,
+            "chosen": [str(candidate.setting) for candidate in chosen],
+            "validation_right": int(self.correct.sum()),
+            "n_labels": len(self.correct),
+        }
+        return MethodResult(result.scores, result.features, decision)
+
+
+def folds(nodes: Tensor, seed: int) -> list[Tensor]:
+    """A partition of the judging nodes into at most five parts.
+
+    Args:
+        nodes: ids, shape (n,); at least two.
+        seed: of the partition.
+    """
+    order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
+    return list(nodes[order].chunk(min(FOLDS, len(nodes))))
+
+
+def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
+    """Accuracy in percent on nodes whose labels may be compared; 0 when there are none.
+
+    Args:
+        scores: class scores, shape (N, n_classes).
+        task: the graph, for its labels.
+        nodes: node ids, shape (n,).
+    """
+    return accuracy(scores, task, nodes) if len(nodes) else 0.0
+
+
+def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
+    """The class that one-class methods replace: that of a labelled node drawn uniformly.
+
+    Args:
+        task: the graph, for its labels.
+        labelled: ids of the labelled nodes, shape (n,); at least one.
+        seed: of the draw.
+    """
+    draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
+    return int(task.y[labelled[draw]])

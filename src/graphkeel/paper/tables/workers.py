@@ -1,0 +1,168 @@
+"""The workers of a grid, all of them behind joblib: processes of this machine, a Dask cluster, a
+Ray cluster.
+
+Without an address a cluster of this machine is started, which listens on loopback alone and ends
+with the grid."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+
+from graphkeel.core.errors import ConfigError
+from graphkeel.core.optional import import_optional
+
+BACKENDS = ("loky", "dask", "ray")
+PARENT_CHECK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes.
+
+    Args:
+        count: worker processes of this machine; a cluster at `address` has its own number.
+        backend: one of `BACKENDS`.
+        address: HOST:PORT of a Dask or Ray cluster; None starts one here.
+    """
+
+    count: int = 2
+    backend: str = "loky"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ConfigError(
+                f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend)
+            )
+
+
+@contextmanager
+def joblib_backend(workers: Workers) -> Iterator[None]:
+    """Within the block, joblib hands its tasks to these workers.
+
+    Args:
+        workers: who computes.
+    """
+    enter = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[workers.backend]
+    with enter(workers):
+        yield
+
+
+def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
+    """The exceptions that say: a worker died, and its task was not finished by another one.
+
+    Args:
+        workers: who computes.
+    """
+    if workers.backend == "dask":
+        return (import_optional("dask.distributed", extra="dask").KilledWorker,)
+    if workers.backend == "ray":
+        errors = import_optional("ray.exceptions", extra="ray")
+        return (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError)
+    return (BrokenProcessPool,)  # loky's TerminatedWorkerError is one
+
+
+@contextmanager
+def _on_loky(workers: Workers) -> Iterator[None]:
+    # Otherwise the workers would outlive a parent that is killed.
+    initializer = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer):
+        yield
+
+
+@contextmanager
+def _on_dask(workers: Workers) -> Iterator[None]:
+    distributed = import_optional("dask.distributed", extra="dask")
+    options: dict[str, Any] = {"address": workers.address}
+    if workers.address is None:
+        options = {
+            "n_workers": workers.count,
+            "threads_per_worker": 1,
+            "processes": True,
+            "host": "127.0.0.1",
+            "dashboard_address": "127.0.0.1:0",
+        }
+    # A job that kills its worker would kill a second one, too; it is then tried in a process of
+    # its own.
+    failures = {"distributed.scheduler.allowed-failures": 1}
+    with (
+        import_optional("dask", extra="dask").config.set(failures),
+        distributed.Client(**options),
+        joblib.parallel_config(backend=_reporting_dask()),
+    ):
+        yield
+
+
+def _reporting_dask() -> Any:
+    """Joblib's Dask backend with one addition: joblib waits for ever for a task whose workers died,
+    because its backend calls back for results only, not for errors (joblib 1.6)."""
+    base = import_optional("joblib._dask", extra="dask").DaskDistributedBackend
+
+    class Reporting(base):  # type: ignore[misc, valid-type]
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            def report(done: Any) -> None:
+                if done.exception():
+                    callback(done.exception())
+
+            future = super().submit(func, callback)
+            future.add_done_callback(report)
+            return future
+
+    return Reporting()
+
+
+@contextmanager
+def _on_ray(workers: Workers) -> Iterator[None]:
+    options: dict[str, Any] = {"address": workers.address}
+    if workers.address is None:
+        # Read by Ray on import: without it, a cluster of one machine listens on all its addresses.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        options = {
+            "num_cpus": workers.count,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+        }
+    ray = import_optional("ray", extra="ray")
+    started_here = not ray.is_initialized()
+    ray.init(**options, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
+    try:
+        import_optional("ray.util.joblib", extra="ray").register_ray()
+        with joblib.parallel_config(backend="ray"):
+            yield
+    finally:
+        if started_here:
+            ray.shutdown()
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent ends, even a parent that was killed (`kill -9`).
+
+    A worker calls it when it starts. Left alone, loky's workers finish their job for nobody and
+    wait minutes for the next, and a worker of a `ProcessPoolExecutor` waits for ever. So each
+    compares its parent's id: a process whose parent has died is given another one at once, on every
+    POSIX system. The two other ways are worse here: Linux's PR_SET_PDEATHSIG also strikes when
+    merely the thread ends that started the worker, and loky starts some from threads that come and
+    go; a pipe to the parent stays open for as long as any other process has inherited its end.
+
+    Nothing is left half written: the parent alone writes to the store, and what is cached is
+    written beside its place and renamed.
+
+    Args:
+        parent: id of the process that started this one.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+        os._exit(1)  # without handlers or a last flush: nobody is left to hear of it
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()

@@ -1,0 +1,111 @@
+"""What of a reconstructor is stored, and how it comes back: the whole of it, or a summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from graphkeel.graph.fingerprint import Fingerprint
+from graphkeel.reconstruct.anchors import Anchors
+from graphkeel.reconstruct.guard.decision import GuardDecision
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.summary import SourceSummary
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
+
+Contents = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
+    """Tensors and JSON values of a fitted reconstructor.
+
+    Args:
+        rec: the reconstructor.
+        notes: JSON values of the caller's own.
+    """
+    tensors = {
+        "features": rec.features_,
+        "anchors": rec.anchors_.features,
+        "label_nodes": rec.labels_.nodes,
+        "label_classes": rec.labels_.classes,
+    }
+    facts = {
+        "parameters": _parameters(rec),
+        "guard": rec.guard_.to_dict(),
+        "anchors": {
+            "strength": rec.anchors_.strength,
+            "residuals": list(rec.anchors_.residuals),
+            "controller": rec.anchors_.controller,
+        },
+        "n_classes": len(rec.classes_),
+        "graph": None if rec._fingerprint is None else rec._fingerprint.to_dict(),
+        "weights": rec._weight_digests,
+        "certificate": rec.certificate_,
+        "notes": notes,
+    }
+    return tensors, facts
+
+
+def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
+    """The same of what may leave the house: class statistics, no feature, label or edge.
+
+    Args:
+        rec: the reconstructor.
+        notes: JSON values of the caller's own.
+    """
+    summary = rec._summary()
+    facts = {
+        "parameters": _parameters(rec),
+        "n_features": rec.n_features_in_,
+        "n_classes": len(rec.classes_),
+        "source": None if summary is None else summary.facts(),
+        "weights": rec._weight_digests,
+        "notes": notes,
+    }
+    return ({} if summary is None else summary.tensors()), facts
+
+
+def restored(
+    rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any]
+) -> Reconstructor:
+    """Fill a new reconstructor with what was stored.
+
+    Args:
+        rec: made with the stored parameters.
+        tensors: as stored.
+        facts: as stored.
+    """
+    rec.notes_ = facts["notes"]
+    rec.classes_ = torch.arange(facts["n_classes"])
+    rec._weight_digests = dict(facts.get("weights") or {})
+    if "source" in facts:
+        stored = facts["source"]
+        rec.summary_ = None if stored is None else SourceSummary.restored(tensors, stored)
+        rec.n_features_in_ = int(facts["n_features"])
+        return rec
+    _restore_whole(rec, tensors, facts)
+    return rec
+
+
+def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    anchors = tensors["anchors"]
+    stored = facts["anchors"]
+    rec.features_ = tensors["features"]
+    if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
+        raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
+    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
+    rec.anchors_ = Anchors(
+        anchors, stored["strength"], tuple(stored["residuals"]), stored["controller"]
+    )
+    rec.guard_ = GuardDecision.from_dict(facts["guard"])
+    rec.certificate_ = facts["certificate"]
+    rec.n_features_in_ = int(rec.features_.shape[1])
+    graph = facts.get("graph")
+    rec._fingerprint = None if graph is None else Fingerprint(**graph)
+
+
+def _parameters(rec: Reconstructor) -> dict[str, Any]:
+    return {name: value for name, value in rec.get_params().items() if name != "model"}

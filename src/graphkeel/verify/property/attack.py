@@ -1,0 +1,171 @@
+"""A counterexample by looking for one: random inputs, gradient steps, a linear program in the cell.
+
+All of it is in floats and decides nothing; a point counts once `Case.holds_at` has replayed it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from graphkeel.verify.problem import Array
+from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.pack import with_inequalities
+from graphkeel.verify.property.question import Case, rounded_down
+
+SAMPLES = 1024
+STARTS = 128
+STEPS = 24
+CLOSE = 1e-9  # a point that misses by so little is worth an exact test and a climb
+
+
+class Attack:
+    """Looks for a member of one case.
+
+    Args:
+        network: the network.
+        case: the case.
+        seed: of the random inputs.
+    """
+
+    def __init__(self, network: BlockNetwork, case: Case, seed: int = 0) -> None:
+        self.network = network
+        self.case = case
+        self.joined = with_inequalities(network, case)
+        self.lower, self.upper = inner_box(case)
+        self.rng = np.random.default_rng(seed)
+
+    def search(self) -> Array | None:
+        """A member of the case, or None."""
+        if not (self.lower <= self.upper).all():
+            return None  # thinner than a float can be
+        shape = (SAMPLES, self.network.inputs)
+        points = self.rng.uniform(self.lower, self.upper, shape)
+        points[0] = 0.5 * self.lower + 0.5 * self.upper
+        points = np.clip(points, self.lower, self.upper)
+        values = self._margins(points)
+        order = np.argsort(-values)[:STARTS]
+        found = self._confirmed(points[order[0]], values[order[0]])
+        return self._gradient_search(points[order]) if found is None else found
+
+    def confirm(self, point: Array) -> Array | None:
+        """The point, or one that a climb in its cell leads to, if that is a member.
+
+        Args:
+            point: an input, shape (inputs,).
+        """
+        inside = np.clip(point, self.lower, self.upper)
+        if self.case.holds_at(self.network, inside):
+            return inside
+        higher = self._climb(inside)
+        if higher is not None and self.case.holds_at(self.network, higher):
+            return higher
+        return None
+
+    def _margins(self, points: Array) -> Array:
+        """The smallest inequality at each point."""
+        values: Array = self.joined.outputs_at(points).min(axis=1)
+        return values
+
+    def _confirmed(self, point: Array, value: float) -> Array | None:
+        return self.confirm(point) if value >= -CLOSE else None
+
+    def _gradient_search(self, points: Array) -> Array | None:
+        """Signed gradient steps that get shorter."""
+        widths = self.upper - self.lower
+        for step in range(STEPS):
+            gradient = self._gradients(points)
+            length = 0.25 * 0.75**step
+            points = np.clip(points + length * widths * np.sign(gradient), self.lower, self.upper)
+            values = self._margins(points)
+            best = int(np.argmax(values))
+            found = self._confirmed(points[best], values[best])
+            if found is not None:
+                return found
+        return None
+
+    def _gradients(self, points: Array) -> Array:
+        """The gradient of the smallest inequality, point by point."""
+        network = self.joined
+        sums = network.forward(points)
+        back: list[Array | None] = [None] * len(sums)
+        last = np.zeros_like(sums[-1])
+        last[np.arange(points.shape[0]), sums[-1].argmin(axis=1)] = 1.0
+        back[-1] = last
+        for number in range(len(network.blocks), 0, -1):
+            own = back[number]
+            if own is None:
+                continue
+            block = network.blocks[number - 1]
+            own = own * (sums[number] > 0.0) if block.relu else own
+            for source, weight in block.terms:
+                part = own @ weight
+                old = back[source]
+                back[source] = part if old is None else old + part
+        return np.zeros_like(points) if back[0] is None else back[0]
+
+    def _climb(self, point: Array) -> Array | None:
+        """The input of the point's activation cell where the smallest inequality is largest."""
+        from scipy.optimize import linprog
+
+        rows, ends, forms, constants = self._cell(point)
+        n = point.shape[0]
+        above = np.hstack([-forms, np.ones((forms.shape[0], 1))])  # t ≤ s_j
+        inside = np.hstack([rows, np.zeros((rows.shape[0], 1))])
+        goal = np.zeros(n + 1)
+        goal[-1] = -1.0
+        bounds = [*zip(self.lower, self.upper, strict=True), (None, 1.0)]
+        try:
+            answer = linprog(
+                goal, np.vstack([above, inside]), np.concatenate([constants, ends]), bounds=bounds
+            )
+        except ValueError:
+            return None
+        if answer.x is None:
+            return None
+        return np.clip(answer.x[:n], self.lower, self.upper)
+
+    def _cell(self, point: Array) -> tuple[Array, Array, Array, Array]:
+        """rows·x ≤ ends describe the cell, forms·x + constants the inequalities in it."""
+        network = self.joined
+        n = network.inputs
+        sums = network.forward(point[None])
+        maps = [(np.eye(n), np.zeros(n))]
+        rows: list[Array] = [np.zeros((0, n))]
+        ends: list[Array] = [np.zeros(0)]
+        for block, total in zip(network.blocks, sums[1:], strict=True):
+            weight = sum((w @ maps[source][0] for source, w in block.terms), np.zeros((1, n)))
+            offset = sum((w @ maps[source][1] for source, w in block.terms), block.bias)
+            if block.relu:
+                on = total[0] > 0.0
+                sign = np.where(on, -1.0, 1.0)
+                rows.append(sign[:, None] * weight)
+                ends.append(-sign * offset)
+                weight, offset = weight * on[:, None], offset * on
+            maps.append((np.broadcast_to(weight, (block.width, n)), offset))
+        forms, constants = maps[-1]
+        return np.vstack(rows), np.concatenate(ends), forms, constants
+
+
+def inner_box(case: Case) -> tuple[Array, Array]:
+    """The floats inside a case's box: its ends rounded inward.
+
+    Args:
+        case: the case.
+    """
+    lower = np.array([-rounded_down(-low) for low, _ in case.ends])
+    upper = np.array([rounded_down(high) for _, high in case.ends])
+    return lower, upper
+
+
+def nearest(number: Fraction) -> float:
+    """The float nearest to a rational; infinite where there is none.
+
+    Args:
+        number: the rational.
+    """
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

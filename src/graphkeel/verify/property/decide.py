@@ -1,0 +1,116 @@
+"""`unsat`, `sat` or `unknown` for a network and a property, in the words of VNN-LIB.
+
+Every case is attacked first, which needs no compiler; then each is searched with its share of the
+time that is left."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+from graphkeel.verify.problem import Array
+from graphkeel.verify.proof import Json
+from graphkeel.verify.property.attack import Attack, nearest
+from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.question import Property
+
+UNSAT, SAT, UNKNOWN = "unsat", "sat", "unknown"
+NOT_STORED = "the proof is too large to be stored"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The verdict on a property.
+
+    Attributes:
+        verdict: "unsat": no input satisfies the assertions; "sat"; or "unknown".
+        inputs: of a counterexample, replayed exactly.
+        outputs: the network's there, each the float nearest to the exact value.
+        reason: why nothing was decided, or a remark.
+        seconds: how long it took.
+        nodes: boxes looked at.
+        proof: for "unsat", the JSON of the proof; None where it was too large.
+    """
+
+    verdict: str
+    inputs: tuple[float, ...] = ()
+    outputs: tuple[float, ...] = ()
+    reason: str = ""
+    seconds: float = 0.0
+    nodes: int = 0
+    proof: Json | None = None
+
+    def counterexample_text(self) -> str:
+        """The competition's format: ((X_0 1.0) … (Y_0 …))."""
+        named = [f"(X_{i} {value!r})" for i, value in enumerate(self.inputs)]
+        named += [f"(Y_{i} {value!r})" for i, value in enumerate(self.outputs)]
+        lines = "\n ".join(named)
+        return f"({lines})"
+
+
+def decide(network: BlockNetwork, prop: Property, seconds: float = 60.0, seed: int = 0) -> Answer:
+    """Decide whether an input satisfies one of the property's cases.
+
+    Args:
+        network: the network.
+        prop: the property; its cases describe violations.
+        seconds: the limit.
+        seed: of the random inputs of the attack.
+    """
+    started = time.monotonic()
+    prop.check_fits(network)
+    decision = _Decision(network, prop, started + seconds, seed)
+    answer = decision.answer()
+    spent = time.monotonic() - started
+    return Answer(**{**vars(answer), "seconds": spent, "nodes": decision.nodes})
+
+
+class _Decision:
+    """The state of one decision.
+
+    Writes: nodes, and the trees and reasons of its cases.
+    """
+
+    def __init__(self, network: BlockNetwork, prop: Property, deadline: float, seed: int) -> None:
+        self.network = network
+        self.prop = prop
+        self.deadline = deadline
+        self.attacks = [Attack(network, case, seed) for case in prop.cases]
+        self.nodes = 0
+
+    def answer(self) -> Answer:
+        for attack in self.attacks:
+            point = attack.search()
+            if point is not None:
+                return self._sat(point)
+            if time.monotonic() >= self.deadline:
+                return Answer(UNKNOWN, reason="time budget: spent on looking for a counterexample")
+        return self._searched()
+
+    def _searched(self) -> Answer:
+        from graphkeel.verify.property.proof import proof_entry
+        from graphkeel.verify.property.search import Search
+
+        trees, reasons = [], []
+        for k, (case, attack) in enumerate(zip(self.prop.cases, self.attacks, strict=True)):
+            now = time.monotonic()
+            share = (self.deadline - now) / (len(self.attacks) - k)
+            outcome = Search(self.network, case, attack, now + share).run()
+            self.nodes += outcome.nodes
+            if outcome.counterexample is not None:
+                return self._sat(outcome.counterexample)
+            if not outcome.closed:
+                reasons.append(outcome.reason)
+            trees.append(outcome.tree)
+        if reasons:
+            return Answer(UNKNOWN, reason=reasons[0])
+        kept = [tree for tree in trees if tree is not None]
+        if len(kept) < len(trees):
+            return Answer(UNSAT, reason=NOT_STORED)
+        return Answer(UNSAT, proof=proof_entry(self.network, self.prop, kept))
+
+    def _sat(self, point: Array) -> Answer:
+        inputs = tuple(float(x) for x in point)
+        exact = self.network.exact_outputs([Fraction(x) for x in inputs])
+        return Answer(SAT, inputs, tuple(nearest(y) for y in exact))

@@ -1,0 +1,89 @@
+"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); whoever writes the file
+seals it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.verify.problem import Array
+from graphkeel.verify.proof import VERSION, Json, encode
+from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.question import Case, Property
+from graphkeel.verify.property.search import Tree
+
+FORMAT = "graphkeel-proof"
+
+
+def question_entry(network: BlockNetwork, prop: Property) -> Json:
+    """What is asked: the network, and every case without its tree.
+
+    Args:
+        network: the network.
+        prop: the property.
+    """
+    blocks = []
+    for block in network.blocks:
+        terms = [{"source": source, "weight": _floats(weight)} for source, weight in block.terms]
+        blocks.append({"terms": terms, "bias": _floats(block.bias), "relu": block.relu})
+    cases = [_case_entry(case) for case in prop.cases]
+    return {"network": {"inputs": network.inputs, "blocks": blocks}, "cases": cases}
+
+
+def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Json:
+    """The whole proof.
+
+    Args:
+        network: the network.
+        prop: the property.
+        trees: one for each case.
+    """
+    entry = question_entry(network, prop)
+    for case, tree in zip(entry["cases"], trees, strict=True):
+        case["tree"] = {
+            "axis": encode(tree.axis),
+            "cut": encode(tree.cut),
+            "slopes": encode(tree.slopes),
+            "multipliers": encode(tree.weights),
+        }
+    return {"format": FORMAT, "version": VERSION, **entry}
+
+
+def difference(content: Json, network: BlockNetwork, prop: Property) -> str | None:
+    """How a proof's question differs from that of two files, or None.
+
+    Args:
+        content: the JSON object of a proof.
+        network: the network that the proof should be about.
+        prop: the property that it should show.
+    """
+    wanted = question_entry(network, prop)
+    if _text(content["network"]) != _text(wanted["network"]):
+        return "the proof is about another network than the file's"
+    stored = [{key: value for key, value in c.items() if key != "tree"} for c in content["cases"]]
+    if _text(stored) != _text(wanted["cases"]):
+        return "the proof is about other cases than the property's"
+    return None
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _case_entry(case: Case) -> Json:
+    arrays = {
+        "lower": case.lower,
+        "upper": case.upper,
+        "weight": case.weight,
+        "constant": case.constant,
+    }
+    return {name: _floats(values) for name, values in arrays.items()}
+
+
+def _floats(values: Array) -> Json:
+    """In half the space where every number is a float32, too."""
+    with np.errstate(over="ignore"):
+        short: NDArray[np.float32] = values.astype(np.float32)
+    return encode(short if (short == values).all() else values)

@@ -1,0 +1,152 @@
+"""The question about a network: does an input of a box satisfy some conjunction of inequalities?
+
+A property is a disjunction of *cases*; a case is a box for the inputs x and inequalities
+
+    s_j(x) = a_j·x + b_j·N(x) + c_j ≥ 0,
+
+all of them non-strict. They describe a violation: the property holds where no input satisfies any
+case. Numbers of the file are decimal, hence rational. A float that stands for one of them is
+rounded so that the case gets larger, never smaller: what is shown of the floats holds of the
+decimals; and a counterexample is tested against the decimals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from graphkeel.core.errors import ProblemError
+from graphkeel.verify.problem import Array
+from graphkeel.verify.property.network import BlockNetwork
+
+Terms = dict[int, Fraction]  # a number for each variable: inputs first, then outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Inequality:
+    """Σ terms + constant ≥ 0, in rationals."""
+
+    terms: Terms
+    constant: Fraction
+
+    def value(self, variables: list[Fraction]) -> Fraction:
+        """The left side.
+
+        Args:
+            variables: inputs, then outputs.
+        """
+        return self.constant + sum(c * variables[i] for i, c in self.terms.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A box and inequalities, in rationals and in floats that enclose them.
+
+    Args:
+        ends: (lower, upper) of every input.
+        inequalities: each ≥ 0.
+        lower, upper: the box in floats, rounded outward, shape (inputs,).
+        weight: the inequalities' coefficients, shape (count, inputs + outputs).
+        constant: their constants, rounded up, shape (count,).
+    """
+
+    ends: tuple[tuple[Fraction, Fraction], ...]
+    inequalities: tuple[Inequality, ...]
+    lower: Array
+    upper: Array
+    weight: Array
+    constant: Array
+
+    @classmethod
+    def of(
+        cls, ends: list[tuple[Fraction, Fraction]], inequalities: list[Inequality], outputs: int
+    ) -> Case:
+        """Round a case to floats.
+
+        Args:
+            ends: (lower, upper) of every input.
+            inequalities: each ≥ 0.
+            outputs: the number of outputs.
+        """
+        lower = np.array([rounded_down(low) for low, _ in ends])
+        upper = np.array([-rounded_down(-high) for _, high in ends])
+        exact = [_with_floats(inequality) for inequality in inequalities]
+        weight = np.zeros((len(exact), len(ends) + outputs))
+        for row, inequality in zip(weight, exact, strict=True):
+            for place, number in inequality.terms.items():
+                row[place] = float(number)
+        constant = np.array([-rounded_down(-inequality.constant) for inequality in exact])
+        return cls(tuple(ends), tuple(inequalities), lower, upper, weight, constant)
+
+    def holds_at(self, network: BlockNetwork, point: Array) -> bool:
+        """Whether an input is in the case, in exact arithmetic.
+
+        Args:
+            network: the network.
+            point: an input, shape (inputs,).
+        """
+        exact = [Fraction(float(x)) for x in point]
+        inside = all(a <= x <= b for x, (a, b) in zip(exact, self.ends, strict=True))
+        if not inside:
+            return False
+        variables = [*exact, *network.exact_outputs(exact)]
+        return all(inequality.value(variables) >= 0 for inequality in self.inequalities)
+
+
+@dataclass(frozen=True, eq=False)
+class Property:
+    """Cases over one network's inputs and outputs; the property holds if none has a member."""
+
+    inputs: int
+    outputs: int
+    cases: tuple[Case, ...]
+
+    def check_fits(self, network: BlockNetwork) -> None:
+        """That the network has as many inputs and outputs as the property speaks of.
+
+        Args:
+            network: the network.
+        """
+        here = (network.inputs, network.outputs)
+        if here != (self.inputs, self.outputs):
+            raise ProblemError(
+                f"the property is about {self.inputs} inputs and {self.outputs} outputs",
+                got=f"a network with {here[0]} and {here[1]}",
+            )
+
+
+def rounded_down(number: Fraction) -> float:
+    """The largest float that is not above a rational.
+
+    Args:
+        number: the rational.
+    """
+    try:
+        near = number.numerator / number.denominator
+    except OverflowError:
+        raise ProblemError("a number is too large for a float", got=float("inf")) from None
+    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
+
+
+def _with_floats(inequality: Inequality) -> Inequality:
+    """The inequality with coefficients that are floats, multiplied by an integer if need be."""
+    numbers = inequality.terms.values()
+    if all(_is_float(number) for number in numbers):
+        return inequality
+    scale = math.lcm(*(number.denominator for number in numbers))
+    terms = {place: number * scale for place, number in inequality.terms.items()}
+    if not all(_is_float(number) for number in terms.values()):
+        raise ProblemError(
+            "a coefficient of the property has too many digits",
+            fix="Use fewer than 16 digits in factors of X and Y.",
+        )
+    return Inequality(terms, inequality.constant * scale)
+
+
+def _is_float(number: Fraction) -> bool:
+    try:
+        return Fraction(number.numerator / number.denominator) == number
+    except OverflowError:
+        return False

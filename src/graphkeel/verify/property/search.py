@@ -1,0 +1,168 @@
+"""One case decided by branch and bound over boxes: closed everywhere, or a member found."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.verify.problem import Array
+from graphkeel.verify.property.attack import Attack
+from graphkeel.verify.property.explore import (
+    CANDIDATE,
+    CUTS,
+    FINISHED,
+    LEAVES,
+    NODES,
+    OPEN,
+    SLOPES,
+    STUCK,
+    Output,
+    explore,
+)
+from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.pack import pack, too_large, with_inequalities
+from graphkeel.verify.property.question import Case
+from graphkeel.verify.property.relax import workspace
+
+FIRST_PIECE, PIECE_SECONDS = 64, 0.25  # nodes of the first piece; how long the others should take
+MOST_NODES = 65536  # of one piece
+MOST_OPEN = 4096  # boxes on the stack
+MOST_CONFIRMED = 20  # points that are tried as counterexamples
+MOST_KEPT = 180 << 20  # bytes of a proof that is still stored
+STEPS = 6  # of better slopes for each box that stays open
+NARROWEST = 2.0**-40  # no cut below this share of the root's width
+STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
+
+
+@dataclass(eq=False)
+class Tree:
+    """A finished tree in preorder (docs/proof-format.md, 6)."""
+
+    axis: NDArray[np.int16]
+    cut: Array
+    weights: NDArray[np.int32]
+    slopes: NDArray[np.uint8]
+
+
+@dataclass(eq=False)
+class Outcome:
+    """The result of a search: a tree, a member of the case, or the reason for neither."""
+
+    tree: Tree | None = None
+    closed: bool = False
+    counterexample: Array | None = None
+    reason: str = ""
+    nodes: int = 0
+
+
+class Search:
+    """The search of one case.
+
+    Args:
+        network: the network.
+        case: the case.
+        attack: how points become counterexamples.
+        deadline: of the monotonic clock.
+    """
+
+    def __init__(self, network: BlockNetwork, case: Case, attack: Attack, deadline: float) -> None:
+        self.case = case
+        self.attack = attack
+        self.deadline = deadline
+        self.relus = network.relus
+        self.joined = with_inequalities(network, case)
+        self.net = pack(self.joined)
+        self.pieces: list[Output] = []
+        self.kept = 0
+        self.nodes = 0
+        self.confirmed = 0
+        self.best = -np.inf
+
+    def run(self) -> Outcome:
+        """Search until the case is decided or time is up."""
+        if too_large(self.joined, self.case):
+            return Outcome(reason="numbers come too near to the largest float")
+        n = self.case.lower.shape[0]
+        boxes = np.zeros((MOST_OPEN, 2, n))
+        boxes[0, 0] = self.case.lower
+        boxes[0, 1] = self.case.upper
+        work = workspace(self.net, n)
+        narrowest = (self.case.upper - self.case.lower) * NARROWEST
+        limit, waiting = FIRST_PIECE, 1
+        while waiting:
+            out = self._output(limit, waiting)
+            started = time.monotonic()
+            why = explore(self.net, work, STEPS, narrowest, boxes, out)
+            spent = time.monotonic() - started
+            self._file(out)
+            found = self._look_at(out, why)
+            if found is not None:
+                return Outcome(counterexample=found, nodes=self.nodes)
+            waiting = int(out.counts[OPEN])
+            reason = self._reason(why, waiting)
+            if reason:
+                return Outcome(reason=reason, nodes=self.nodes)
+            pace = max(spent, 1e-4) / max(int(out.counts[NODES]), 1)
+            limit = int(min(MOST_NODES, max(FIRST_PIECE, PIECE_SECONDS / pace)))
+        return Outcome(tree=self._tree(), closed=True, nodes=self.nodes)
+
+    def _output(self, limit: int, waiting: int) -> Output:
+        rows = self.case.constant.shape[0]
+        counts = np.zeros(5, dtype=np.int64)
+        counts[OPEN] = waiting
+        return Output(
+            np.zeros(limit, np.int16),
+            np.zeros(limit),
+            np.zeros((limit, rows), np.int32),
+            np.zeros((limit, self.relus), np.uint8),
+            counts,
+            np.zeros(self.case.lower.shape[0]),
+            np.array([self.best]),
+        )
+
+    def _file(self, out: Output) -> None:
+        """Keep the finished part of the tree, if the proof is not yet too large."""
+        counts = out.counts
+        piece = Output(
+            out.axis[: counts[NODES]].copy(),
+            out.cut[: counts[CUTS]].copy(),
+            out.weights[: counts[LEAVES]].copy(),
+            out.slopes[: counts[SLOPES]].copy(),
+            counts,
+            out.point,
+            out.value,
+        )
+        self.nodes += int(counts[NODES])
+        self.kept += sum(part.nbytes for part in piece[:4])
+        self.pieces = [*self.pieces, piece] if self.kept <= MOST_KEPT else []
+
+    def _look_at(self, out: Output, why: int) -> Array | None:
+        """The best point as a counterexample, if it looks like one or the case is not easy."""
+        value = float(out.value[0])
+        better = value > self.best
+        self.best = max(self.best, value)
+        if why == FINISHED or not better or self.confirmed >= MOST_CONFIRMED:
+            return None
+        self.confirmed += 1
+        return self.attack.confirm(out.point)
+
+    def _reason(self, why: int, waiting: int) -> str:
+        """Why the search has to end, or nothing."""
+        if why == STUCK:
+            return STUCK_REASON
+        if waiting + 1 >= MOST_OPEN:
+            return "too many boxes are open at once"
+        if why not in (FINISHED, CANDIDATE) and time.monotonic() >= self.deadline:
+            return f"time budget: {self.nodes} boxes explored, {waiting} still open"
+        return ""
+
+    def _tree(self) -> Tree | None:
+        if self.kept > MOST_KEPT:
+            return None
+        parts = [
+            np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
+        ]
+        return Tree(*parts)

@@ -1,0 +1,87 @@
+"""Runs the stored cases of a folder with whatever package is called `checker` on the path; standard
+library only. Prints the first case that ends otherwise than expected; exit 1 then.
+
+    python run_cases.py FOLDER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+
+def outcome(package: Any, raw: bytes) -> str:
+    """accepted, rejected: why, or unreadable: why."""
+    try:
+        result = package.check_bytes(raw)
+    except package.Unreadable as error:
+        return f"unreadable: {error}"
+    return "accepted" if result.accepted else f"rejected: {result.reason}"
+
+
+def as_expected(found: str, expected: str) -> bool:
+    kind, _, words = expected.partition(": ")
+    return found.split(":")[0] == kind and words in found
+
+
+def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
+    """The bound that the checker computes for a stored row, box and choice."""
+    from importlib import import_module
+
+    base = package.__name__
+    exact = import_module(f"{base}.exact")
+    networks = import_module(f"{base}.networks")
+    rows = import_module(f"{base}.problem")
+    relaxation = import_module(f"{base}.relaxation")
+    forward, lyapunov = (
+        [
+            networks.Layer(exact.Matrix(*matrix(w, exact)), exact.Vector.of(b))
+            for w, b in query[name]
+        ]
+        for name in ("forward", "lyapunov")
+    )
+    ends = [exact.Vector.of(query[name]) for name in ("lower", "upper", "equilibrium")]
+    numbers = [Fraction(value) for value in query["numbers"]]
+    problem = rows.Problem(query["label"], forward, lyapunov, *ends, *numbers)
+    if query["condition"] == "region":
+        pulls = [relaxation.rounded(line) for line in query["pulls"]]
+        row = rows.region_rows(problem, pulls)[query["row"]]
+    else:
+        row = rows.rows_of(problem, query["condition"])[query["row"]]
+    box = ends[0].joined(ends[1])
+    if query["thetas"]:
+        lines = [relaxation.rounded(t).ints if t else None for t in query["thetas"]]
+        row = rows.coupled_row(row, lines, relaxation.BITS)
+    bound = relaxation.RowBound(row, box.exp)
+    n = len(ends[2])
+    signs = {tuple(place): sign for place, sign in query["signs"]}
+    return bound.upper(box.ints[:n], box.ints[n:], query["slopes"], signs, query["weights"])
+
+
+def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:
+    flat = exact.Vector.of([value for row in rows for value in row])
+    width = len(rows[0])
+    return [flat.ints[i : i + width] for i in range(0, len(flat.ints), width)], flat.exp
+
+
+def main(folder: Path, package: Any) -> int:
+    expected = json.loads((folder / "expected.json").read_text())
+    for number, (query, wanted) in enumerate(expected["bounds"]):
+        if bound_of(package, query) != Fraction(wanted):
+            sys.stdout.write(f"bound {number} is another one\n")
+            return 1
+    for name, (file, wanted) in expected["cases"].items():
+        found = outcome(package, (folder / file).read_bytes())
+        if not as_expected(found, wanted):
+            sys.stdout.write(f"{name}: {wanted} expected, {ascii(found)[:200]} found\n")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    import checker  # type: ignore[import-not-found]
+
+    sys.exit(main(Path(sys.argv[1]), checker))

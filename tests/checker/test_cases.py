@@ -1,0 +1,16 @@
+"""Every rule of docs/proof-format.md: a case that holds, and one that just fails."""
+
+from __future__ import annotations
+
+import pytest
+from checker_cases import CASES
+from run_cases import as_expected, outcome
+
+from graphkeel import checker
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str) -> None:
+    make, expected = CASES[name]
+    found = outcome(checker, make())
+    assert as_expected(found, expected), found

@@ -1,0 +1,245 @@
+"""The checker as a program: on a bare Python, with any file, and how long it is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hand_loops import Hand, array, branch, certificate, line, plane, rederived, sealed_bytes, tree
+from run_cases import outcome
+
+from graphkeel import checker
+from tally import TALLY
+
+PACKAGE = Path(checker.__file__).parent
+MOST_LINES = 1_500  # with comments, without blank lines
+MOST_BEYOND = 300
+
+
+def program(
+    *arguments: str | bytes, cwd: Path, bare: bool = True, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    """The folder alone, copied to `cwd`, on a Python that sees no installed package."""
+    if bare and not (cwd / "checker").exists():
+        shutil.copytree(PACKAGE, cwd / "checker", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_module('checker', alter_sys=True)"
+    command = [sys.executable, "-I", "-S", "-c", code.replace("'checker'", "'checker'")]
+    command = [sys.executable, "-S", "-m", "checker"] if bare else command
+    names = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=cwd,
+        env={**names, **environment},
+        capture_output=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("program")
+    (where / "good.json").write_bytes(sealed_bytes(certificate(plane())))
+    false = certificate(
+        line(proofs={"decrease": branch("decrease", tree("decrease", [0.0], [2.0], [-2]))})
+    )
+    (where / "false.json").write_bytes(sealed_bytes(false))
+    (where / "none.json").write_bytes(b"{")
+    return where
+
+
+def test_a_copied_folder_and_a_bare_python_are_enough(folder: Path) -> None:
+    done = program("good.json", cwd=folder)
+    text = done.stdout.decode()
+    assert done.returncode == 0 and not done.stderr
+    assert text.startswith("accepted: all that is stated of 1 class(es) holds; 45 leaves re-proved")
+    for number in ("Y = (1, 0)", "D = [0, 2] × [-1, 1]", "radius 0.125 around Y", "δ = 0"):
+        assert number in text
+    assert text.rstrip().endswith(
+        "The link to a model and a graph was not checked: the file was taken by itself."
+    )
+
+
+def test_it_runs_where_everything_else_is_blocked(folder: Path) -> None:
+    """`python -m graphkeel.checker` loads the standard library and the package, nothing more."""
+    code = (
+        "import sys, runpy\n"
+        "class Blocker:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        top = name.split('.')[0]\n"
+        "        if top not in sys.stdlib_module_names and top != 'graphkeel':\n"
+        "            raise ImportError(name + ' is blocked')\n"
+        "sys.meta_path.insert(0, Blocker())\n"
+        "sys.argv = ['checker', 'good.json', '--json']\n"
+        "try:\n"
+        "    runpy.run_module('graphkeel.checker', run_name='__main__', alter_sys=True)\n"
+        "finally:\n"
+        "    own = [m for m in sys.modules if m.startswith('graphkeel.') and '.checker' not in m]\n"
+        "    sys.stderr.write(repr(own))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == 0 and done.stderr == b"[]", done.stderr
+    assert json.loads(done.stdout)["accepted"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("good.json", 0, "all that is stated"),
+        ("false.json", 1, "does not show"),
+        ("none.json", 2, "not one whole JSON"),
+        ("missing.json", 2, "cannot be read"),
+        (".", 2, "regular file"),
+        ("/dev/zero", 2, "regular file"),
+        ("a\x1b[31m\nb", 2, "cannot be read"),
+        ("", 2, "regular file"),
+    ],
+)
+def test_exit_codes_and_one_object(folder: Path, name: str, code: int, words: str) -> None:
+    done = program(name, "--json", cwd=folder)
+    content = json.loads(done.stdout)
+    assert done.returncode == code and not done.stderr
+    assert content["accepted"] is (code == 0) and words in content["reason"]
+    plain = program(name, cwd=folder)
+    assert plain.returncode == code and not plain.stderr and b"\x1b" not in plain.stdout
+    assert plain.stdout.decode().startswith("accepted: " if code == 0 else "REJECTED: ")
+
+
+def test_without_a_file_json_is_printed_too(folder: Path) -> None:
+    for arguments in (["--json"], ["--json", "good.json", "good.json"], ["--json", "--help"]):
+        done = program(*arguments, cwd=folder)
+        assert done.returncode == 2 and json.loads(done.stdout)["accepted"] is False
+
+
+def test_a_terminal_that_knows_ascii_only(folder: Path) -> None:
+    done = program("good.json", cwd=folder, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and not done.stderr and b"\\u03b4 = 0" in done.stdout
+
+
+def test_names_that_no_file_can_have() -> None:
+    for name in ("a\0b", "x" * 5_000, "\udcff"):
+        with pytest.raises(checker.Unreadable, match="cannot be read"):
+            checker.check_file(name)
+
+
+def test_a_pipe_is_refused_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(checker.Unreadable, match="regular file"):
+        checker.check_file(str(tmp_path / "pipe"))
+
+
+def test_a_file_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = sealed_bytes(certificate(line()))
+    (tmp_path / "long.json").write_bytes(raw)
+    monkeypatch.setattr(checker.reading, "MAX_BYTES", len(raw))
+    assert checker.check_file(str(tmp_path / "long.json")).accepted
+    monkeypatch.setattr(checker.reading, "MAX_BYTES", len(raw) - 1)
+    with pytest.raises(checker.Unreadable, match="at most"):
+        checker.check_file(str(tmp_path / "long.json"))
+
+
+# ---- work and memory are limited before they are spent
+
+
+def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = sealed_bytes(certificate(plane()))
+    monkeypatch.setattr(checker.certificate, "MAX_PRODUCTS", 1_000)
+    assert "more arithmetic than the limit" in outcome(checker, raw)
+
+
+def wide(n: int) -> dict[str, Any]:
+    """A rank-one loop of n coordinates: a short file whose product is n × n."""
+    content = certificate(line())
+    entry = content["classes"][0]
+    column, row = array([[1.0]] * n), array([[1.0] * n])
+    entry["controller"] = [
+        [{"weight": row, "bias": None}, {"weight": column, "bias": None}],
+        [{"weight": row, "bias": None}, {"weight": column, "bias": None}],
+    ]
+    content["head"] = [[{"weight": None, "bias": array([0.0] * n)}]]
+    return content
+
+
+def test_products_that_do_not_fit_into_memory_are_not_formed() -> None:
+    assert "more memory than the limit" in outcome(checker, sealed_bytes(wide(70_000)))
+
+
+def test_stacked_networks_that_do_not_fit_are_not_formed() -> None:
+    n = 5_000
+    content = certificate(line())
+    entry = content["classes"][0]
+    up, down = [[1.0] * n], [[0.0]] * n
+    layers = [[{"weight": array(w), "bias": None}] for w in (up, down)]
+    entry["controller"] = layers
+    entry["lyapunov"] = [layers[0], [{"weight": array([[1.0]]), "bias": None}]]
+    entry["anchor"] = array([0.0] * n)
+    content["head"] = [[{"weight": None, "bias": array([0.0] * n)}]]
+    for name, value in (("lower", -1.0), ("upper", 1.0), ("equilibrium", 0.0)):
+        entry["problem"][name] = array([value] * n)
+    content = rederived_or_same(content)
+    assert "too large" in outcome(checker, sealed_bytes(content))
+
+
+def rederived_or_same(content: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return rederived(content)
+    except checker.Rejected:
+        return content
+
+
+def test_a_comb_and_a_full_tree_of_useless_cuts_are_refused_at_once() -> None:
+    """The small files that once cost minutes: 50,000 cuts at one place, 2^17 on the box's face."""
+    comb = tree("decrease", [0.0], [2.0], [0, -2] * 50_000 + [-2], (1.0,) * 50_000)
+    full = tree("decrease", [0.0], [2.0], [0] * 2**17 + [-2] * (2**17 + 1), (2.0,) * 2**17)
+    for useless in (comb, full):
+        loop: Hand = line(proofs={"decrease": branch("decrease", useless)})
+        found = outcome(checker, sealed_bytes(certificate(loop)))
+        assert "a cut does not lie inside its box" in found or "does not show" in found
+
+
+# ---- what it imports, and how long it is
+
+
+def test_it_imports_the_standard_library_and_itself() -> None:
+    for file in PACKAGE.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [] if node.level == 1 else [node.module or ""]
+                assert node.level <= 1, file
+            else:
+                continue
+            assert all(name.split(".")[0] in sys.stdlib_module_names for name in names), file
+
+
+def test_no_float_is_computed_with() -> None:
+    """`/` stands between Fractions and paths; floats are read, compared with limits, and shown."""
+    for file in PACKAGE.glob("*.py"):
+        text = file.read_text()
+        assert "import numpy" not in text and "math.sqrt" not in text and "math.fsum" not in text
+
+
+BEYOND = ("graph.py", "property.py")  # message passing, and properties of networks
+
+
+def test_it_is_short() -> None:
+    """All that a certificate of loops needs; the two further kinds of claims are counted apart."""
+    counts = {
+        file.name: sum(bool(text.strip()) for text in file.read_text().splitlines())
+        for file in sorted(PACKAGE.glob("*.py"))
+    }
+    for name, count in counts.items():
+        TALLY["lines of the checker", name] = count
+    base = sum(count for name, count in counts.items() if name not in BEYOND)
+    assert base <= MOST_LINES
+    assert sum(counts.values()) - base <= MOST_BEYOND

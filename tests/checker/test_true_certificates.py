@@ -1,0 +1,60 @@
+"""True certificates of the real pipeline are accepted: datasets, heads, forms, gauges.
+
+tests/lyapunov/test_certificate.py has more heads, tests/cli/test_certify.py all of digits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphkeel import checker
+from graphkeel.cli.main import main
+from tally import TALLY
+
+
+def certified(
+    folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> checker.CheckResult:
+    """What the checker says of the certificate that `keel certify` wrote."""
+    code = main(["certify", "--json", "--out", str(folder), *arguments])
+    told = json.loads(capsys.readouterr().out)
+    assert code in (0, 1, 3) and told["certificate"], told
+    return checker.check_file(told["certificate"])
+
+
+DEFAULT = {
+    "digits, three classes": ("--classes", "0,3,8"),
+    "digits, homogeneous": ("--classes", "1", "--form", "homogeneous"),
+    "digits, general gauge": ("--classes", "2", "--gauge", "general", "--budget", "8"),
+    "digits, the paper's form": ("--classes", "4", "--form", "paper", "--budget", "3"),
+    "digits, a GCN head": ("--classes", "5", "--model", "gcn", "--budget", "12"),
+    "digits, strength and shift": ("--classes", "6", "--strength", "3", "--shift", "-0.5"),
+}
+
+
+@pytest.mark.parametrize("name", DEFAULT)
+def test_small_certificates_are_accepted(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = certified(tmp_path, capsys, "--dataset", "digits", *DEFAULT[name])
+    assert result.accepted, result.reason
+    for entry in result.classes:
+        TALLY["true certificates accepted, by verdict", entry["verdict"]] += 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["sgc", "gcn"])
+@pytest.mark.parametrize("dataset", ["digits", "cora", "citeseer", "pubmed", "photo", "computers"])
+def test_every_dataset_is_accepted(
+    dataset: str,
+    model: str,
+    tmp_path: Path,
+    data_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = certified(tmp_path, capsys, "--dataset", dataset, "--model", model)
+    assert result.accepted, result.reason
+    for entry in result.classes:
+        TALLY["true certificates accepted, by verdict", entry["verdict"]] += 1

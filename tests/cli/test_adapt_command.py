@@ -1,0 +1,119 @@
+"""`keel adapt` and `keel table adapt` as a user types them, on two graphs of one kind."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from graphkeel.cli.main import main
+from graphkeel.graph import make_sbm
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory):
+    """Two draws of one stochastic block model: the target's features are noisier."""
+    folder = tmp_path_factory.mktemp("data") / "graphs"
+    folder.mkdir()
+    kind = {"n_classes": 3, "n_features": 8, "homophily": 0.85}
+    for name, seed, signal in (("old", 0, 1.5), ("new", 1, 0.8)):
+        graph = make_sbm(400, 2400, signal=signal, seed=seed, **kind)
+        arrays = {"x": graph.x, "edge_index": graph.edge_index, "y": graph.y}
+        np.savez(folder / f"{name}.npz", **arrays)
+    return folder
+
+
+def adapt(graphs, capsys, *flags):
+    data = ["--source", str(graphs / "old.npz"), "--target", str(graphs / "new.npz")]
+    assert main(["adapt", *data, "--seeds", "2", "--json", *map(str, flags)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("keep", ["graph", "summary", "model"])
+def test_adapt_prints_one_stable_object(graphs, capsys, keep):
+    found = adapt(graphs, capsys, "--keep", keep, "--target-labels", 30)
+    assert (found["command"], found["keep"], found["target_labels"]) == ("adapt", keep, 30)
+    assert {"seed", "base", "accuracy", "kept"} <= set(found["rows"][0])
+    assert [row["seed"] for row in found["rows"]] == [0, 1]
+    assert set(found["summary"]) >= {"base_mean", "accuracy_mean", "gain_mean", "gain_min"}
+
+
+def test_untouched_is_the_same_whatever_the_method(graphs, capsys):
+    untouched = adapt(graphs, capsys, "--method", "none")
+    smoothed = adapt(graphs, capsys, "--method", "smooth")
+    assert [row["base"] for row in untouched["rows"]] == [row["base"] for row in smoothed["rows"]]
+    assert all(row["accuracy"] == row["base"] for row in untouched["rows"])
+    assert smoothed["summary"]["gain_mean"] != 0
+
+
+def test_labels_from_a_file_are_used_and_not_scored(graphs, capsys, tmp_path):
+    labels = np.load(graphs / "new.npz")["y"]
+    path = tmp_path / "known.csv"
+    lines = [f"{node},{labels[node]}" for node in range(40)]
+    path.write_text("node,label\n" + "\n".join(lines) + "\n")
+    out = tmp_path / "run"
+    found = adapt(graphs, capsys, "--target-labels", path, "--method", "cs", "--out", out)
+    assert found["target_labels"] == str(path)
+    from safetensors.numpy import load_file
+
+    nodes = load_file(out / "nodes" / "seed-0000.safetensors")
+    assert (nodes["split"][:40] == 1).all()
+    assert (nodes["split"][40:] == 3).all()
+    right = (nodes["after"] == nodes["y"])[40:].mean()
+    assert found["rows"][0]["accuracy"] == pytest.approx(100 * right, abs=1e-4)
+
+
+def test_a_run_folder_continues_and_becomes_a_page(graphs, capsys, tmp_path, monkeypatch):
+    first = adapt(graphs, capsys, "--method", "t3a", "--out", tmp_path)
+    monkeypatch.setattr("graphkeel.paper.adapt.methods.outcome", lambda *_: pytest.fail("again"))
+    assert adapt(graphs, capsys, "--method", "t3a", "--out", tmp_path) == first
+    assert main(["report", str(tmp_path)]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "keel adapt --source" in page
+    assert f"<td>{first['rows'][0]['accuracy']:.2f}</td>" in page
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--keep", "everything"], "keep must be one of"),
+        (["--target-labels", "400"], "some must stay to score on"),
+        (["--target-labels", "-3"], "must not be negative"),
+        (["--target-labels", "missing.csv"], "cannot be read"),
+        (["--method", "magic"], "the baseline must be one of"),
+        (["--split", "odd"], "the split must be one of"),
+        (["--features", "odd"], "features must be one of"),
+    ],
+)
+def test_bad_flags_get_one_message_and_exit_code_2(graphs, capsys, flags, message):
+    data = ["--source", str(graphs / "old.npz"), "--target", str(graphs / "new.npz")]
+    assert main(["adapt", *data, "--seeds", "1", *flags]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_other_features_are_refused(graphs, capsys):
+    data = ["--source", str(graphs / "old.npz"), "--target", "digits"]
+    assert main(["adapt", *data, "--seeds", "1"]) == 2
+    assert "the same features" in capsys.readouterr().err
+
+
+def test_the_table_compares_every_row_on_the_same_model_and_nodes(
+    graphs, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("GRAPHKEEL_DATA", str(graphs.parent))
+    arguments = ["table", "adapt", "--pairs", "old:new", "--target-labels", "0,20", "--quick"]
+    arguments += ["--only", "auto-model,smooth,finetune", "--jobs", "1", "--out", str(tmp_path)]
+    assert main([*arguments, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["method"] for row in rows} == {"none", "auto-model", "smooth", "finetune"}
+    assert all(row["seeds"] == 2 for row in rows), [row["note"] for row in rows]
+    base = {row["block"]: row["mean"] for row in rows if row["method"] == "none"}
+    assert len(set(base.values())) == 1  # the same nodes are scored with 0 and with 20 labels
+    fine_tuned = {row["block"]: row for row in rows if row["method"] == "finetune"}
+    assert fine_tuned["0 target labels"]["gain"] == 0
+    assert fine_tuned["0 target labels"]["refused"] == 2
+    assert (tmp_path / "table-adapt.md").exists()
+    assert main(["report", str(tmp_path)]) == 0

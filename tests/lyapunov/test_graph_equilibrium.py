@@ -1,0 +1,244 @@
+"""The equilibrium on a real graph: enclosed, counted, checked again, and not to be forged."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
+
+from graphkeel.certificate import check_certificate, decode_array, sealed, write_certificate
+from graphkeel.certificate.equilibrium import STATES
+from graphkeel.certificate.graph_check import Bounded, GraphStates, Operator, residual_bound
+from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.core.tensor_files import save_tensors
+from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
+from graphkeel.models.aggregation import operator_of, recognise
+from graphkeel.models.frozen import FrozenModel
+
+NODES, D, N = 40, 6, 3
+TRIALS = 10  # forgeries of each model; every kind twice
+
+
+class Two(nn.Module):
+    def __init__(self, kind: Any, **options: Any) -> None:
+        super().__init__()
+        self.first, self.second = kind(D, 5, **options), kind(5, N, **options)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+MODELS = {
+    "sgc": lambda: SGConv(D, N, K=2),
+    "gcn": lambda: Two(GCNConv),
+    "sage": lambda: Two(SAGEConv),
+    "cheb": lambda: Two(ChebConv, K=2),
+}
+
+
+def case(name: str) -> tuple[nn.Module, Data, CertifyResult]:
+    torch.manual_seed(1)
+    model = MODELS[name]().eval()
+    ends = torch.randint(NODES, (2, 70))
+    data = Data(x=torch.randn(NODES, D), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    nodes = torch.arange(0, NODES, 4)
+    config = LyapunovConfig(samples=240, seconds=60.0)
+    result = certify(
+        FrozenModel(model),
+        data.x,
+        data.edge_index,
+        config,
+        constant=True,
+        labelled=(nodes, nodes % N),
+    )
+    return model, data, result
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def certified(request, tmp_path_factory) -> tuple[nn.Module, Data, CertifyResult, Path]:
+    model, data, result = case(request.param)
+    folder = tmp_path_factory.mktemp(request.param)
+    save_tensors(folder / STATES, result.states)
+    write_certificate(result.certificate, folder / "certificate.json")
+    return model, data, result, folder / "certificate.json"
+
+
+def test_the_check_agrees_and_says_so(certified) -> None:
+    model, data, result, path = certified
+    facts = result.graph["equilibrium"]
+    assert facts["nodes"] == NODES and facts["certain"] + len(facts["uncertain"]) == NODES
+    assert facts["certain"] > NODES // 2 and facts["residual"] < 1e-9
+    checked = check_certificate(path, model=model, data=data)
+    assert checked.accepted, checked.reason
+    assert checked.model_checked and checked.data_checked
+
+
+def test_the_loop_from_elsewhere_ends_in_the_enclosure(certified) -> None:
+    model, data, result, _ = certified
+    found = recognise(model, D)
+    controls = {outcome.label: outcome.control for outcome in result.outcomes}
+    nodes, labels = result.states["nodes"], result.states["labels"]
+    y = 5 * torch.randn(NODES, N, dtype=torch.float64)
+    x = data.x.double().clone()
+    for _ in range(600):
+        for label, control in controls.items():
+            x[nodes[labels == label]] = control(y[nodes[labels == label]])
+        y = found(x, data.edge_index)
+    gap = float((y - result.states["states"]).abs().max())
+    assert gap <= result.graph["equilibrium"]["radius"]
+
+
+def states_of(path: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(path.with_name(STATES))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("certain", lambda v: v + 1),
+        ("labelled_certain", lambda v: v + 1),
+        ("residual", lambda v: v / 1e3),
+        ("radius", lambda v: float(np.nextafter(v, 0.0))),
+        ("nodes", lambda v: v + 1),
+        ("labelled", lambda v: v + 1),
+        ("uncertain", lambda v: [*v, 0]),
+        ("certain", float),
+    ],
+)
+def test_forged_counts_are_rejected(certified, tmp_path, name, change) -> None:
+    model, data, result, path = certified
+    forged = copy.deepcopy(result.certificate)
+    stated = forged["graph"]["equilibrium"]
+    stated[name] = change(stated[name])
+    write_certificate(sealed(forged), tmp_path / "certificate.json")
+    checked = check_certificate(
+        tmp_path / "certificate.json", model=model, data=data, states=path.with_name(STATES)
+    )
+    assert not checked.accepted
+
+
+def test_another_graph_model_or_state_is_rejected(certified, tmp_path) -> None:
+    """Edge added or removed, weight changed by one ulp, feature changed, states moved; the graph's
+    hash forged along with it."""
+    from graphkeel.graph.task import graph_sha256
+
+    model, data, result, path = certified
+    generator = torch.Generator().manual_seed(0)
+    rejected = 0
+    for trial in range(TRIALS):
+        other = Data(x=data.x.clone(), edge_index=data.edge_index.clone())
+        changed = copy.deepcopy(model)
+        states = {key: value.clone() for key, value in states_of(path).items()}
+        kind = trial % 5
+        if kind == 0:
+            ends = torch.randperm(NODES, generator=generator)[:2].view(2, 1)
+            both = torch.cat([ends, ends.flip(0)], dim=1)
+            other.edge_index = torch.cat([other.edge_index, both], dim=1)
+        elif kind == 1:
+            proper = (data.edge_index[0] != data.edge_index[1])[:70].nonzero().flatten()  # no loop
+            drop = int(proper[torch.randint(len(proper), (1,), generator=generator)])
+            kept = torch.ones(140, dtype=torch.bool)
+            kept[[drop, drop + 70]] = False
+            other.edge_index = other.edge_index[:, kept]
+        elif kind == 2:
+            parameters = list(changed.parameters())
+            pick = int(torch.randint(len(parameters), (1,), generator=generator))
+            flat = parameters[pick].data.view(-1)
+            flat[0] = torch.nextafter(flat[0], torch.tensor(torch.inf))
+        elif kind == 3:
+            free = [v for v in range(NODES) if v % 4]
+            node = free[int(torch.randint(len(free), (1,), generator=generator))]
+            other.x[node, 0] += 1e-3
+        else:
+            states["states"][int(torch.randint(NODES, (1,), generator=generator)), 0] += 1e-6
+        forged = copy.deepcopy(result.certificate)
+        forged["data"] = graph_sha256(other.x, other.edge_index)
+        save_tensors(tmp_path / STATES, states)
+        write_certificate(sealed(forged), tmp_path / "certificate.json")
+        checked = check_certificate(tmp_path / "certificate.json", model=changed, data=other)
+        rejected += not checked.accepted
+    assert rejected == TRIALS
+
+
+def test_counts_without_their_states_are_not_accepted_for_a_graph(certified) -> None:
+    model, data, result, _ = certified
+    assert not check_certificate(result.certificate, model=model, data=data).accepted
+    assert check_certificate(result.certificate, model=model).accepted
+
+
+def exact_residual(certificate: dict, layers: list, graph: GraphStates) -> float:
+    """The mean aggregation's residual in fractions, slowly."""
+
+    def rational(values: Any) -> np.ndarray:
+        return np.vectorize(Fraction, otypes=[object])(np.asarray(values, np.float64))
+
+    operator = Operator.of(certificate["graph"]["operator"], graph.edges, len(graph.x))
+    degree = np.bincount(operator.targets, minlength=len(graph.x))
+    matrix = np.full((len(graph.x), len(graph.x)), Fraction(0), dtype=object)
+    for u, v in zip(operator.sources, operator.targets, strict=True):
+        matrix[v, u] += Fraction(1, int(degree[v]))
+    value = rational(graph.x)
+    for entry in certificate["classes"]:
+        for node in graph.nodes[graph.labels == entry["class"]]:
+            state = rational(graph.states[node])
+            for i, layer in enumerate(entry["controller"]):
+                state = np.maximum(state, Fraction(0)) if i else state
+                for factor in layer:
+                    if factor["weight"] is not None:
+                        state = rational(decode_array(factor["weight"])) @ state
+                    if factor["bias"] is not None:
+                        state = state + rational(decode_array(factor["bias"]))
+            value[node] = state
+    for i, layer in enumerate(layers):
+        value = np.maximum(value, Fraction(0)) if i else value
+        total = Fraction(0)
+        for power, weight, bias in layer:
+            moved = value @ rational(weight).T + rational(bias)
+            for _ in range(power):
+                moved = matrix @ moved
+            total = total + moved
+        value = total
+    apart = np.abs(value - rational(graph.states)) @ rational(
+        decode_array(certificate["graph"]["gauge"])
+    )
+    return float(max(apart))
+
+
+def test_the_bound_covers_the_residual_in_exact_arithmetic() -> None:
+    model, data, result = case("sage")
+    layers = model_layers(recognise(model, D))
+    states = {key: value.numpy() for key, value in result.states.items()}
+    edges = data.edge_index.numpy()
+    for shift in (0.0, 1e-13, 1e-3):
+        moved = {**states, "states": states["states"] + shift}
+        graph = GraphStates(data.x.numpy(), edges, **moved)
+        true = exact_residual(result.certificate, layers, graph)
+        bound = residual_bound(result.certificate, layers, graph)
+        assert true <= bound <= true * (1 + 1e-5) + 1e-10
+
+
+@pytest.mark.parametrize("name", ["symmetric, loops added", "symmetric, loops removed", "mean"])
+def test_both_homes_of_an_operator_agree(name: str) -> None:
+    generator = torch.Generator().manual_seed(2)
+    edges = torch.randint(12, (2, 40), generator=generator)
+    values = torch.randn(12, 2, generator=generator, dtype=torch.float64)
+    matrix, s = operator_of(name, edges, 12)
+    own = Operator.of(name, edges.numpy(), 12)
+    applied = own.apply(Bounded(values.numpy(), np.zeros((12, 2))))
+    assert (np.abs(applied.value - (matrix @ values).numpy()) <= applied.error + 1e-15).all()
+    assert (own.s_low <= s.numpy()).all() and (s.numpy() <= own.s_high).all()
+
+
+def test_one_way_edges_are_seen() -> None:
+    both = np.array([[0, 1, 2, 1], [1, 0, 1, 2]])
+    assert is_undirected(both) and not is_undirected(both[:, :3])

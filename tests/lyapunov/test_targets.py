@@ -1,0 +1,114 @@
+"""Equilibria that the head can answer, and certificates for features as they are."""
+
+from __future__ import annotations
+
+import torch
+from heads import logits_of, random_head
+from torch_geometric.nn import GraphSAGE
+
+from graphkeel.certificate import check_certificate
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certificate_of, certify, train
+from graphkeel.lyapunov.targets import choose_targets, leads, targets_at
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import Head
+
+LABELS = [0, 1, 2]
+
+
+def capped_head() -> Head:
+    """C(x) = −relu(x): no logit is above zero, so m·e_c is out of reach for every m > 0."""
+    eye = torch.eye(3, dtype=torch.float64)
+    zero = torch.zeros(3, dtype=torch.float64)
+    return Head(((eye, zero), (-eye, zero)), 3, 3)
+
+
+def one_class_head() -> Head:
+    """Class 2 loses to class 0 whatever the feature."""
+    head = random_head((5, 8, 3))
+    first, (weight, bias) = head.layers
+    weight = weight.clone()
+    bias = bias.clone()
+    weight[2] = weight[0]
+    bias[2] = bias[0] - 1.0
+    return Head((first, (weight, bias)), 5, 3)
+
+
+def test_a_target_within_reach_is_the_one_asked_for() -> None:
+    config = LyapunovConfig(strength=2.0, shift=-0.5).resolved()
+    chosen = choose_targets(random_head((30, 3)), LABELS, config)
+    assert torch.equal(chosen.equilibria, 2.0 * torch.eye(3, dtype=torch.float64) - 0.5)
+    assert chosen.notes == ("", "", "") and not chosen.unreachable
+
+
+def test_a_target_out_of_reach_gives_way_to_an_answer_of_the_same_class() -> None:
+    head = capped_head()
+    chosen = choose_targets(head, LABELS, LyapunovConfig().resolved())
+    assert not chosen.unreachable
+    assert torch.equal(head(chosen.anchors.double()), chosen.equilibria)
+    assert bool((chosen.leads(LABELS) >= 0.9).all())  # −relu reaches the one-hot but for a shift
+    assert all("does not reach" in note for note in chosen.notes)
+
+
+def test_moved_targets_are_proved_and_the_check_agrees() -> None:
+    head = capped_head()
+    config = LyapunovConfig(samples=240, seconds=60.0)
+    logits = -torch.rand(50, 3, generator=torch.Generator().manual_seed(0))
+    result = train(head, logits, config=config, ask=ask_portfolio)
+    certificate = certificate_of(head, result)
+    assert [entry["verdict"] for entry in certificate["classes"]] == ["proved"] * 3
+    assert check_certificate(certificate).accepted
+
+
+def test_a_class_that_no_feature_leads_to_is_named_and_refuted() -> None:
+    head = one_class_head()
+    config = LyapunovConfig(samples=240, seconds=20.0)
+    result = train(head, logits_of(head), config=config, ask=ask_portfolio)
+    assert "answers with class 2" in result.outcomes[2].note
+    entries = certificate_of(head, result)["classes"]
+    assert entries[2]["conditions"]["representative"]["verdict"] == "refuted"
+    assert [entry["verdict"] for entry in entries[:2]] == ["proved", "proved"]
+
+
+def test_given_features_rest_where_the_head_answers_them() -> None:
+    head = random_head((6, 8, 3))
+    features = torch.randn(40, 6, generator=torch.Generator().manual_seed(3))
+    answers = head(features.double())
+    rows = [int((answers.argmax(dim=1) == label).nonzero()[0]) for label in LABELS]
+    given = targets_at(head, LABELS, features[rows], LyapunovConfig().resolved())
+    assert torch.equal(given.anchors, features[rows])
+    assert torch.equal(given.equilibria, answers[rows])
+
+
+def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
+    head = random_head((30, 3))
+    config = LyapunovConfig().resolved()
+    anchors = choose_targets(head, LABELS, config).anchors
+    swapped = targets_at(head, LABELS, anchors[[1, 0, 2]], config)
+    assert "answered with class 1" in swapped.notes[0]
+    assert bool((leads(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
+
+
+def test_constant_controllers_prove_what_training_had_no_time_for() -> None:
+    head = random_head((30, 10, 3), seed=4)
+    config = LyapunovConfig(samples=240, rounds=1, steps=1, seconds=60.0)
+    short = train(head, logits_of(head), config=config, ask=ask_portfolio)
+    held = train(head, logits_of(head), config=config, ask=ask_portfolio, constant=True)
+    assert any(entry["verdict"] != "proved" for entry in certificate_of(head, short)["classes"])
+    certificate = certificate_of(head, held)
+    assert all(entry["verdict"] == "proved" for entry in certificate["classes"])
+    assert any("constant" in note for note in certificate["provenance"]["notes"].values())
+    assert check_certificate(certificate).accepted
+
+
+def test_a_result_says_what_failed_and_why() -> None:
+    torch.manual_seed(0)
+    model = GraphSAGE(6, 8, 2, 3)
+    x = torch.randn(20, 6)
+    edges = torch.randint(20, (2, 60))
+    config = LyapunovConfig(rounds=1, steps=1, samples=240, rho=0.001)
+    result = certify(FrozenModel(model), x, edges, config)
+    assert set(result.reasons) == {k for k, v in result.verdicts.items() if v != "proved"}
+    assert result.reasons and not result
+    remarked = result.with_remark("about others")
+    assert remarked.certificate["provenance"]["anchors"] == "about others"
+    assert check_certificate(remarked.certificate).accepted

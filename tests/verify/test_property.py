@@ -1,0 +1,280 @@
+"""Properties decided, proofs checked: against brute force, against ties, and against forgers."""
+
+from __future__ import annotations
+
+import copy
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphkeel.certificate.encoding import certificate_bytes
+from graphkeel.checker import Unreadable, check_bytes
+from graphkeel.cli.main import main
+from graphkeel.verify.formats.vnnlib_reader import property_from
+from graphkeel.verify.proof import decode, encode
+from graphkeel.verify.property.attack import Attack
+from graphkeel.verify.property.decide import Answer, decide
+from graphkeel.verify.property.network import Block, BlockNetwork
+from graphkeel.verify.property.proof import difference
+from graphkeel.verify.property.question import Property
+from graphkeel.verify.property.search import Search
+
+FLAT = np.zeros(1)
+
+
+def absolute() -> BlockNetwork:
+    """Y_0 = |x_0| + |x_1|, Y_1 = x_0: skips, a linear block, two ReLU levels."""
+    both = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    return BlockNetwork(
+        2,
+        (
+            Block(((0, both),), np.zeros(4), relu=True),
+            Block(((1, np.ones((1, 4))),), FLAT, relu=False),
+            Block(((2, np.eye(1)),), FLAT, relu=True),
+            Block(
+                ((0, np.array([[0.0, 0.0], [1.0, 0.0]])), (3, np.array([[1.0], [0.0]]))),
+                np.zeros(2),
+                relu=False,
+            ),
+        ),
+    )
+
+
+def asked(assertions: str, outputs: int = 2, inputs: int = 2) -> Property:
+    names = [f"X_{i}" for i in range(inputs)] + [f"Y_{i}" for i in range(outputs)]
+    declared = "".join(f"(declare-const {name} Real)" for name in names)
+    box = "".join(f"(assert (<= X_{i} 1))(assert (>= X_{i} -1))" for i in range(inputs))
+    return property_from(declared + box + assertions)
+
+
+# |x_0| + |x_1| ≤ 1/2 and x_0 ≥ 0.6 cannot both be; neither can |x_0| + |x_1| ≥ 2.1
+HOLDS = "(assert (or (and (<= Y_0 0.5) (>= Y_1 0.6)) (>= Y_0 2.1)))"
+
+
+@pytest.fixture(scope="module")
+def proved() -> Answer:
+    answer = decide(absolute(), asked(HOLDS))
+    assert answer.verdict == "unsat" and answer.proof is not None
+    return answer
+
+
+def checked(proof: Any) -> bool:
+    return check_bytes(certificate_bytes(proof)).accepted
+
+
+def test_a_property_that_holds_has_a_proof_that_is_checked(proved: Answer) -> None:
+    result = check_bytes(certificate_bytes(proved.proof or {}))
+    assert result.accepted and "2 case(s)" in result.reason and result.leaves >= 2
+
+
+def test_a_violation_is_replayed_exactly() -> None:
+    prop = asked("(assert (>= Y_0 1.999))(assert (<= Y_1 -0.9995))")
+    answer = decide(absolute(), prop)
+    assert answer.verdict == "sat" and answer.proof is None
+    point = [Fraction(x) for x in answer.inputs]
+    assert abs(point[0]) + abs(point[1]) >= Fraction("1.999") and point[0] <= Fraction("-0.9995")
+    text = answer.counterexample_text()
+    assert text.startswith("((X_0 -") and text.endswith("))") and text.count("\n") == 3
+
+
+def test_a_violation_at_one_corner_only() -> None:
+    """Y_0 ≥ 2 holds at corners alone, with equality."""
+    assert decide(absolute(), asked("(assert (>= Y_0 2))")).verdict == "sat"
+
+
+def test_a_touching_case_is_never_called_unsat() -> None:
+    """The only member is x = (1/3, 0), which is no float: nothing can be shown, or found."""
+    prop = asked("(assert (>= (* 3 Y_1) 1))(assert (<= (* 3 Y_0) 1))")
+    answer = decide(absolute(), prop, seconds=2.0)
+    assert answer.verdict == "unknown" and answer.reason
+
+
+def test_boxes_of_one_point_and_of_none() -> None:
+    point = "(assert (<= X_0 0.5))(assert (>= X_0 0.5))(assert (<= X_1 0))(assert (>= X_1 0))"
+    assert decide(absolute(), asked(point + "(assert (>= Y_0 0.5))")).verdict == "sat"
+    answer = decide(absolute(), asked(point + "(assert (>= Y_0 0.51))"))
+    assert answer.verdict == "unsat" and checked(answer.proof)
+    nothing = decide(absolute(), asked("(assert (>= X_0 2))(assert (<= Y_0 9))"))
+    assert nothing.verdict == "unsat" and checked(nothing.proof)
+
+
+def test_time_is_kept() -> None:
+    answer = decide(absolute(), asked(HOLDS), seconds=1e-9)
+    assert answer.verdict == "unknown" and "time" in answer.reason
+
+
+def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
+    huge = Block(((0, np.full((1, 1), 1e200)),), FLAT, relu=True)
+    network = BlockNetwork(1, (huge, Block(((1, np.full((1, 1), 1e200)),), FLAT, relu=False)))
+    prop = asked("(assert (<= Y_0 -1))", outputs=1, inputs=1)
+    case = prop.cases[0]
+    outcome = Search(network, case, Attack(network, case), float("inf")).run()
+    assert not outcome.closed and "largest float" in outcome.reason
+
+
+def random_network(rng: np.random.Generator) -> BlockNetwork:
+    """Blocks that read any earlier ones, with a ReLU or without."""
+    widths = [2]
+    blocks = []
+    for _ in range(int(rng.integers(2, 6))):
+        width = int(rng.integers(1, 7))
+        count = int(rng.integers(1, min(3, len(widths)) + 1))
+        sources = sorted({len(widths) - 1, *rng.choice(len(widths), count, replace=False).tolist()})
+        terms = tuple((s, _small(rng, (width, widths[s]))) for s in sources)
+        blocks.append(Block(terms, _small(rng, (width,)), bool(rng.random() < 0.7)))
+        widths.append(width)
+    last = ((len(blocks), _small(rng, (2, widths[-1]))), (0, _small(rng, (2, 2))))
+    return BlockNetwork(2, (*blocks, Block(last, _small(rng, (2,)), relu=False)))
+
+
+def _small(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+    return rng.normal(size=shape).astype(np.float32).astype(np.float64)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_networks_against_a_grid(seed: int) -> None:
+    """Thresholds a little beyond and below the best of 40,000 points; proofs are all checked."""
+    rng = np.random.default_rng(seed)
+    network = random_network(rng)
+    line = np.linspace(-1.0, 1.0, 201)
+    points = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    outputs = network.outputs_at(points)
+    floor = float(np.quantile(outputs[:, 0], 0.7))
+    best = float(outputs[outputs[:, 0] >= floor, 1].max())
+    spread = float(np.ptp(outputs[:, 1])) + 1e-3
+    for offset, wrong in ((-0.01, "unsat"), (0.3, "sat")):
+        goal = best + offset * spread
+        prop = asked(f"(assert (>= Y_0 {floor:.17f}))(assert (>= Y_1 {goal:.17f}))")
+        answer = decide(network, prop, seconds=600.0)
+        if wrong == "unsat":
+            assert answer.verdict == "sat"
+        if answer.verdict == "unsat":
+            assert checked(answer.proof)
+        if answer.verdict == "sat":
+            assert prop.cases[0].holds_at(network, np.array(answer.inputs))
+
+
+# ---- forgers
+
+
+def changed(proof: Any, **tree: Any) -> Any:
+    forged = copy.deepcopy(proof)
+    forged["cases"][0]["tree"] |= tree
+    return forged
+
+
+def test_other_weights_or_a_larger_box_are_rejected(proved: Answer) -> None:
+    forged = copy.deepcopy(proved.proof or {})
+    forged["cases"][0]["constant"] = encode(np.array([1.5, -0.6]))
+    assert not checked(forged)
+    forged = copy.deepcopy(proved.proof or {})
+    forged["network"]["blocks"][1]["bias"] = encode(np.array([-3.0]))
+    assert not checked(forged)
+    forged = copy.deepcopy(proved.proof or {})
+    forged["cases"][1]["upper"] = encode(np.array([4.0, 4.0]))
+    assert not checked(forged)
+    forged = copy.deepcopy(proved.proof or {})
+    forged["network"]["blocks"][0]["relu"] = False
+    assert not checked(forged)
+
+
+def test_multipliers_must_be_of_the_right_kind(proved: Answer) -> None:
+    weights = decode((proved.proof or {})["cases"][0]["tree"]["multipliers"])
+    for bad in (0 * weights, -weights, weights[:-1], weights[:, :1]):
+        assert not checked(changed(proved.proof, multipliers=encode(bad.astype(np.int32))))
+
+
+def test_trees_must_be_complete(proved: Answer) -> None:
+    axis = decode((proved.proof or {})["cases"][0]["tree"]["axis"])
+    cut = decode((proved.proof or {})["cases"][0]["tree"]["cut"])
+    assert axis.shape[0] > 1
+    assert not checked(changed(proved.proof, axis=encode(axis[:-1])))
+    assert not checked(changed(proved.proof, axis=encode(np.full_like(axis, -1))))
+    assert not checked(changed(proved.proof, cut=encode(cut + 5.0)))
+    hole = np.where(axis < 0, -1, axis).astype(np.int16)
+    assert not checked(changed(proved.proof, axis=encode(hole)))
+    with pytest.raises(Unreadable):
+        checked(changed(proved.proof, axis=encode(np.where(axis >= 0, 7, axis).astype(np.int16))))
+
+
+def test_blocks_must_fit_together(proved: Answer) -> None:
+    for key, value in (("source", 9), ("source", -1), ("source", True), ("source", 1)):
+        forged = copy.deepcopy(proved.proof or {})
+        forged["network"]["blocks"][0]["terms"][0][key] = value
+        with pytest.raises(Unreadable):
+            checked(forged)
+    forged = copy.deepcopy(proved.proof or {})
+    forged["network"]["blocks"][0]["relu"] = 1
+    with pytest.raises(Unreadable):
+        checked(forged)
+
+
+def test_a_changed_byte_breaks_the_seal(proved: Answer) -> None:
+    raw = certificate_bytes(proved.proof or {})
+    assert not check_bytes(raw.replace(b'"relu": true', b'"relu": false', 1)).accepted
+
+
+def test_another_question_is_noticed(proved: Answer) -> None:
+    content = proved.proof or {}
+    assert difference(content, absolute(), asked(HOLDS)) is None
+    other = asked(HOLDS.replace("2.1", "2.2"))
+    assert "cases" in str(difference(content, absolute(), other))
+    network = BlockNetwork(2, (*absolute().blocks[:3], Block(((0, np.eye(2)),), np.ones(2), False)))
+    assert "network" in str(difference(content, network, asked(HOLDS)))
+
+
+# ---- the commands
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """max(x, 0) on [−1, 1], asked for a value ≥ 2 (or what the test replaces it by)."""
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    ends = [helper.make_tensor_value_info(name, kind, [1, 1]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    network, prop = tmp_path / "net.onnx", tmp_path / "prop.vnnlib"
+    network.write_bytes(helper.make_model(graph).SerializeToString())
+    prop.write_text(
+        "(declare-const X_0 Real)(declare-const Y_0 Real)"
+        "(assert (>= X_0 -1))(assert (<= X_0 1))(assert (>= Y_0 2))"
+    )
+    return str(network), str(prop)
+
+
+def test_verify_and_check(files: tuple[str, str], capsys: Any, tmp_path: Path) -> None:
+    network, prop = files
+    proof = str(tmp_path / "proof.json")
+    assert main(["verify", network, prop, "--proof", proof]) == 0
+    assert capsys.readouterr().out.startswith("unsat\nThe property holds")
+    assert main(["check", proof]) == 0
+    assert main(["check", proof, "--network", network, "--property", prop]) == 0
+    assert "those of the files" in capsys.readouterr().out
+    Path(prop).write_text(Path(prop).read_text().replace("2)", "3)"))
+    assert main(["check", proof, "--network", network, "--property", prop]) == 1
+    assert main(["check", proof, "--network", network]) == 2
+
+
+def test_verify_finds_a_violation(files: tuple[str, str], capsys: Any) -> None:
+    network, prop = files
+    Path(prop).write_text(Path(prop).read_text().replace("Y_0 2", "Y_0 0.5"))
+    assert main(["verify", network, prop]) == 1
+    assert capsys.readouterr().out.startswith("sat\n((X_0 ")
+    assert main(["verify", network, prop, "--json"]) == 1
+    payload = json.loads(capsys.readouterr().out)
+    assert payload["command"] == "verify" and payload["verdict"] == "sat"
+    assert payload["counterexample"][0] >= 0.5 and payload["seconds"] >= 0
+
+
+def test_bad_input_is_one_line(files: tuple[str, str], capsys: Any) -> None:
+    network, prop = files
+    assert main(["verify", network]) == 2
+    assert main(["verify", prop, network]) == 2
+    assert main(["verify", network, prop, "--engine", "milp"]) == 2
+    assert main(["verify", network, f"{prop}.missing"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4 and all(line.startswith("keel verify: ") for line in lines)
