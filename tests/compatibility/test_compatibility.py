@@ -48,6 +48,6 @@ def test_what_the_page_calls_provable_is_certified(name: str) -> None:
         warnings.simplefilter("ignore")
         case = row.make()
         rec = gk.Reconstructor(case.model).fit(case.data, **case.arguments)
-        certificate = rec.certify(seconds=1.0)
-    assert certificate is not None
-    assert gk.check(certificate).accepted
+        result = rec.certify(budget=1.0)
+    assert result.certificate is not None
+    assert gk.check(result.certificate).accepted

@@ -142,7 +142,7 @@ class Certify:
         return (
             sha256(out / "controllers.safetensors"),
             self.finished(out),
-            [(entry["verdict"], entry["hashes"]) for entry in content["classes"]],
+            [(entry["verdict"], entry["controller"]) for entry in content["classes"]],
             rounds,
             leftover,
         )

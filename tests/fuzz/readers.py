@@ -158,8 +158,9 @@ def pickle_sample() -> bytes:
 def read_settings(content: bytes, folder: Path) -> None:
     """What reaches a run from outside as text: a specification's fields, the rows of a table, a
     memory limit."""
-    from graphkeel.cli.certify import _features, _labels
+    from graphkeel.cli.certify import _labels
     from graphkeel.core.memory import parse
+    from graphkeel.graph.features import parse_features
     from graphkeel.lyapunov import LyapunovConfig
     from graphkeel.paper.tables.rows import select_rows
 
@@ -171,7 +172,7 @@ def read_settings(content: bytes, folder: Path) -> None:
         lambda: RunSpec(dataset="sbm", features=text).task(0),
         lambda: select_rows(1, text.split(",")),
         lambda: parse(text),
-        lambda: _features(text),
+        lambda: parse_features(text),
         lambda: _labels(text, 10),
         lambda: LyapunovConfig(form=text).resolved(),
         lambda: LyapunovConfig(gauge=text, loss=text).resolved(),

@@ -112,7 +112,7 @@ class GuardDecision:
             stored: what `to_dict` gave.
         """
         scores = tuple(Score(**score) for score in stored["scores"])
-        statement = stored["statement"]
+        statement = stored.get("statement")  # folders of 0.1 have none
         restored = {
             "chosen": tuple(stored["chosen"]),
             "scores": scores,
