@@ -27,7 +27,6 @@ def certified(
 DEFAULT = {
     "digits, three classes": ("--classes", "0,3,8"),
     "digits, homogeneous": ("--classes", "1", "--form", "homogeneous"),
-    "digits, general gauge": ("--classes", "2", "--gauge", "general", "--budget", "8"),
     "digits, the paper's form": ("--classes", "4", "--form", "paper", "--budget", "3"),
     "digits, a GCN head": ("--classes", "5", "--model", "gcn", "--budget", "12"),
     "digits, strength and shift": ("--classes", "6", "--strength", "3", "--shift", "-0.5"),

@@ -20,11 +20,11 @@ def test_simulated_feedback_improves_digits_and_is_kept(capsys, tmp_path):
         == 0
     )
     steps = json.loads(capsys.readouterr().out)["steps"]
-    assert [step["known"] for step in steps] == [200, 350, 500]
+    assert [step["known"] for step in steps] == [500, 650, 800]
     assert len({step["base"] for step in steps}) == 1  # the same nodes are scored at every step
     assert steps[-1]["accuracy"] > steps[0]["accuracy"] > steps[0]["base"]
     kept = graphkeel.load(tmp_path)
-    assert len(kept.labels_.nodes) == 500
+    assert len(kept.labels_.nodes) == 800
 
 
 def test_simulation_draws_only_test_nodes_and_repeats_itself():

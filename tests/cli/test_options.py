@@ -21,6 +21,7 @@ REQUIRED = {
     "figure": ["3"],
     "report": ["folder"],
     "feedback": ["--simulate", "9"],
+    "adapt": ["--source", "digits", "--target", "digits"],
 }
 UNHEARD_OF = ["nan", "inf", "-inf", "1e400", "-1", str(-(2**70)), str(10**30), "", "x", "9" * 5000]
 
@@ -42,6 +43,8 @@ def options() -> Iterator[tuple[str, argparse.Action]]:
 
 
 def is_number(action: argparse.Action) -> bool:
+    if action.dest == "target_labels":
+        return False  # a number or a file: any word is one or the other
     return isinstance(action.default, int | float) or action.dest in ("simulate", "rho", "epsilon")
 
 

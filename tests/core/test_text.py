@@ -52,7 +52,7 @@ def test_tables_and_lines_show_names_escaped(capsys: pytest.CaptureFixture[str])
         ["report", EVIL],
         ["feedback", "--labels", f"{EVIL}.csv"],
         ["table", "1", "--datasets", f"{EVIL}.npz", "--only", "auto", "--seeds", "1"],
-        ["run", "--colour", EVIL],
+        ["run", "--split", EVIL],
         [EVIL],
     ],
 )

@@ -109,7 +109,7 @@ class Meddler(Broken):
 
 class Reseeder(Broken):
     def spoil(self, found):
-        torch.manual_seed(0)
+        torch.manual_seed(314159)  # no other test uses this one
         return found
 
 

@@ -23,8 +23,10 @@ from graphkeel.cli.shared.common import (
     console,
     emit_json,
     make_out_dir,
+    path_type,
     positive_int,
     verbatim,
+    whole_number,
 )
 from graphkeel.core.statistics import plus_minus
 
@@ -90,7 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _labels(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+    """How many labels, or the file that names them."""
+    if text.lstrip("-").isdecimal():
+        return whole_number(0, 10_000_000)(text)
+    return str(path_type(text))
 
 
 def run(args: argparse.Namespace) -> int:
