@@ -43,19 +43,19 @@ assert all(torch.equal(weight, weights_before[name]) for name, weight in model.s
 #
 # ## The guard looks again each time
 #
-# Every call chooses anew among all candidates. A validation node whose label is fed back is used
-# from then on and no longer judges: a label is either used or judged by, never both.
+# Every call chooses anew among all candidates. Labels that the model was not trained on serve and
+# judge, by cross-fitting: each one is judged by candidates that were made from the others.
 
 # %%
 held_back = data.val_mask.nonzero().flatten()
 half = held_back[::2]
 rec.feedback(half, data.y[half])
-print(f"judged on {rec.guard_.n_labels} of {len(held_back)} validation labels: {rec.guard_.reason}")
-assert rec.guard_.n_labels == len(held_back) - len(half)
+print(f"judged on {rec.guard_.n_labels} labels: {rec.guard_.reason}")
+assert rec.guard_.n_labels >= len(held_back)
 
 # %% [markdown]
 # `reset` forgets all feedback.
 
 # %%
 rec.reset()
-assert len(rec.labels_) == int(data.train_mask.sum())
+assert len(rec.labels_) == int((data.train_mask | data.val_mask).sum())

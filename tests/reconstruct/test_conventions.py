@@ -62,7 +62,7 @@ def test_it_shows_itself_in_a_notebook(fitted, model) -> None:
     for rec in (fitted, gk.Reconstructor(model)):
         page = rec._repr_html_()
         assert "Reconstructor" in page
-        assert "significance" in page
+        assert "risk" in page
     assert "text/html" in fitted._repr_mimebundle_()
 
 

@@ -82,10 +82,10 @@ def test_feedback_equals_a_fit_on_all_labels(task, model, data):
     together.train_mask[new], together.test_mask[new] = True, False
     before, chooser_module.LARGE = chooser_module.LARGE, 10
     try:
-        rec = Reconstructor(model).fit(task.to_data())
+        rec = Reconstructor(model, labels="train").fit(task.to_data())
         for part in new.chunk(3):
             rec.feedback(part, task.y[part])
-        fresh = Reconstructor(model).fit(together)
+        fresh = Reconstructor(model, labels="train").fit(together)
     finally:
         chooser_module.LARGE = before
     assert rec.guard_.chosen == fresh.guard_.chosen

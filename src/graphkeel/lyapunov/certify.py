@@ -75,13 +75,13 @@ class CertifyResult:
 
     @property
     def verdicts(self) -> dict[int, str]:
-        """The verdict of each class: proved, refuted or unknown."""
+        """Proved, refuted or unknown, by class."""
         entries = self.certificate["classes"] if self.certificate else []
         return {entry["class"]: entry["verdict"] for entry in entries}
 
     @property
     def graph(self) -> dict[str, Any]:
-        """What holds with message passing: `contraction`, then κ or the reason."""
+        """What holds with message passing, with `contraction` first, then κ or the reason."""
         unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
         return dict((self.certificate or {}).get("graph", unknown))
 
