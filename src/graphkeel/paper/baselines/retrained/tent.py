@@ -74,7 +74,8 @@ class _Adaptable:
 
     def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
         self.task, self.return_type = task, frozen.return_type
-        self.model: nn.Module = copy.deepcopy(frozen.model).eval().requires_grad_(False)  # type: ignore[attr-defined]
+        model = copy.deepcopy(frozen.model).eval()  # type: ignore[union-attr]
+        self.model: nn.Module = model.requires_grad_(False)
         clear_caches(self.model)
         self.weights: list[nn.Parameter] = []
         for norm in batch_norms(self.model):
