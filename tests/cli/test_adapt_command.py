@@ -79,7 +79,6 @@ def test_a_run_folder_continues_and_becomes_a_page(graphs, capsys, tmp_path, mon
     [
         (["--keep", "everything"], "keep must be one of"),
         (["--target-labels", "400"], "some must stay to score on"),
-        (["--target-labels", "-3"], "must not be negative"),
         (["--target-labels", "missing.csv"], "cannot be read"),
         (["--method", "magic"], "the baseline must be one of"),
         (["--split", "odd"], "the split must be one of"),
@@ -117,3 +116,11 @@ def test_the_table_compares_every_row_on_the_same_model_and_nodes(
     assert fine_tuned["0 target labels"]["refused"] == 2
     assert (tmp_path / "table-adapt.md").exists()
     assert main(["report", str(tmp_path)]) == 0
+
+
+def test_a_negative_count_of_labels_is_refused_by_the_parser(graphs, capsys):
+    data = ["--source", str(graphs / "old.npz"), "--target", str(graphs / "new.npz")]
+    with pytest.raises(SystemExit) as stop:
+        main(["adapt", *data, "--target-labels", "-3"])
+    assert stop.value.code == 2
+    assert "whole number from 0" in capsys.readouterr().err
