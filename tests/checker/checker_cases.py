@@ -367,7 +367,7 @@ case("one unit not coupled", BOUND, coupling([0, 0, 128, 128, 1, 0], HALVES))
 case("a coupling too weak", BOUND, coupling([0, 0, 128, 128, 1, 1], [[[0.25, 0.0], [0.0, 0.5]]]))
 case(
     "a negative coupling",
-    "rejected: negative",
+    "rejected: numbers ≥ 0",
     coupling([0, 0, 128, 128, 1, 1], [[[0.5, -0.5], [0.0, 0.5]]]),
 )
 case(
@@ -407,7 +407,7 @@ def cut_and_coupled() -> Hand:
     return replace(loop, forward=[([[2.0]], [-1.0])], rho=0.75)
 
 
-case("a unit cut and coupled", "rejected: couples a unit that was cut", cut_and_coupled)
+case("a unit cut and coupled", "rejected: couples what cannot be coupled", cut_and_coupled)
 
 # ---- unit cuts
 
@@ -541,7 +541,7 @@ def face_list(change: Callable[[list[Json]], Any]) -> Callable[[], Hand]:
     return make
 
 
-case("a face left out", "rejected: list of 4 faces", face_list(list.pop))
+case("a face left out", "rejected: list of 4 trees", face_list(list.pop))
 case("a face twice", "rejected: not that face", face_list(lambda f: f.__setitem__(1, f[0])))
 case("faces out of order", "rejected: not that face", face_list(list.reverse))
 case(
@@ -1163,7 +1163,7 @@ case(
     problem("upper", array([2, 1], dtype="<i4")),
 )
 case(
-    "an array of another size", "unreadable: another size", problem("upper", array([2.0, 1.0], [3]))
+    "an array of another size", "unreadable: as many numbers as its shape", problem("upper", array([2.0, 1.0], [3]))
 )
 case(
     "an array of another shape",
@@ -1325,7 +1325,7 @@ case(
     "unreadable: stands twice",
     lambda: RAW.replace(b'"form": "paper",', b'"form": "paper", "form": "paper",'),
 )
-case("NaN", "unreadable: NaN is no number", lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'))
+case("NaN", "unreadable: not one whole JSON text", lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'))
 case(
     "an endless number", ORDINARY, lambda: resealed(RAW.replace(b'"delta": 0.0', b'"delta": 1e999'))
 )

@@ -58,7 +58,8 @@ def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     bound = relaxation.RowBound(row, box.exp)
     n = len(ends[2])
     signs = {tuple(place): sign for place, sign in query["signs"]}
-    return bound.upper(box.ints[:n], box.ints[n:], query["slopes"], signs, query["weights"])
+    ends = (box.ints[:n], box.ints[n:])
+    return bound.upper(ends, query["slopes"], signs, query["weights"])
 
 
 def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:

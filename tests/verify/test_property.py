@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from graphkeel.certificate.encoding import certificate_bytes
-from graphkeel.checker import Unreadable, check_bytes
+from graphkeel.checker import Unreadable
 from graphkeel.cli.main import main
+from graphkeel.property_checker import check_bytes
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import decode, encode
 from graphkeel.verify.property.attack import Attack
