@@ -1163,7 +1163,9 @@ case(
     problem("upper", array([2, 1], dtype="<i4")),
 )
 case(
-    "an array of another size", "unreadable: as many numbers as its shape", problem("upper", array([2.0, 1.0], [3]))
+    "an array of another size",
+    "unreadable: as many numbers as its shape",
+    problem("upper", array([2.0, 1.0], [3])),
 )
 case(
     "an array of another shape",
@@ -1225,8 +1227,16 @@ case(
     lambda: lie(plane(), put("head", source((identity(2), [0.0] * 3)))),
 )
 case(
+    "a bias of V too long",
+    "unreadable: factors of a layer do not fit",
+    lambda: lie(
+        plane(),
+        put("classes", 0, "lyapunov", source((identity(2), [0.0] * 3), ([[1.0] * 2], [0.0]))),
+    ),
+)
+case(
     "layers that do not fit",
-    FIT,
+    "unreadable: the layers do not fit",
     lambda: lie(
         plane(),
         put("classes", 0, "lyapunov", source((identity(2), [0.0] * 2), ([[1.0] * 3], [0.0]))),
@@ -1325,7 +1335,11 @@ case(
     "unreadable: stands twice",
     lambda: RAW.replace(b'"form": "paper",', b'"form": "paper", "form": "paper",'),
 )
-case("NaN", "unreadable: not one whole JSON text", lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'))
+case(
+    "NaN",
+    "unreadable: not one whole JSON text",
+    lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'),
+)
 case(
     "an endless number", ORDINARY, lambda: resealed(RAW.replace(b'"delta": 0.0', b'"delta": 1e999'))
 )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
 from graphkeel.certificate.equilibrium import STATES
-from graphkeel import property_checker
 from graphkeel.checker import CheckResult, Unreadable, check_bytes
 from graphkeel.checker.reading import read_bytes
 from graphkeel.core.errors import CertificateError

@@ -27,6 +27,8 @@ class Vector:
     def of(numbers: Sequence[float | Fraction]) -> "Vector":
         """The exact values of finite floats, or of fractions that are dyadic."""
         ratios = [value.as_integer_ratio() for value in numbers]
+        if any(bottom & (bottom - 1) for _, bottom in ratios):
+            raise ArithmeticError("a number is no multiple of a power of two")
         bits = max((bottom.bit_length() for _, bottom in ratios), default=1)
         return Vector([top << (bits - bottom.bit_length()) for top, bottom in ratios], 1 - bits)
 
