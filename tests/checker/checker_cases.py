@@ -1314,6 +1314,13 @@ case(
     ),
 )
 
+LARGE = [([[2.0**399, 0.0], [0.0, 2.0**399]], [0.0, 0.0])] * 60
+case(
+    "weights too long before the point",
+    "unreadable: too long",
+    lambda: lie(plane(), put("classes", 0, "controller", source(*LARGE))),
+)
+
 RAW = sealed_bytes(certificate(line()))
 case("no JSON", "unreadable: not one whole JSON", lambda: b"{")
 case("nothing", "unreadable: not one whole JSON", lambda: b"")

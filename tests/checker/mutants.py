@@ -881,6 +881,12 @@ MUTANTS = [
             "return Vector(self.ints + other.at(exp), exp)",
             "numbers joined with different exponents",
         ),
+        (
+            "exact.py",
+            "return max(1 - self.exp, *map(int.bit_length, self.ints), 1)",
+            "return max(1 - self.exp, 1)",
+            "large numbers thought to be short",
+        ),
         ("exact.py", "    return max(-value, 0)", "    return max(value, 0)", "relu(−x)"),
         # ---- graph.py
         (

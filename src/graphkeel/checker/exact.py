@@ -14,6 +14,7 @@ from typing import Any
 
 Ints = list[int]
 MOST_BITS = 1 << 32  # of one network: half a gigabyte
+MOST_PRODUCTS = 1 << 32  # of numbers, in one product of matrices
 
 
 @dataclass(slots=True)
@@ -34,6 +35,11 @@ class Vector:
 
     def __len__(self) -> int:
         return len(self.ints)
+
+    @property
+    def bits(self) -> int:
+        """How long its numbers are, before and behind the point."""
+        return max(1 - self.exp, *map(int.bit_length, self.ints), 1)
 
     def at(self, exp: int) -> Ints:
         """The integers for an exponent that is not above the own one."""
@@ -84,6 +90,10 @@ class Matrix:
     def columns(self) -> list[Ints]:
         return [list(column) for column in zip(*self.rows, strict=True)]
 
+    @cached_property
+    def bits(self) -> int:
+        return max(self.row(index).bits for index in range(self.height))
+
     def row(self, index: int) -> "Vector":
         return Vector(self.rows[index], self.exp)
 
@@ -98,7 +108,8 @@ class Matrix:
 
     def __matmul__(self, other: "Matrix") -> "Matrix":
         _fits(self.width, other.height)
-        if self.height * other.width * (1 - self.exp - other.exp) > MOST_BITS:
+        numbers = self.height * other.width
+        if numbers * self.width > MOST_PRODUCTS or numbers * (self.bits + other.bits) > MOST_BITS:
             raise ArithmeticError("the file asks for more memory than the limit allows")
         product = [[sum(map(mul, row, column)) for column in other.columns] for row in self.rows]
         return Matrix(product, self.exp + other.exp)

@@ -100,5 +100,5 @@ def graph_factor(
 def _factor(network: list[Layer], gauge: Gauge, work: Work) -> Fraction:
     weights = [layer.weight for layer in network]
     products = sum(weight.height * weight.width for weight in weights)
-    work.spend(4 * len(gauge.up) * products, -sum(weight.exp for weight in weights))
+    work.spend(4 * len(gauge.up) * products, sum(weight.bits for weight in weights))
     return contraction_factor(network, gauge)

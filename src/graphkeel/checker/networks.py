@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from .exact import MOST_BITS, Matrix, Vector, Work, rise
 from .reading import Unreadable, items, mapping, matrix, vector
 
-LONGEST = 1 << 14  # bits behind the point of a product of one weight of every layer
+LONGEST = 1 << 14  # bits of a product of one weight of every layer
 
 
 class Layer(NamedTuple):
@@ -54,8 +54,8 @@ def collapsed(source: Source, where: str, work: Work) -> Network:
     for factors in source:
         network.append(_product(factors, where, work))
         weights = [layer.weight for layer in network]
-        bits = sum(weight.height * weight.width * (1 - weight.exp) for weight in weights)
-        if -sum(weight.exp for weight in weights) > LONGEST or bits > MOST_BITS:
+        memory = sum(weight.height * weight.width * weight.bits for weight in weights)
+        if sum(weight.bits for weight in weights) > LONGEST or memory > MOST_BITS:
             raise Unreadable(f"{where}: products of its weights are too long")
     if any(after.weight.width != before.weight.height for before, after in pairwise(network)):
         raise Unreadable(f"{where}: the layers do not fit together")
@@ -71,8 +71,8 @@ def _product(factors: list[Factor], where: str, work: Work) -> Layer:
             moved = bias if product is None else product.apply(bias)
             total = moved if total is None else total + moved
         if weight is not None and product is not None:
-            bits = -product.exp - weight.exp
-            work.spend(product.height * product.width * weight.width, bits)
+            products = product.height * product.width * weight.width
+            work.spend(products, product.bits + weight.bits)
             product = product @ weight
         product = weight if product is None else product
     if product is None:

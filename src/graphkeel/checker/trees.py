@@ -157,7 +157,7 @@ class _Tree:
         self.root = every.fractions()[: 2 * n]
         self.bounds: dict[tuple[int, ...], RowBound] = {}  # by the couplings that a leaf chose
         longest = max((w.bit_length() for line in self.multipliers for w in line), default=0)
-        work.spend(len(self.axis) * products(row), longest - RowBound(row, every.exp).exp)
+        spend(work, row, every, len(self.axis), longest)
 
     def _read_choices(self, content: Any) -> None:
         """For every STORED leaf a line of lower slopes of the first layers, then a coupling number
@@ -255,9 +255,12 @@ def parts(
         raise Rejected(f"{where}: the tree is not complete")
 
 
-def products(row: Row) -> int:
-    """At most so many products does a leaf take."""
+def spend(work: Work, row: Row, box: Vector, leaves: int, longest: int) -> None:
+    """Count the products that a row's leaves take, and how long their numbers get."""
     sizes = [stage.weight.height * stage.weight.width for stage in row.stages]
     heights = [stage.weight.height for stage in row.stages]
     passes = [2 * height * sum(sizes[: k + 1]) for k, height in enumerate(heights)]
-    return 1 + row.coupled**3 + sum(passes)
+    parts = [box, row.final, *(part for stage in row.stages for part in stage[:2])]
+    front = sum(part.bits + part.exp for part in parts)  # before the point
+    bits = longest + front - RowBound(row, box.exp).exp
+    work.spend(leaves * (1 + row.coupled**3 + sum(passes)), bits)

@@ -23,7 +23,7 @@ from graphkeel.checker.reading import (
     vector,
 )
 from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound
-from graphkeel.checker.trees import DEFAULT, STORED, parts, products
+from graphkeel.checker.trees import DEFAULT, STORED, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
 
 FORMAT = "graphkeel-proof"
@@ -95,7 +95,7 @@ def _term(value: Any, widths: list[int], height: int, work: Work) -> tuple[int, 
     known = type(source) is int and 0 <= source < len(widths)
     if not known or (weight.height, weight.width) != (height, widths[source]):
         raise Unreadable("the blocks do not fit together")
-    work.spend(height * weight.width * _DEAR, -weight.exp)
+    work.spend(height * weight.width * _DEAR, weight.bits)
     return source, weight
 
 
@@ -142,8 +142,8 @@ def _check_tree(
             shapes[used] = shape_of(blocks, [forms[j] for j in used], n, work)
         shape = shapes[used]
         row = row_of(shape, [weights[j] for j in used])
+        spend(work, row, every, 1, 0)
         bound = _Bound(row, every.exp)
-        work.spend(products(row), -bound.exp)
         choices: list[int] = []
         if kind == STORED:
             chosen = dict(zip(relus, slopes[line * width : (line + 1) * width], strict=True))
