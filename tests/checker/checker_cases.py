@@ -1445,3 +1445,62 @@ def split_at(place: float) -> dict[str, Json]:
     cuts = (TWO[0], place, TWO[1])
     value = branch("decrease", tree("decrease", *ENDS, axis, cuts))
     return {**line().proofs, "decrease": value}
+
+
+# ---- odd shapes: boxes of one point, networks without a hidden layer, numbers of 4,000 digits
+
+POINT = ([1.0], [1.0])
+RISING: list[Any] = [([[1.0]], [0.0])]  # V(y) = y
+
+
+def affine(leaf: Json, **changes: Any) -> Callable[[], Hand]:
+    """F(y) = y/2 on [1, 2] with V(y) = y: no ReLU anywhere."""
+    options = {"rho": 0.5, "positivity": 0.0, "hole_radius": 0.0, **changes}
+    ends = options.pop("ends", ([1.0], [2.0]))
+    forward = options.pop("forward", [([[0.5]], [0.0])])
+    proofs = {"decrease": branch("decrease", leaf)}
+    return lambda: Hand(forward, RISING, *ends, [1.0], proofs=proofs, **options)
+
+
+def on_interval(axis: list[int], cut: tuple[float, ...] = (), **more: Any) -> Json:
+    return tree("decrease", [1.0], [2.0], axis, cut, **more)
+
+
+case("no ReLU, tie", ACCEPTED, affine(on_interval([-2])))
+case("no ReLU, ρ one ulp lower", BOUND, affine(on_interval([-2]), rho=next_to(0.5, DOWN)))
+case(
+    "no ReLU, stored slopes of no unit",
+    ACCEPTED,
+    affine(on_interval([-3]) | {"slopes": array([], [1, 0], "|u1")}),
+)
+case(
+    "no ReLU, a unit cut",
+    "unreadable: malformed",
+    affine(on_interval([1, -2, -2], multipliers=[[1, 0], [1, 0]])),
+)
+case("no hole, a hole leaf", "rejected: called inside the hole", affine(on_interval([-1])))
+JUMPS: list[Any] = [([[0.5]], [9.0])]
+case(
+    "a box of one point, false there",
+    BOUND,
+    affine(tree("decrease", *POINT, [-2]), ends=POINT, forward=JUMPS),
+)
+case(
+    "a box of one point, cut",
+    "rejected: a cut does not lie inside",
+    affine(tree("decrease", *POINT, [0, -2, -2], (1.0,)), ends=POINT),
+)
+case(
+    "a box of one point in the hole",
+    ACCEPTED,
+    affine(tree("decrease", *POINT, [-1]), ends=POINT, forward=JUMPS, hole_radius=1.0),
+)
+case(
+    "a sided root turned round",
+    ROOT,
+    positivity(tree("+0", [next_to(2.0, UP)], [2.0], [-2]), MINUS),
+)
+case("256 couplings", "rejected: numbers ≥ 0", coupling([0, 0, 128, 128, 1, 1], HALVES * 256))
+LONG = 10**4000
+case("multipliers of 4,000 digits", ACCEPTED, cells(weights(2, [3 * LONG, 2 * LONG, 0])))
+case("one of 4,000 digits off by one", BOUND, cells(weights(2, [3 * LONG, 2 * LONG + 1, 0])))
