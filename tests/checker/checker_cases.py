@@ -1474,6 +1474,11 @@ case(
     affine(on_interval([-3]) | {"slopes": array([], [1, 0], "|u1")}),
 )
 case(
+    "no ReLU, empty slopes of a billion leaves",
+    "rejected: do not fit together",
+    affine(on_interval([-2]) | {"slopes": array([], [10**9, 0], "|u1")}),
+)
+case(
     "no ReLU, a unit cut",
     "unreadable: malformed",
     affine(on_interval([1, -2, -2], multipliers=[[1, 0], [1, 0]])),

@@ -380,6 +380,18 @@ MUTANTS = [
         ("trees.py", "if unit in signs:", "if False:", "a unit cut twice"),
         (
             "trees.py",
+            "if shape[0] != stored or (stored and shape[1] != width):",
+            "if shape[0] != stored:",
+            "slopes of another width",
+        ),
+        (
+            "trees.py",
+            "if counts != (len(cut), len(corners))",
+            "if counts[1] != len(corners)",
+            "cuts left over",
+        ),
+        (
+            "trees.py",
             " or (last, unit) in signs):",
             "):",
             "cut units coupled",

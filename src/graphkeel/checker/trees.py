@@ -143,12 +143,9 @@ class _Tree:
         self.axis, _ = array(content["axis"], f"{where}.axis", 1, ("|i1", "<i2", "<i4"))
         cut, _ = array(content["cut"], f"{where}.cut", 1)
         self._read_choices(content)
-        counts = (sum(0 <= a < n for a in self.axis), self.axis.count(STORED), 2 * n)
-        least = min(self.axis, default=STORED - 1)
-        if counts != (len(cut), len(self.slopes), len(corners)) or least < STORED:
-            raise Rejected(
-                f"{where}: the numbers of its nodes, cuts and slopes do not fit together"
-            )
+        counts = (sum(0 <= a < n for a in self.axis), 2 * n)
+        if counts != (len(cut), len(corners)) or min(self.axis, default=STORED - 1) < STORED:
+            raise Rejected(f"{where}: the numbers of its nodes and cuts do not fit together")
         every = Vector.of([*corners, *cut, problem.radius]).joined(problem.equilibrium)
         self.exp = every.exp
         self.box: Box = (every.ints[:n], every.ints[n : 2 * n])
@@ -165,9 +162,11 @@ class _Tree:
         units = self.row.coupled
         width = sum(count for _, _, count in self.row.firsts) + units
         slopes, shape = array(content["slopes"], f"{self.where}.slopes", 2, ("|u1",))
-        if shape[0] and shape[1] != width:
-            raise Rejected(f"{self.where}: a leaf needs {width} slopes and couplings")
-        self.slopes = [slopes[i * width : (i + 1) * width] for i in range(shape[0])]
+        stored = self.axis.count(STORED)
+        if shape[0] != stored or (stored and shape[1] != width):
+            words = "the slopes and the leaves do not fit together"
+            raise Rejected(f"{self.where}: {words}; a leaf needs {width} slopes and couplings")
+        self.slopes = [slopes[i * width : (i + 1) * width] for i in range(stored)]
         theta, shape = array(content["couplings"], f"{self.where}.couplings", 3)
         wrong = shape[0] and (shape[1:] != [units, units] or shape[0] > 255)
         if wrong or any(value < 0 for value in theta):

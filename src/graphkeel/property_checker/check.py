@@ -23,7 +23,7 @@ from graphkeel.checker.reading import (
     vector,
 )
 from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound
-from graphkeel.checker.trees import DEFAULT, STORED, parts, spend
+from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
 
 FORMAT = "graphkeel-proof"
@@ -139,6 +139,8 @@ def _check_tree(
         if not used or min(weights) < 0 or kind not in (DEFAULT, STORED):
             raise Rejected("a leaf needs multipliers ≥ 0 that are not all 0, and a known kind")
         if used not in shapes:
+            if len(shapes) == MOST_BOUNDS:
+                shapes.clear()
             shapes[used] = shape_of(blocks, [forms[j] for j in used], n, work)
         shape = shapes[used]
         row = row_of(shape, [weights[j] for j in used])
