@@ -10,7 +10,7 @@ import graphkeel as gk
 from graphkeel.core.errors import ConfigError
 from graphkeel.models.networks import SGC
 from graphkeel.reconstruct import Builder, Labels, Posteriors, Prototype
-from graphkeel.reconstruct.candidates.builder import HETEROPHILOUS, Steered, taught
+from graphkeel.reconstruct.candidates.builder import HETEROPHILOUS, Steered, sized, taught
 from graphkeel.reconstruct.candidates.evidence import with_shares
 from graphkeel.reconstruct.candidates.steer import steer
 from graphkeel.reconstruct.context import Context
@@ -105,7 +105,21 @@ def test_the_second_round_learns_from_the_surest_nodes_of_the_mean():
 
 
 def test_leaders_of_another_kind_teach_nobody():
-    assert taught([Steered(Prototype("links"))], [Prototype("cosine")]) == []
+    steered = [Steered(Prototype("links"))]
+    assert taught(steered, [Prototype("cosine")]) == []
+    assert sized(steered, [Prototype("cosine")]) == []
+
+
+def test_sizes_follow_the_leaders():
+    data, model = crossed_graph()
+    known = torch.arange(0, N, 10)
+    posteriors = Posteriors(context_of(data, model), Labels(known, data.y[known], 2))
+    leader = Prototype("discriminant")
+    (follower,) = sized([leader], [Prototype("labels")])
+    assert follower.name == "labels>sized"
+    counts = torch.bincount(posteriors(leader).argmax(dim=1), minlength=2) + 1.0
+    expected = with_shares(posteriors(Prototype("labels")), counts / counts.sum())
+    torch.testing.assert_close(posteriors(follower), expected)
 
 
 def test_evidence_takes_the_shares_it_is_given():

@@ -18,6 +18,7 @@ from graphkeel.reconstruct.candidates.builder import (
     Candidate,
     grid,
     joined,
+    sized,
     taught,
     with_class_shares,
 )
@@ -27,7 +28,7 @@ from graphkeel.reconstruct.guard.decision import (
     PAPERS_RISK,
     GuardDecision,
     Judge,
-    SecondRound,
+    Round,
     decide,
 )
 from graphkeel.reconstruct.guard.judges import PropagatedRowsJudge, choose_judge, cross_fit
@@ -151,7 +152,7 @@ class Chooser:
             judge,
             risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
             presumed=presumed,
-            second_round=self._second_round(),
+            rounds=self._rounds(),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
         )
         return decision
@@ -177,17 +178,16 @@ class Chooser:
             return edge_agreement(known, context.edge_index[:, seen], context.n_classes)
         return edge_agreement(context.logits.argmax(1), context.edge_index, context.n_classes)
 
-    def _second_round(self) -> SecondRound | None:
-        """Self-training, where it was found to pay: on the model's own graph."""
+    def _rounds(self) -> tuple[Round, ...]:
+        """Self-training and sizes by consensus, where they were found to pay: on the model's own
+        graph."""
         if self.method != "auto" or self.elsewhere or self._fixed is not None:
-            return None
-        recipes = grid(self.method)
+            return ()
+        return (self._taught, sized)
 
-        def further(leaders: Sequence[Candidate]) -> list[Candidate]:
-            found = taught(leaders, recipes)
-            return found if self.class_shares is None else [*found, *with_class_shares(found)]
-
-        return further
+    def _taught(self, leaders: Sequence[Candidate], _: Sequence[Candidate]) -> list[Candidate]:
+        found = taught(leaders, grid(self.method))
+        return found if self.class_shares is None else [*found, *with_class_shares(found)]
 
     def _make(self, labels: Labels, validation: Labels) -> Builder:
         return Builder(self.context, labels, self._shares(labels, validation))

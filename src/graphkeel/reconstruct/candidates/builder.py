@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
@@ -143,6 +142,23 @@ def taught(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> lis
     ]
 
 
+def sized(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The prototypes once more, each giving the classes as many nodes as the leaders' mean does.
+
+    Args:
+        leaders: of the rounds before.
+        candidates: of the rounds before.
+    """
+    models = tuple(one for one in leaders if isinstance(one, Prototype))
+    if not models:
+        return []
+    return [
+        dataclasses.replace(one, sized_as=models)
+        for one in candidates
+        if isinstance(one, Prototype) and not one.shares
+    ]
+
+
 def with_class_shares(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The prototypes among them once more, each rescaled to the class shares.
 
@@ -201,10 +217,10 @@ class Builder:
         first = members[0]
         if isinstance(first, Steered):
             recipes = [one.recipe for one in members if isinstance(one, Steered)]
-            return steer(self.context, self._mean(recipes))
+            return steer(self.context, self.posteriors.mean(recipes))
         if isinstance(first, Prototype):
             recipes = [one for one in members if isinstance(one, Prototype)]
-            return self.context.blend(self._mean(recipes))
+            return self.context.blend(self.posteriors.mean(recipes))
         if isinstance(first, Diffuse):
             return self.diffusion(first).features
         return self._replaced(first.strength, first.only)
@@ -235,6 +251,3 @@ class Builder:
 
     def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:
         return replace(self.context.x, self.labels, self.context.anchors(strength).features, only)
-
-    def _mean(self, recipes: Sequence[Prototype]) -> Tensor:
-        return torch.stack([self.posteriors(one) for one in recipes]).mean(dim=0)

@@ -7,7 +7,7 @@ on all nodes, smoothed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -63,6 +63,7 @@ class Prototype:
             as labelled, and p is made anew.
         teachers: whose mean says how sure a node is; the recipe itself where there are none.
         shares: rescale p at the end, so that the classes hold the shares the builder was given.
+        sized_as: rescale p at the end, so that the classes hold as many nodes as these give them.
     """
 
     evidence: str
@@ -73,6 +74,7 @@ class Prototype:
     label_weight: float = 1.0
     teachers: tuple[Prototype, ...] = ()
     shares: bool = False
+    sized_as: tuple[Prototype, ...] = ()
 
     def __post_init__(self) -> None:
         if self.evidence not in EVIDENCE:
@@ -95,6 +97,7 @@ class Prototype:
         parts += [f"{taught}({self.confident:g})"] if self.confident else []
         parts += [f"labels×{self.label_weight:g}"] if self.label_weight != 1.0 else []
         parts += ["shares"] if self.shares else []
+        parts += ["sized"] if self.sized_as else []
         return ">".join(parts)
 
 
@@ -130,6 +133,9 @@ class Posteriors:
         return self._made[prototype]
 
     def _make(self, prototype: Prototype) -> Tensor:
+        if prototype.sized_as:
+            posterior = self(replace(prototype, sized_as=()))
+            return with_shares(posterior, self._shares_of(prototype.sized_as))
         if prototype.shares:
             posterior = self(replace(prototype, shares=False))
             shares = self.class_shares
@@ -146,11 +152,29 @@ class Posteriors:
             posterior = self.context.propagator.smooth(posterior)
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)
 
+    def mean(self, prototypes: Sequence[Prototype]) -> Tensor:
+        """The mean of their posteriors, shape (N, n_classes).
+
+        Args:
+            prototypes: at least one.
+        """
+        return torch.stack([self(one) for one in prototypes]).mean(dim=0)
+
+    def _shares_of(self, prototypes: tuple[Prototype, ...]) -> Tensor:
+        """The share of nodes that their mean gives each class; one node more, so that none is
+        ruled out."""
+
+        def shares() -> Tensor:
+            given = self.mean(prototypes).argmax(dim=1)
+            counts = torch.bincount(given, minlength=self.labels.n_classes) + 1.0
+            return counts / counts.sum()
+
+        return self._once(f"sizes {hash(prototypes)}", shares)
+
     def _pupil(self, teachers: tuple[Prototype, ...], share: float) -> Posteriors:
         """The same for the labels and the nodes that the teachers' mean is surest of."""
         if (teachers, share) not in self._pupils:
-            mean = torch.stack([self(teacher) for teacher in teachers]).mean(dim=0)
-            labels = self.labels.with_confident(mean, share)
+            labels = self.labels.with_confident(self.mean(teachers), share)
             self._pupils[teachers, share] = Posteriors(self.context, labels)
         return self._pupils[teachers, share]
 

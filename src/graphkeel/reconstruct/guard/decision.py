@@ -29,8 +29,8 @@ ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
 NONE = "none"
 AVERAGED = (Prototype, Steered)  # kinds of candidates whose mean is a candidate
 
-# From the leaders of the first round to the candidates of a second one.
-SecondRound = Callable[[Sequence[Candidate]], Sequence[Candidate]]
+# From the leaders and all candidates so far to further candidates.
+Round = Callable[[Sequence[Candidate], Sequence[Candidate]], Sequence[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def decide(
     risk: float = RISK,
     average: bool = True,
     presumed: tuple[Candidate, ...] = (),
-    second_round: SecondRound | None = None,
+    rounds: Sequence[Round] = (),
     n_predicted: int | None = None,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
@@ -149,7 +149,7 @@ def decide(
         average: take the mean of the leading prototypes rather than the single best candidate.
         presumed: candidates, averaged, that signs without labels speak for. The labels' own
             favourites have to beat them, and they are taken unless labels speak against them.
-        second_round: gives further candidates, made from the leaders of those above.
+        rounds: each gives further candidates, made from the leaders of those before.
         n_predicted: how many nodes the statement is about; None: very many.
     """
     base = judge.evaluate(())
@@ -162,7 +162,7 @@ def decide(
         )
     if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
         candidates = ()
-    trials = _tried(candidates, judge, second_round)
+    trials = _tried(candidates, judge, rounds)
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
@@ -199,12 +199,12 @@ def decide(
 
 
 def _tried(
-    candidates: Sequence[Candidate], judge: Judge, second_round: SecondRound | None
+    candidates: Sequence[Candidate], judge: Judge, rounds: Sequence[Round]
 ) -> dict[Candidate, Evaluation]:
-    """How every candidate does, those of the second round among them."""
+    """How every candidate does, those of later rounds among them."""
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
-    if second_round is not None and trials:
-        for candidate in second_round(leaders(trials, _best(trials))):
+    for further in rounds if trials else ():
+        for candidate in further(leaders(trials, _best(trials)), list(trials)):
             trials[candidate] = judge.evaluate((candidate,))
     return trials
 
