@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from graphkeel.reconstruct.inputs import (
     check_scores,
     check_source,
     checked_feedback,
+    checked_shares,
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
@@ -75,6 +77,9 @@ class Reconstructor(BaseEstimator):
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
         guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
             and the statement in `guard_` is exact, at the price of those labels.
+        class_shares: how large the classes are, one number a class summing to 1, where that is
+            known; or `labels`: as large as among the labels that the model was not trained on,
+            which must then be a random sample (not so many of each class). None: unknown.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
@@ -101,6 +106,7 @@ class Reconstructor(BaseEstimator):
         verifier: str = "auto",
         labels: str = "all",
         guard: str = "cross-fit",
+        class_shares: str | Sequence[float] | None = None,
         risk: float = RISK,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
@@ -111,6 +117,7 @@ class Reconstructor(BaseEstimator):
         self.verifier = verifier
         self.labels = labels
         self.guard = guard
+        self.class_shares = class_shares
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -263,6 +270,7 @@ class Reconstructor(BaseEstimator):
             self.seed,
             elsewhere=elsewhere,
             holdout=self.guard == "holdout",
+            class_shares=checked_shares(self.class_shares, task.n_classes),
         )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
