@@ -16,7 +16,7 @@ from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
 
 from graphkeel.certificate import check_certificate, decode_array, sealed, write_certificate
 from graphkeel.certificate.equilibrium import STATES
-from graphkeel.certificate.graph_check import Bounded, GraphStates, Operator, residual_bound
+from graphkeel.certificate.graph_check import Bounded, Enclosure, GraphStates, Operator
 from graphkeel.certificate.graph_link import is_undirected, model_layers
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
@@ -223,7 +223,7 @@ def test_the_bound_covers_the_residual_in_exact_arithmetic() -> None:
         moved = {**states, "states": states["states"] + shift}
         graph = GraphStates(data.x.numpy(), edges, **moved)
         true = exact_residual(result.certificate, layers, graph)
-        bound = residual_bound(result.certificate, layers, graph)
+        bound = Enclosure(result.certificate, layers, graph).residual_bound()
         assert true <= bound <= true * (1 + 1e-5) + 1e-10
 
 

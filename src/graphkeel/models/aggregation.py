@@ -109,10 +109,21 @@ def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
         moved = value @ branch.weight.T + ones * branch.bias
-        for _ in range(branch.power):
-            moved = matrix @ moved
-        total = total + moved
+        total = total + spread(moved, matrix, branch.power)
     return total
+
+
+def spread(value: Tensor, matrix: Tensor, power: int) -> Tensor:
+    """Ŝᵖ·H, shape (N, width).
+
+    Args:
+        value: H, shape (N, width).
+        matrix: Ŝ, sparse, shape (N, N).
+        power: p.
+    """
+    for _ in range(power):
+        value = matrix @ value
+    return value
 
 
 # ---- the operators

@@ -503,6 +503,11 @@ class Reconstructor(BaseEstimator):
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
+        Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
+        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
+        how far the features in use are from it. Where these blend anchors, controllers are mixed
+        with the same shares at every node; else labelled nodes are controlled.
+
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
         proved and the guard finds them no worse on the same labels; else they stand beside. The
@@ -518,13 +523,16 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context, enclose  # loads the verifiers
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
         result, anchors = certify_context(self._context, self.verifier, settings)
         if anchors is not None:
             result = self._adopt(result, anchors)
+        if hasattr(self, "features_"):
+            shares = self._chooser.shares()
+            result = enclose(result, self._context, self.labels_, shares, self.features_)
         self.certificate_ = result.certificate
         _warn_of(result)
         return result

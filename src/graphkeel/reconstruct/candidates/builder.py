@@ -145,16 +145,23 @@ class Builder:
         """
         if not members:
             return self.context.x
-        if len(members) > 1:
-            return self._blend(
-                [self.posteriors(one) for one in members if isinstance(one, Prototype)]
-            )
+        posterior = self.posterior(members)
+        if posterior is not None:
+            return self.context.blend(posterior)
         (one,) = members
-        if isinstance(one, Prototype):
-            return self._blend([self.posteriors(one)])
         if isinstance(one, Diffuse):
             return self.diffusion(one).features
+        assert isinstance(one, Replace)
         return self._replaced(one.strength, one.only)
+
+    def posterior(self, members: Sequence[Candidate]) -> Tensor | None:
+        """The mean class probabilities of prototypes, shape (N, n_classes); None for others.
+
+        Args:
+            members: the candidates.
+        """
+        found = [self.posteriors(one) for one in members if isinstance(one, Prototype)]
+        return torch.stack(found).mean(dim=0) if found else None
 
     def scores(self, members: Sequence[Candidate]) -> Tensor:
         """The logits that the frozen model then gives every node, shape (N, n_classes).
@@ -182,6 +189,3 @@ class Builder:
 
     def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:
         return replace(self.context.x, self.labels, self.context.anchors(strength).features, only)
-
-    def _blend(self, posteriors: list[Tensor]) -> Tensor:
-        return self.context.blend(torch.stack(posteriors).mean(dim=0))
