@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GCNConv, SAGEConv, SGConv
 
-from graphkeel.certificate import check_certificate, decode_array, sealed, write_certificate
+from graphkeel.certificate import check_certificate, decode_array, write_certificate
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.graph_check import Bounded, Enclosure, GraphStates, Operator
 from graphkeel.certificate.graph_link import is_undirected, model_layers
@@ -24,7 +23,6 @@ from graphkeel.models.aggregation import operator_of, recognise
 from graphkeel.models.frozen import FrozenModel
 
 NODES, D, N = 40, 6, 3
-TRIALS = 10  # forgeries of each model; every kind twice
 
 
 class Two(nn.Module):
@@ -94,80 +92,6 @@ def test_the_loop_from_elsewhere_ends_in_the_enclosure(certified) -> None:
         y = found(x, data.edge_index)
     gap = float((y - result.states["states"]).abs().max())
     assert gap <= result.graph["equilibrium"]["radius"]
-
-
-def states_of(path: Path) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load_file
-
-    return load_file(path.with_name(STATES))
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("certain", lambda v: v + 1),
-        ("labelled_certain", lambda v: v + 1),
-        ("residual", lambda v: v / 1e3),
-        ("radius", lambda v: float(np.nextafter(v, 0.0))),
-        ("nodes", lambda v: v + 1),
-        ("labelled", lambda v: v + 1),
-        ("uncertain", lambda v: [*v, 0]),
-        ("certain", float),
-    ],
-)
-def test_forged_counts_are_rejected(certified, tmp_path, name, change) -> None:
-    model, data, result, path = certified
-    forged = copy.deepcopy(result.certificate)
-    stated = forged["graph"]["equilibrium"]
-    stated[name] = change(stated[name])
-    write_certificate(sealed(forged), tmp_path / "certificate.json")
-    checked = check_certificate(
-        tmp_path / "certificate.json", model=model, data=data, states=path.with_name(STATES)
-    )
-    assert not checked.accepted
-
-
-def test_another_graph_model_or_state_is_rejected(certified, tmp_path) -> None:
-    """Edge added or removed, weight changed by one ulp, feature changed, states moved; the graph's
-    hash forged along with it."""
-    from graphkeel.graph.task import graph_sha256
-
-    model, data, result, path = certified
-    generator = torch.Generator().manual_seed(0)
-    rejected = 0
-    for trial in range(TRIALS):
-        other = Data(x=data.x.clone(), edge_index=data.edge_index.clone())
-        changed = copy.deepcopy(model)
-        states = {key: value.clone() for key, value in states_of(path).items()}
-        kind = trial % 5
-        if kind == 0:
-            ends = torch.randperm(NODES, generator=generator)[:2].view(2, 1)
-            both = torch.cat([ends, ends.flip(0)], dim=1)
-            other.edge_index = torch.cat([other.edge_index, both], dim=1)
-        elif kind == 1:
-            proper = (data.edge_index[0] != data.edge_index[1])[:70].nonzero().flatten()  # no loop
-            drop = int(proper[torch.randint(len(proper), (1,), generator=generator)])
-            kept = torch.ones(140, dtype=torch.bool)
-            kept[[drop, drop + 70]] = False
-            other.edge_index = other.edge_index[:, kept]
-        elif kind == 2:
-            parameters = list(changed.parameters())
-            pick = int(torch.randint(len(parameters), (1,), generator=generator))
-            flat = parameters[pick].data.view(-1)
-            flat[0] = torch.nextafter(flat[0], torch.tensor(torch.inf))
-        elif kind == 3:
-            free = [v for v in range(NODES) if v % 4]
-            node = free[int(torch.randint(len(free), (1,), generator=generator))]
-            other.x[node, 0] += 1e-3
-        else:
-            states["states"][int(torch.randint(NODES, (1,), generator=generator)), 0] += 1e-6
-        forged = copy.deepcopy(result.certificate)
-        forged["data"] = graph_sha256(other.x, other.edge_index)
-        save_tensors(tmp_path / STATES, states)
-        write_certificate(sealed(forged), tmp_path / "certificate.json")
-        checked = check_certificate(tmp_path / "certificate.json", model=changed, data=other)
-        rejected += not checked.accepted
-    assert rejected == TRIALS
 
 
 def test_counts_without_their_states_are_not_accepted_for_a_graph(certified) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import equilibrium_difference, read_states
-from graphkeel.certificate.graph_check import Branches
+from graphkeel.certificate.graph_check import Branches, GraphStates
 from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
@@ -51,9 +51,24 @@ def graph_difference(
         )
     try:
         stored = read_states(states, data.x.cpu().numpy(), edges)
-        return equilibrium_difference(content, model_layers(found), stored)
+        difference = _label_difference(stored, data)
+        return difference or equilibrium_difference(content, model_layers(found), stored)
     except CertificateError as error:
         return str(error)
+
+
+def _label_difference(stored: GraphStates, data: Any) -> str | None:
+    """Whether labels that the certificate counts are others than those of the graph, where it has
+    any; negative ones are unknown."""
+    y = getattr(data, "y", None)
+    size = len(stored.x)
+    if y is None or y.numel() != size:
+        return None
+    if len(stored.nodes) and not 0 <= stored.nodes.min() <= stored.nodes.max() < size:
+        return "the certificate counts labels of nodes that the graph does not have"
+    own = y.detach().cpu().numpy().reshape(size)[stored.nodes]
+    wrong = int(((own >= 0) & (own != stored.labels)).sum())
+    return f"{wrong} of {len(own)} labels are not those of the graph" if wrong else None
 
 
 def model_layers(found: Aggregation) -> list[Branches]:

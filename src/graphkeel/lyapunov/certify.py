@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from graphkeel.lyapunov.ask import Ask, ask_engine
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
 from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
-from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
+from graphkeel.lyapunov.message_passing import Passing, graph_proof
 from graphkeel.lyapunov.targets import targets_at
 from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.training.train import OnRound, train
@@ -201,7 +200,7 @@ def certify(
         resume=resume,
         targets=goals,
         constant=constant,
-        passing=partial(passing_factor, passing),
+        passing=Passing(passing),
     )
     remarks = {
         "model_sha256": frozen.weights_hash,
