@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
-from graphkeel.certificate.equilibrium import STATES
+from graphkeel.certificate.equilibrium import STATES, graph_sentences
 from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
 from graphkeel.core.errors import CertificateError
 
@@ -32,21 +32,29 @@ class LinkedResult(CheckResult):
     Attributes:
         model_checked: the head was compared with the given model's.
         data_checked: hash and domain were compared with the given graph's.
+        on_graph: what was shown to hold of the given graph's nodes, in words.
     """
 
     model_checked: bool = False
     data_checked: bool = False
+    on_graph: tuple[str, ...] = ()
 
-    def linked(self, difference: str | None, *, with_data: bool) -> LinkedResult:
+    def linked(
+        self, difference: str | None, content: Mapping[str, Any], *, with_data: bool
+    ) -> LinkedResult:
         """The result once the link to a model, and maybe to a graph, was looked at.
 
         Args:
             difference: what `link` returned.
+            content: the certificate.
             with_data: whether a graph was part of it.
         """
         found = replace(self, model_checked=True, data_checked=with_data)
         if difference is None:
-            return found
+            shown = with_data and "equilibrium" in content.get("graph", {})
+            return replace(
+                found, on_graph=tuple(graph_sentences(content["graph"], {})[1:]) if shown else ()
+            )
         return replace(found, accepted=False, reason=difference, classes=(), together="")
 
 
@@ -78,7 +86,7 @@ def check_certificate(
     if states is None and not isinstance(certificate, Mapping):
         states = Path(certificate).with_name(STATES)
     difference = link(content, model, data, None if states is None else Path(states))
-    return result.linked(difference, with_data=data is not None)
+    return result.linked(difference, content, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
