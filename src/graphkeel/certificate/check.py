@@ -63,7 +63,7 @@ def check_certificate(
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
-    states: str | Path | None = None,
+    states: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -71,7 +71,8 @@ def check_certificate(
         certificate: a file, or the JSON object of one (`Reconstructor.certificate_`).
         model: the model that the certificate is said to be about.
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
-        states: the file with the graph's equilibrium; by default the one beside the certificate.
+        states: of the graph at its equilibrium: a file, by default the one beside the certificate,
+            or tensors (`Reconstructor.states_`).
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -85,7 +86,8 @@ def check_certificate(
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
     if states is None and not isinstance(certificate, Mapping):
         states = Path(certificate).with_name(STATES)
-    difference = link(content, model, data, None if states is None else Path(states))
+    stored = Path(states) if isinstance(states, str) else states
+    difference = link(content, model, data, stored)
     return result.linked(difference, content, with_data=data is not None)
 
 
@@ -108,7 +110,7 @@ def link(
     content: Mapping[str, Any],
     model: nn.Module,
     data: Any | None,
-    states: Path | None = None,
+    states: Path | Mapping[str, Any] | None = None,
 ) -> str | None:
     """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
 
@@ -116,7 +118,7 @@ def link(
         content: an accepted certificate.
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
-        states: the file with the graph's equilibrium, or None.
+        states: of the graph at its equilibrium, as a file or as tensors, or None.
     """
     from graphkeel.certificate.graph_link import graph_difference
     from graphkeel.models.head import extract_head

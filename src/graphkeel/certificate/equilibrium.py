@@ -103,27 +103,45 @@ def states_sha256(graph: GraphStates) -> str:
     return digest.hexdigest()
 
 
-def read_states(path: Path, x: NDArray[Any], edges: NDArray[np.int64]) -> GraphStates:
+def read_states(
+    states: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
+) -> GraphStates:
     """The stored states of a graph.
 
     Args:
-        path: of the file.
+        states: the file, or its tensors (`CertifyResult.states`).
         x: features of the graph, shape (N, d).
         edges: shape (2, E).
     """
+    name = states.name if isinstance(states, Path) else "states"
     try:
-        tensors = load_file(path)
+        if isinstance(states, Path):
+            tensors = load_file(states)
+        else:
+            tensors = {key: np.asarray(value) for key, value in states.items()}
         parts = [tensors["states"], tensors["nodes"], tensors["labels"]]
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise CertificateError(f"{path.name} cannot be read", got=str(error)) from None
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
     wanted = [("float64", 2), ("int64", 1), ("int64", 1)]
     if "mix" in tensors:
         parts.append(tensors["mix"])
         wanted.append(("float64", 2))
     kinds = [(part.dtype.name, part.ndim) for part in parts]
     if kinds != wanted or len(tensors) != len(parts):
-        raise CertificateError(f"{path.name} holds other arrays than it should", got=kinds)
+        raise CertificateError(f"{name} holds other arrays than it should", got=kinds)
     return GraphStates(x, edges, *parts)
+
+
+def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate without what it says of one graph's nodes; what holds on every graph stays.
+
+    Args:
+        certificate: any.
+    """
+    graph = {key: value for key, value in certificate["graph"].items() if key != "equilibrium"}
+    remarks = certificate["provenance"]
+    kept = {key: remarks[key] for key in remarks if key not in ("graph_steps", "shipped")}
+    return sealed({**certificate, "graph": graph, "provenance": kept})
 
 
 def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:

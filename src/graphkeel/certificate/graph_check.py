@@ -9,7 +9,7 @@ finder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 UNIT = 2.0**-53
 SLACK = 1.0 + 2.0**-20  # covers the rounding of the bounds themselves, by orders of magnitude
 TINY = 1e-290  # what underflow may lose
-ROWS = 1 << 16  # of features in work at once
+ENTRIES = 1 << 24  # of features in work at once
 LISTED = 1000  # uncertain nodes that are named
 
 
@@ -165,8 +165,7 @@ class Enclosure:
         at_states = _Features(self.certificate, self.graph)
         at_rest = _Features(self.certificate, self.graph, anchors=True)
         found = np.empty(len(nodes))
-        for start in range(0, len(nodes), ROWS):
-            rows = slice(start, min(start + ROWS, len(nodes)))
+        for rows in _slices(len(nodes), self.graph.x.shape[1]):
             here, there = at_states.controlled(rows), at_rest.controlled(rows)
             gap = np.abs(here.value - there.value) * (1 + 4 * UNIT)
             gap += slack * (here.error + there.error)
@@ -369,17 +368,22 @@ class _Features:
         value, error = np.empty((size, len(bias))), np.empty((size, len(bias)))
         nodes, _ = self.graph.shares()
         if len(nodes) < size:
-            for start in range(0, size, ROWS):
-                rows = slice(start, min(start + ROWS, size))
+            for rows in _slices(size, self.graph.x.shape[1]):
                 given = np.asarray(self.graph.x[rows], dtype=np.float64)
                 value[rows], error[rows] = _dense(
                     Bounded(given, np.zeros_like(given)), weight, bias
                 )
-        for start in range(0, len(nodes), ROWS):
-            rows = slice(start, min(start + ROWS, len(nodes)))
+        for rows in _slices(len(nodes), self.graph.x.shape[1]):
             own = nodes[rows]
             value[own], error[own] = _dense(self.controlled(rows), weight, bias)
         return Bounded(value, error)
+
+
+def _slices(count: int, width: int) -> Iterator[slice]:
+    """Rows of a wide matrix, few enough at a time."""
+    step = max(1, ENTRIES // max(width, 1))
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
 
 
 def _run(layers: Sequence[Branches], operator: Operator, features: _Features) -> Bounded:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def graph_difference(
-    content: Mapping[str, Any], model: nn.Module, data: Any | None, states: Path | None
+    content: Mapping[str, Any],
+    model: nn.Module,
+    data: Any | None,
+    states: Path | Mapping[str, Any] | None,
 ) -> str | None:
     """How model, graph or states differ from what is said of message passing; None if not at all.
 
@@ -28,7 +31,7 @@ def graph_difference(
         content: an accepted certificate.
         model: the model, recognised anew.
         data: a graph with `x` and `edge_index`, or None.
-        states: the file with the states that the certificate counts, or None.
+        states: those that the certificate counts, as a file or as tensors, or None.
     """
     graph = content.get("graph") or {}
     if graph.get("contraction") != "proved":
@@ -45,10 +48,8 @@ def graph_difference(
         return "the model's message passing was recognised on undirected graphs only"
     if "equilibrium" not in graph:
         return None
-    if states is None or not states.exists():
-        return (
-            "the certificate counts nodes of the graph, but the file with their states is missing"
-        )
+    if states is None or (isinstance(states, Path) and not states.exists()):
+        return "the certificate counts nodes of the graph, but their states are missing"
     try:
         stored = read_states(states, data.x.cpu().numpy(), edges)
         difference = _label_difference(stored, data)

@@ -300,7 +300,7 @@ def _mixture(shares: Tensor, controlled: list[int]) -> Tensor:
     mix = torch.zeros(shares.shape, dtype=torch.float64)
     mix[:, controlled] = shares.detach().cpu().double()[:, controlled].clamp_min(0.0)
     sums = mix.sum(dim=1, keepdim=True).clamp_min(1.0)
-    return mix / sums * (1.0 - 2.0**-40)
+    return mix / sums * (1.0 - (mix.shape[1] + 2) * 2.0**-50)  # more than the sum's own rounding
 
 
 def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStates) -> GraphLoop:

@@ -16,7 +16,7 @@ from graphkeel.control.neural import NeuralWeights
 from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_layer, spread
 
 STEPS = 500
-ROWS = 1 << 14  # of features in work at once
+ENTRIES = 1 << 24  # of features in work at once
 STILL = 1e-12  # relative change of a step below which margins no longer notice
 
 
@@ -96,13 +96,14 @@ class GraphLoop:
             x: given features, shape (N, d).
             states: Ŷ, float64, shape (N, n).
         """
-        for start in range(0, len(x), ROWS):
-            rows = slice(start, start + ROWS)
+        step = max(1, ENTRIES // int(x.shape[1]))
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
             value = x[rows].double()
-            inside = (self.nodes >= start) & (self.nodes < start + ROWS)
+            inside = (self.nodes >= start) & (self.nodes < start + step)
             value[self.nodes[inside] - start] = 0.0
             for part in self.parts:
-                own = (part.nodes >= start) & (part.nodes < start + ROWS)
+                own = (part.nodes >= start) & (part.nodes < start + step)
                 fed = part.share[own] * part.control(states[part.nodes[own]])
                 value.index_add_(0, part.nodes[own] - start, fed)
             yield rows, value
@@ -185,4 +186,6 @@ class _FirstBranch:
 
 def _projected(x: Tensor, weight: Tensor) -> Tensor:
     """X·Wᵀ in float64, some rows at a time."""
-    return torch.cat([part.double() @ weight.T for part in x.split(1 << 16)])
+    return torch.cat(
+        [part.double() @ weight.T for part in x.split(max(1, ENTRIES // int(x.shape[1])))]
+    )

@@ -352,12 +352,8 @@ def _read(step: _Step, name: str, degree: int) -> GraphLayer:
     width = step.fed.shape[1]
     impulses, constants = _basis(name, degree)
     rest = _answers(step.module, torch.zeros(1, width, dtype=torch.float64), nodes)[0]
-    columns = []
     solve = torch.linalg.pinv(impulses)
-    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
-        moved = _answers(step.module, part, nodes) - rest
-        columns.append(torch.einsum("pv,bvo->pob", solve, moved))
-    weights = torch.cat(columns, dim=2)
+    weights = torch.einsum("pv,vob->pob", solve, _slopes(step.module, width, nodes, rest))
     biases = _biases(constants, rest)
     scale = float(weights.abs().max()) or 1.0
     bias_scale = float(biases.abs().max()) or 1.0
@@ -369,6 +365,28 @@ def _read(step: _Step, name: str, degree: int) -> GraphLayer:
         kept.append(Branch(power, weight, bias))
     used = tuple(one for one in kept if bool(one.weight.any()) or bool(one.bias.any()))
     return used or (kept[0],)
+
+
+def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
+    """How each output on the path follows the first node's feature, shape (nodes, out, width): by
+    the answers to all unit directions, or by gradients where these are fewer. A layer that is not
+    affine does not repeat what is read here."""
+    if rest.numel() < width:
+        return _gradients(module, width, nodes)
+    columns = []
+    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
+        moved = _answers(module, part, nodes) - rest
+        columns.append(moved.permute(1, 2, 0))
+    return torch.cat(columns, dim=2)
+
+
+def _gradients(module: nn.Module, width: int, nodes: int) -> Tensor:
+    x = torch.zeros(nodes, width, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        run = module(x, _path(nodes, 1)) if isinstance(module, MessagePassing) else module(x)
+        flat = run.reshape(-1)
+        rows = [torch.autograd.grad(one, x, retain_graph=True)[0][0] for one in flat]
+    return torch.stack(rows).detach().reshape(nodes, -1, width)
 
 
 def _biases(constants: Tensor, rest: Tensor) -> Tensor:

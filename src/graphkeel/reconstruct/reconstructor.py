@@ -87,7 +87,8 @@ class Reconstructor(BaseEstimator):
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
-            run; else None.
+            run; else None. New labels take out what it says of the graph's equilibrium.
+        states_: of the nodes at that equilibrium, for `check`; None where it was not enclosed.
         notes_: what `save` was given to keep, after `load`.
         n_features_in_, classes_: as scikit-learn has them.
     """
@@ -185,6 +186,7 @@ class Reconstructor(BaseEstimator):
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
+        self.states_: dict[str, Tensor] | None = None
         if nodes is None and labels is None:
             self.reset()
         else:
@@ -307,6 +309,8 @@ class Reconstructor(BaseEstimator):
         return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
+        if self.states_ is not None and self.certificate_ is not None:
+            self._forget_equilibrium(labels)
         self.guard_ = self._chooser.choose(labels, validation)
         self.labels_ = labels
         self._validation = validation
@@ -314,6 +318,15 @@ class Reconstructor(BaseEstimator):
         features = self._chooser.features()
         self.features_ = features.clone() if features is self._context.x else features
         return self
+
+    def _forget_equilibrium(self, labels: Labels) -> None:
+        """With other labels the features change, and with them the loop on this graph."""
+        same = self.labels_.nodes.equal(labels.nodes) and self.labels_.classes.equal(labels.classes)
+        if not same and self.certificate_ is not None:
+            from graphkeel.certificate.equilibrium import without_equilibrium
+
+            self.certificate_ = without_equilibrium(self.certificate_)
+            self.states_ = None
 
     # ---- another graph
 
@@ -357,6 +370,7 @@ class Reconstructor(BaseEstimator):
         if source is not None:
             check_source(source, adapted._context)
         adapted.certificate_ = None
+        adapted.states_ = None
         if self.controller == "neural":
             adapted.certify()
         if nodes is None or labels is None:
@@ -534,6 +548,7 @@ class Reconstructor(BaseEstimator):
             shares = self._chooser.shares()
             result = enclose(result, self._context, self.labels_, shares, self.features_)
         self.certificate_ = result.certificate
+        self.states_ = result.states
         _warn_of(result)
         return result
 
