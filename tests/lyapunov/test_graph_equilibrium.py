@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from graphkeel.certificate import check_certificate, decode_array, write_certifi
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.graph_check import Bounded, Enclosure, GraphStates, Operator
 from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.core.errors import CertificateError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise
@@ -42,6 +45,7 @@ MODELS = {
 }
 
 
+@cache
 def case(name: str) -> tuple[nn.Module, Data, CertifyResult]:
     torch.manual_seed(1)
     model = MODELS[name]().eval()
@@ -92,6 +96,110 @@ def test_the_loop_from_elsewhere_ends_in_the_enclosure(certified) -> None:
         y = found(x, data.edge_index)
     gap = float((y - result.states["states"]).abs().max())
     assert gap <= result.graph["equilibrium"]["radius"]
+
+
+@cache
+def mixed_case() -> tuple[nn.Module, Data, CertifyResult]:
+    """Means over one-way, double and looped edges; isolated nodes; controllers mixed everywhere."""
+    torch.manual_seed(3)
+    model = Two(SAGEConv).eval()
+    ends = torch.randint(NODES - 4, (2, 60))
+    loops = torch.arange(0, NODES, 7).repeat(2, 1)
+    edges = torch.cat([ends, ends[:, :9], loops], dim=1)
+    data = Data(x=torch.randn(NODES, D), edge_index=edges)
+    result = certify(
+        FrozenModel(model),
+        data.x,
+        edges,
+        LyapunovConfig(samples=240, seconds=60.0),
+        constant=True,
+        labelled=(torch.tensor([1, 39]), torch.tensor([0, 2])),
+        shares=torch.randn(NODES, N).softmax(dim=1),
+    )
+    return model, data, result
+
+
+def test_mixed_controllers_end_in_the_enclosure_and_at_the_stated_distance() -> None:
+    model, data, result = mixed_case()
+    facts = result.equilibrium
+    assert facts["controlled"] == NODES and facts["labelled"] == 2
+    found = recognise(model, D)
+    mix = result.states["mix"]
+    y = 5 * torch.randn(NODES, N, dtype=torch.float64)
+    for _ in range(600):
+        parts = [mix[:, one.label, None] * one.control(y) for one in result.outcomes]
+        x = torch.stack(parts).sum(dim=0)
+        y = found(x, data.edge_index)
+    assert float((y - result.states["states"]).abs().max()) <= facts["radius"]
+    written = mix @ result.anchors().double()
+    apart = (x - written).abs().amax(dim=1)
+    assert float(apart.max()) <= facts["written"]["max"] <= float(apart.max()) * 1.001 + 1e-9
+    assert float(apart.median()) <= facts["written"]["median"]
+    with_anchors = found(written, data.edge_index).argmax(dim=1)
+    assert facts["written"]["kept"] <= int((with_anchors == y.argmax(dim=1)).sum())
+    checked = check_certificate(result.certificate, model=model, data=data, states=result.states)
+    assert checked.accepted, checked.reason
+
+
+def test_v_falls_by_the_proved_factor_in_every_step() -> None:
+    _, _, result = mixed_case()
+    steps = result.certificate["provenance"]["graph_steps"]
+    falls = steps["residuals"]
+    kappa = result.graph["kappa"]
+    assert len(falls) == len(steps["certain"]) > 2
+    for before, after in pairwise(falls):
+        assert after <= kappa * before * (1 + 1e-9) + 1e-12
+    assert steps["certain"][-1] >= result.equilibrium["certain"]
+
+
+def enclosure(**changes: Any) -> Enclosure:
+    model, data, result = mixed_case()
+    parts = {key: value.numpy().copy() for key, value in result.states.items()}
+    given = {"x": data.x.numpy().copy(), "edges": data.edge_index.numpy(), **parts}
+    graph = GraphStates(**{**given, **changes})
+    return Enclosure(result.certificate, model_layers(recognise(model, D)), graph)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mix": np.full((NODES, N), np.nan)},
+        {"mix": np.full((NODES, N), -0.1)},
+        {"mix": np.full((NODES, N), np.nextafter(1 / 3, 1))},
+        {"mix": np.zeros((NODES, N + 1))},
+        {"edges": np.array([[0], [NODES]])},
+        {"edges": np.array([[-1], [0]])},
+        {"nodes": np.array([1, 1])},
+        {"labels": np.array([0, N])},
+        {"states": np.full((NODES, N), np.inf)},
+        {"x": np.zeros((0, D)), "states": np.zeros((0, N)), "mix": np.zeros((0, N))},
+    ],
+)
+def test_what_is_no_graph_or_no_mixture_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(CertificateError):
+        enclosure(**changes).residual_bound()
+
+
+def test_features_beyond_floats_are_refused() -> None:
+    model, data, result = case("sgc")
+    parts = {key: value.numpy() for key, value in result.states.items()}
+    for bad in (np.nan, np.inf, 3e38):
+        x = data.x.numpy().astype(np.float64)
+        x[1] = bad * 1e300 if bad == 3e38 else bad
+        graph = GraphStates(x, data.edge_index.numpy(), **parts)
+        layers = model_layers(recognise(model, D))
+        with pytest.raises(CertificateError), np.errstate(all="ignore"):
+            Enclosure(result.certificate, layers, graph).residual_bound()
+
+
+def test_other_labels_than_the_graphs_are_refused(certified) -> None:
+    model, data, result, path = certified
+    labelled = data.clone()
+    labelled.y = torch.full((NODES,), -1)
+    labelled.y[result.states["nodes"]] = result.states["labels"]
+    assert check_certificate(path, model=model, data=labelled).accepted
+    labelled.y[result.states["nodes"][0]] += 1
+    assert "labels" in check_certificate(path, model=model, data=labelled).reason
 
 
 def test_counts_without_their_states_are_not_accepted_for_a_graph(certified) -> None:

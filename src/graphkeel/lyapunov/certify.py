@@ -182,7 +182,7 @@ def certify(
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
-    passing = _passing(frozen, head, model_kwargs)
+    passing = passing_of(frozen, head, model_kwargs)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -270,8 +270,14 @@ def enclosed(
     )
 
 
-def _passing(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
-    """The model with its message passing, or the reason why nothing is said of that."""
+def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
+    """The model with its message passing, or the reason why nothing is said of that.
+
+    Args:
+        frozen: the model.
+        head: taken out of it.
+        model_kwargs: what the model gets beside x and edge_index.
+    """
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")

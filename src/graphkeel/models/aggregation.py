@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
 
-from graphkeel.core.errors import KeelError
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
     _affine_modules,
@@ -31,6 +30,7 @@ from graphkeel.models.head import (
     _Step,
     _Unsupported,
 )
+from graphkeel.models.outputs import first_of
 
 DEGREES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)  # of the polynomials that are tried
 DIRECTIONS = 6  # random directions that decide operator and degree before all weights are read
@@ -212,7 +212,7 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except (KeelError, RuntimeError, TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # the model is a stranger: whatever it raises, nothing is claimed
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 
@@ -233,7 +233,7 @@ def _watched(model: nn.Module, x: Tensor, edges: Tensor) -> tuple[list[_Step], T
         for module in _affine_modules(model)
     ]
     try:
-        return steps, model(x, edges)
+        return steps, first_of(model(x, edges))
     finally:
         for handle in handles:
             handle.remove()

@@ -43,6 +43,8 @@ def graph_loop_chart(
     certain = [int(value) for value in steps["certain"]][:MOST_STEPS]
     if not residuals or len(residuals) != len(certain) or nodes < 1:
         return Markup("")
+    if not all(0.0 <= value < math.inf for value in residuals):
+        raise ValueError("a residual is not negative and not infinite")
     frame = _Frame(residuals)
     allowed = [residuals[0] * kappa**t for t in range(len(residuals))]
     shares = [frame.share(100.0 * count / nodes) for count in certain]
