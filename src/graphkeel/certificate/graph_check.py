@@ -209,6 +209,8 @@ def _check_shapes(certificate: Mapping[str, Any], graph: GraphStates) -> None:
     known = set(range(n)) if graph.mix is not None else labels
     fits = (
         size > 0
+        and len(labels) == len(certificate["classes"])  # or a class would be controlled twice
+        and labels <= set(range(n))
         and graph.edges.ndim == 2
         and len(graph.edges) == 2
         and (not graph.edges.size or 0 <= graph.edges.min() <= graph.edges.max() < size)

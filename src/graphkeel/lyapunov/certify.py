@@ -20,6 +20,7 @@ from graphkeel.certificate import decode_array, sealed
 from graphkeel.certificate.equilibrium import graph_sentences, with_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine
 from graphkeel.lyapunov.config import LyapunovConfig
@@ -256,9 +257,13 @@ def enclosed(
     run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
     graph = replace(graph, states=run.states.numpy())
     provenance = {**certificate["provenance"], "graph_steps": _steps(run)}
-    stated = with_equilibrium(
-        {**certificate, "provenance": provenance}, model_layers(result.passing), graph
-    )
+    try:
+        stated = with_equilibrium(
+            {**certificate, "provenance": provenance}, model_layers(result.passing), graph
+        )
+    except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
+        log.warning("the equilibrium on this graph is not enclosed: %s", error)
+        return result
     if shipped is not None:
         facts = _shipped(loop, run, frozen, edge_index, x, shipped, stated)
         stated = sealed({**stated, "provenance": {**provenance, "shipped": facts}})
