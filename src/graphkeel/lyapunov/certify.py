@@ -17,7 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.certificate import decode_array, sealed
-from graphkeel.certificate.equilibrium import graph_sentences, with_equilibrium
+from graphkeel.certificate.equilibrium import (
+    graph_sentences,
+    with_equilibrium,
+    without_equilibrium,
+)
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.graph_link import is_undirected, model_layers
 from graphkeel.core.errors import CertificateError
@@ -292,6 +296,15 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     if found.layers and len(found.layers[-1][0].bias) != head.n_out:
         return Aggregation(reason="the model's last layer has another width than its classes")
     return found
+
+
+def released(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate without what `enclosed` said of one graph.
+
+    Args:
+        certificate: of a `CertifyResult`.
+    """
+    return without_equilibrium(certificate)
 
 
 def _controlled(
