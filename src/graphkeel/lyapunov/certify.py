@@ -311,7 +311,8 @@ def _controlled(
     result: CertifyResult, labelled: tuple[Tensor, Tensor], shares: Tensor | None
 ) -> dict[str, Tensor]:
     """Labelled nodes, their classes, and the shares of the controllers where these are mixed."""
-    nodes, labels = labelled[0].long().cpu(), labelled[1].long().cpu()
+    nodes = labelled[0].long().cpu().clone()  # stored beside the labels that they were taken from
+    labels = labelled[1].long().cpu().clone()
     if shares is not None:
         return {"nodes": nodes, "labels": labels, "mix": _mixture(shares, list(result.verdicts))}
     known = torch.isin(labels, torch.tensor(list(result.verdicts)))
