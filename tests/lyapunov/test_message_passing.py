@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import (
     APPNP,
     ChebConv,
@@ -17,12 +18,14 @@ from torch_geometric.nn import (
     TAGConv,
 )
 
+import graphkeel as gk
 from graphkeel.certificate import GraphProof, check_certificate, encode_array, sealed
 from graphkeel.certificate.sources import source_to_json
 from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov import LyapunovConfig, certify
+from graphkeel.lyapunov.certify import passing_of
 from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.lyapunov.evidence import controller_source
 from graphkeel.lyapunov.message_passing import (
@@ -33,6 +36,7 @@ from graphkeel.lyapunov.message_passing import (
     word_gains,
 )
 from graphkeel.models.aggregation import _answers, _gradients, operator_of, recognise
+from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 
@@ -238,6 +242,38 @@ def test_a_model_that_answers_with_a_tuple_is_recognised() -> None:
     torch.manual_seed(0)
     found = recognise(Tuple(GCNConv(D, 5), GCNConv(5, N)).eval(), D)
     assert found.layers and not found.reason
+
+
+def test_a_matrix_in_place_of_edges_is_not_taken_for_plain_edges() -> None:
+    """Its values are weights: what holds of the bare edges need not hold with them."""
+
+    class OfMatrix(Two):
+        def forward(self, x: torch.Tensor, adj_t: torch.Tensor) -> torch.Tensor:
+            return super().forward(x, adj_t)
+
+    torch.manual_seed(0)
+    edges = torch.randint(30, (2, 90)).unique(dim=1)
+    values = torch.rand(edges.shape[1])
+    data = Data(x=torch.randn(30, D), edge_index=edges)
+    data.adj_t = torch.sparse_coo_tensor(edges.flip(0), values, (30, 30)).coalesce()
+    model = OfMatrix(GCNConv(D, 5), GCNConv(5, N)).eval()
+    frozen, arguments = bind(model, data, {}, return_type="auto")
+    found = passing_of(frozen, extract_head(frozen, D), arguments)
+    assert not found.layers and "adjacency" in found.reason
+
+
+def test_a_graph_with_weights_that_the_model_takes_is_not_the_certificates() -> None:
+    torch.manual_seed(0)
+    model = GCNConv(D, N).eval()
+    data = Data(x=torch.randn(30, D), edge_index=torch.randint(30, (2, 90)))
+    config = LyapunovConfig(samples=240)
+    nodes = torch.arange(6)
+    labelled = (nodes, nodes % N)
+    result = certify(FrozenModel(model), data.x, data.edge_index, config, labelled=labelled)
+    linked = {"model": model, "states": result.states}
+    assert gk.check(result.certificate, data=data, **linked).accepted
+    data.edge_weight = torch.rand(90)
+    assert "edge_weight" in gk.check(result.certificate, data=data, **linked).reason
 
 
 def test_merging_the_branches_would_be_wrong() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,11 @@ def graph_difference(
     difference = _layers_difference(graph, found)
     if difference is not None or data is None:
         return difference
+    weighed = _weights_of(model, data)
+    if weighed is not None:
+        return (
+            f"the model may weigh messages by the graph's {weighed}, which the loop does not know"
+        )
     edges = data.edge_index.cpu().numpy()
     if graph["undirected"] and not is_undirected(edges):
         return "the model's message passing was recognised on undirected graphs only"
@@ -56,6 +62,13 @@ def graph_difference(
         return difference or equilibrium_difference(content, model_layers(found), stored)
     except CertificateError as error:
         return str(error)
+
+
+def _weights_of(model: nn.Module, data: Any) -> str | None:
+    """The name of what the graph has and the model's forward takes to weigh messages by."""
+    taken = inspect.signature(model.forward).parameters
+    names = [name for name in ("edge_weight", "edge_attr") if name in taken]
+    return next((name for name in names if getattr(data, name, None) is not None), None)
 
 
 def _label_difference(stored: GraphStates, data: Any) -> str | None:

@@ -290,6 +290,8 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
+    if frozen.calling.has_adjacency:
+        return Aggregation(reason="the model is given an adjacency matrix, which may weigh edges")
     if not isinstance(frozen.model, nn.Module):
         return Aggregation(reason="the model is a callable, not a module whose layers can be seen")
     found = recognise(frozen.model, head.n_in)
