@@ -343,9 +343,9 @@ class _Features:
         total = Bounded(np.zeros((len(nodes), width)), np.zeros((len(nodes), width)))
         for entry in self.certificate["classes"]:
             share = shares[:, entry["class"]]
-            used = np.flatnonzero(share)
-            if not len(used):
+            if not share.any():
                 continue
+            used = slice(None) if share.all() else np.flatnonzero(share)
             feature = self._of_class(entry, nodes[used])
             part = _scaled(feature, share[used])
             before = Bounded(total.value[used], total.error[used])

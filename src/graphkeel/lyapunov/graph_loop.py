@@ -65,7 +65,9 @@ class GraphLoop:
             warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
             self.matrix = matrix.to_sparse_csr()  # products are several times as fast
         self.parts = [_Part(control, nodes, shares[:, c]) for c, control in controls.items()]
-        self.branches = [_FirstBranch(one, x, self.parts) for one in aggregation.layers[0]]
+        first = aggregation.layers[0]
+        self.branches = [_FirstBranch(one, x, self.parts, len(nodes)) for one in first]
+        self.everywhere = torch.equal(nodes, torch.arange(len(x)))  # then no row has to be moved
 
     def answer(self) -> Tensor:
         """The model's answer to the given features, shape (N, n)."""
@@ -77,8 +79,13 @@ class GraphLoop:
         Args:
             states: Ŷ, float64, shape (N, n).
         """
-        lifted = [part.lifted(states) for part in self.parts]
-        return self._answer([branch.fed(self.nodes, lifted) for branch in self.branches])
+        own = states if self.everywhere else states[self.nodes]
+        lifted = [part.lifted(own) for part in self.parts]
+        fed = [branch.fed(lifted) for branch in self.branches]
+        if not self.everywhere:
+            pairs = zip(self.branches, fed, strict=True)
+            fed = [branch.placed(self.nodes, one) for branch, one in pairs]
+        return self._answer(fed)
 
     def _answer(self, fed: list[Tensor]) -> Tensor:
         """What follows from the first layer's values, before they are spread."""
@@ -151,34 +158,39 @@ class _Part:
     """One class's controller at the nodes that have a share of it: p_v·(h + B·t(ŷ_v))."""
 
     def __init__(self, control: NeuralWeights, nodes: Tensor, share: Tensor) -> None:
-        self.rows = share.nonzero().flatten()
+        self.rows = slice(None) if bool(share.all()) else share.nonzero().flatten()
         self.nodes = nodes[self.rows]
         self.share = share[self.rows].double().unsqueeze(1)
         self.control = control
 
     def lifted(self, states: Tensor) -> Tensor:
-        """p_v·t(ŷ_v), shape (rows, hidden)."""
-        return self.share * self.control.lifted(states[self.nodes])
+        """p_v·t(ŷ_v) for the states of all controlled nodes (M, n), shape (rows, hidden)."""
+        return self.share * self.control.lifted(states[self.rows])
 
 
 class _FirstBranch:
     """A branch of the first layer, with all that no state changes computed once."""
 
-    def __init__(self, branch: Branch, x: Tensor, parts: list[_Part]) -> None:
+    def __init__(self, branch: Branch, x: Tensor, parts: list[_Part], controlled: int) -> None:
         self.power = branch.power
         self.parts = parts
         self.given = _projected(x, branch.weight) + branch.bias
         self.outers = [branch.weight @ part.control.outer.double() for part in parts]
         self.rest = [branch.weight @ part.control.offset.double() for part in parts]
         self.bias = branch.bias
+        self.controlled = controlled
 
-    def fed(self, nodes: Tensor, lifted: list[Tensor]) -> Tensor:
-        """X(Ŷ)·Wᵀ + b, shape (N, out)."""
-        own = self.bias.repeat(len(nodes), 1)
+    def fed(self, lifted: list[Tensor]) -> Tensor:
+        """x_v(ŷ_v)·Wᵀ + b of the controlled nodes, shape (M, out)."""
+        own = self.bias.repeat(self.controlled, 1)
         for part, hidden, outer, rest in zip(
             self.parts, lifted, self.outers, self.rest, strict=True
         ):
             own[part.rows] += hidden @ outer.T + part.share * rest
+        return own
+
+    def placed(self, nodes: Tensor, own: Tensor) -> Tensor:
+        """The same of all nodes, with given features where none is controlled, shape (N, out)."""
         fed = self.given.clone()
         fed[nodes] = own
         return fed
