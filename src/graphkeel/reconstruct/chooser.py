@@ -217,6 +217,14 @@ class Chooser:
         """The chosen features; the context's own where they are left alone."""
         return self.context.x if self._builder is None else self._builder.features(self.members)
 
+    def shares(self) -> Tensor | None:
+        """The share of each anchor in every node's chosen feature, shape (N, n_classes); None where
+        the chosen features are no blend of anchors."""
+        if self._builder is None:
+            return None
+        posterior = self._builder.posterior(self.members)
+        return None if posterior is None else self.context.shares(posterior)
+
     def reset(self) -> None:
         """The context's anchors are others now: begin anew."""
         self._fixed = self._local_context()

@@ -168,21 +168,21 @@ class Context:
         """
         return self._blend(posterior, self.anchors())
 
-    def coefficients(self, posterior: Tensor) -> Tensor:
-        """How much of each anchor the blend takes, shape (N, n_classes).
+    def shares(self, posterior: Tensor) -> Tensor:
+        """The share of each class's anchor in a blend, shape (N, n_classes).
 
         Args:
             posterior: class probabilities, shape (N, n_classes).
         """
-        if len(self.plant.layers) != 1:
-            # Only an affine head answers a mixture with the mixture of its answers; others like it
-            # clear-cut.
-            sharp = posterior**SHARPER
-            posterior = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
-        return posterior
+        if len(self.plant.layers) == 1:
+            return posterior
+        # Only an affine head answers a mixture with the mixture of its answers; others like it
+        # clear-cut.
+        sharp = posterior**SHARPER
+        return sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
 
     def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
-        return self.coefficients(posterior) @ anchors.features
+        return self.shares(posterior) @ anchors.features
 
     def _solve(self, strength: float) -> Anchors:
         """Where there are two ways to the anchors, those with which the model best repeats what it

@@ -92,7 +92,8 @@ class Reconstructor(BaseEstimator):
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
-            run; else None.
+            run; else None. New labels take out what it says of the graph's equilibrium.
+        states_: of the nodes at that equilibrium, for `check`; None where it was not enclosed.
         notes_: what `save` was given to keep, after `load`.
         n_features_in_, classes_: as scikit-learn has them.
     """
@@ -192,6 +193,7 @@ class Reconstructor(BaseEstimator):
         """
         self._make_context(data, model_kwargs)
         self.certificate_: dict[str, Any] | None = None
+        self.states_: dict[str, Tensor] | None = None
         if nodes is None and labels is None:
             self.reset()
         else:
@@ -315,6 +317,8 @@ class Reconstructor(BaseEstimator):
         return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
+        if self.states_ is not None and self.certificate_ is not None:
+            self._forget_equilibrium(labels)
         self.guard_ = self._chooser.choose(labels, validation)
         self.labels_ = labels
         self._validation = validation
@@ -322,6 +326,15 @@ class Reconstructor(BaseEstimator):
         features = self._chooser.features()
         self.features_ = features.clone() if features is self._context.x else features
         return self
+
+    def _forget_equilibrium(self, labels: Labels) -> None:
+        """With other labels the features change, and with them the loop on this graph."""
+        same = self.labels_.nodes.equal(labels.nodes) and self.labels_.classes.equal(labels.classes)
+        if not same and self.certificate_ is not None:
+            from graphkeel.lyapunov.certify import released  # loads the verifiers
+
+            self.certificate_ = released(self.certificate_)
+            self.states_ = None
 
     # ---- another graph
 
@@ -365,6 +378,7 @@ class Reconstructor(BaseEstimator):
         if source is not None:
             check_source(source, adapted._context)
         adapted.certificate_ = None
+        adapted.states_ = None
         if self.controller == "neural":
             adapted.certify()
         if nodes is None or labels is None:
@@ -511,6 +525,11 @@ class Reconstructor(BaseEstimator):
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
+        Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
+        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
+        how far the features in use are from it. Where these blend anchors, controllers are mixed
+        with the same shares at every node; else labelled nodes are controlled.
+
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
         proved and the guard finds them no worse on the same labels; else they stand beside. The
@@ -526,14 +545,18 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context, enclose  # loads the verifiers
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
         result, anchors = certify_context(self._context, self.verifier, settings)
         if anchors is not None:
             result = self._adopt(result, anchors)
+        if hasattr(self, "features_"):
+            shares = self._chooser.shares()
+            result = enclose(result, self._context, self.labels_, shares, self.features_)
         self.certificate_ = result.certificate
+        self.states_ = result.states
         _warn_of(result)
         return result
 

@@ -218,12 +218,22 @@ class Builder:
         if isinstance(first, Steered):
             recipes = [one.recipe for one in members if isinstance(one, Steered)]
             return steer(self.context, self.posteriors.mean(recipes))
-        if isinstance(first, Prototype):
-            recipes = [one for one in members if isinstance(one, Prototype)]
-            return self.context.blend(self.posteriors.mean(recipes))
+        posterior = self.posterior(members)
+        if posterior is not None:
+            return self.context.blend(posterior)
         if isinstance(first, Diffuse):
             return self.diffusion(first).features
+        assert isinstance(first, Replace)
         return self._replaced(first.strength, first.only)
+
+    def posterior(self, members: Sequence[Candidate]) -> Tensor | None:
+        """The mean class probabilities of prototypes, shape (N, n_classes); None for others.
+
+        Args:
+            members: the candidates.
+        """
+        recipes = [one for one in members if isinstance(one, Prototype)]
+        return self.posteriors.mean(recipes) if recipes else None
 
     def scores(self, members: Sequence[Candidate]) -> Tensor:
         """The logits that the frozen model then gives every node, shape (N, n_classes).

@@ -31,7 +31,7 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
     """
     anchors = context.anchors().features
     answer = _answer(context, anchors)
-    coefficients = context.coefficients(posterior).clone().requires_grad_(True)
+    coefficients = context.shares(posterior).clone().requires_grad_(True)
     optimiser = torch.optim.Adam([coefficients], lr=GAIN)
     with torch.enable_grad():
         for _ in range(STEPS):
