@@ -185,10 +185,8 @@ class Chooser:
             return ()
         return (self._taught, sized)
 
-    def _taught(
-        self, leaders: Sequence[Candidate], promising: Sequence[Candidate]
-    ) -> list[Candidate]:
-        found = taught(leaders, [one for one in grid(self.method) if one in promising])
+    def _taught(self, leaders: Sequence[Candidate], _: Sequence[Candidate]) -> list[Candidate]:
+        found = taught(leaders, grid(self.method))
         return found if self.class_shares is None else [*found, *with_class_shares(found)]
 
     def _make(self, labels: Labels, validation: Labels) -> Builder:

@@ -26,11 +26,10 @@ AGAINST = 0.2  # the p-value up to which labels speak against presumed candidate
 SLACK = 1e-9  # points of balanced accuracy that rounding may take
 MIN_LABELS = 10  # labels to judge by, below which the guard does not try
 ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
-CLEARLY = 3.0  # standard errors behind the best, beyond which a candidate has no second round
 NONE = "none"
 AVERAGED = (Prototype, Steered)  # kinds of candidates whose mean is a candidate
 
-# From the leaders and all candidates that are not clearly worse to further candidates.
+# From the leaders and all candidates so far to further candidates.
 Round = Callable[[Sequence[Candidate], Sequence[Candidate]], Sequence[Candidate]]
 
 
@@ -205,10 +204,7 @@ def _tried(
     """How every candidate does, those of later rounds among them."""
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     for further in rounds if trials else ():
-        best = _best(trials)
-        top = trials[best].correct
-        promising = [c for c, trial in trials.items() if _as_good(trial.correct, top, CLEARLY)]
-        for candidate in further(leaders(trials, best), promising):
+        for candidate in further(leaders(trials, _best(trials)), list(trials)):
             trials[candidate] = judge.evaluate((candidate,))
     return trials
 
@@ -286,11 +282,11 @@ def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candi
     )
 
 
-def _as_good(correct: Tensor, top: Tensor, errors: float = 1.0) -> bool:
+def _as_good(correct: Tensor, top: Tensor) -> bool:
     """(losses − wins) / √(losses + wins) ≤ 1: the paired difference is within its own standard
-    error, or so many of them."""
+    error."""
     wins, losses = _paired(correct, top)
-    return losses - wins <= errors * math.sqrt(wins + losses)
+    return losses - wins <= math.sqrt(wins + losses)
 
 
 def mcnemar(wins: int, losses: int) -> float:
