@@ -3,6 +3,7 @@ be added to."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import torch
@@ -73,6 +74,7 @@ class Chooser:
         self._builder: Builder | LocalBuilder | None = None
         self._validation_rows: PropagatedRows | None = None
         self._judged_by: Judge | None = None
+        self._asked: tuple[Labels, Labels] | None = None  # what a judge would be made of
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
@@ -123,7 +125,9 @@ class Chooser:
             members = joined(self.transfer) if len(labels) else self.transfer
             self.members, by_signs = decide_by_signs(self._builder, members)
             if few:
+                self._asked = None
                 return by_signs
+        self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
         presumed = self.members if by_signs is not None else ()
         self.members, decision = decide(self.candidates, judge, risk=self.risk, presumed=presumed)
@@ -133,6 +137,8 @@ class Chooser:
         """Logits (k, n_classes) and classes (k,) of labels that had no part in these logits."""
         if self._held is not None:
             return self._scores_at(self._held.nodes, self.members), self._held.classes
+        if self._judged_by is None and self._asked is not None:  # the graph has changed since
+            self._judged_by = self._judge(*self._asked, self._fixed)
         if self._judged_by is None:
             return None
         evaluation = self._judged_by.evaluate(self.members)
@@ -141,6 +147,33 @@ class Chooser:
     def features(self) -> Tensor:
         """The chosen features; the context's own where they are left alone."""
         return self.context.x if self._builder is None else self._builder.features(self.members)
+
+    @property
+    def local_state(self) -> LocalContext | None:
+        """What no label changes, where candidates are local; else None."""
+        return self._fixed
+
+    def moved(self, context: Context, fixed: LocalContext | None) -> Chooser:
+        """The same choice on a later state of the graph; this one stays as it was.
+
+        Args:
+            context: the model on the graph as it is now.
+            fixed: its state, where candidates are local.
+        """
+        later = copy.copy(self)
+        later.context = context
+        later._fixed = fixed
+        later._validation_rows = None
+        later._judged_by = None
+        later.trained_on = torch.zeros(context.x.shape[0], dtype=torch.bool)
+        later.trained_on[: len(self.trained_on)] = self.trained_on
+        if self._builder is not None:
+            labels = self._builder.labels
+            is_local = fixed is not None and isinstance(self._builder, LocalBuilder)
+            later._builder = (
+                LocalBuilder(fixed, labels) if is_local else Builder(context, labels)  # type: ignore[arg-type]
+            )
+        return later
 
     def reset(self) -> None:
         """The context's anchors are others now: begin anew."""
@@ -172,9 +205,8 @@ class Chooser:
         else:
             self._builder = LocalBuilder(fixed, labels)
         if not len(validation):
-            return cross_fit(
-                lambda part: LocalBuilder(fixed, part), labels, self.trained_on, self.seed
-            )
+            # folds leave few labels out: they begin with all of them, and take those back
+            return cross_fit(self._builder.with_labels, labels, self.trained_on, self.seed)
         self._validation_rows = (
             fixed.model.rows_at(validation.nodes)
             if self._validation_rows is None

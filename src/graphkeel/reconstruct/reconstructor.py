@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
 from graphkeel.graph import GraphTask
-from graphkeel.graph.fingerprint import Fingerprint
+from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.node_graph import node_graph
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
@@ -42,12 +43,17 @@ from graphkeel.reconstruct.inputs import (
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
+from graphkeel.reconstruct.later.change import change_between, check_grown
+from graphkeel.reconstruct.later.update import arguments_again, keep_anchors, moved_locally
 from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.summary import SourceSummary, summarise
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
     from graphkeel.reconstruct.guard.decision import GuardDecision
+    from graphkeel.reconstruct.large.local import LocalContext
+
+UPDATED = " (judged before the graph was updated)"
 
 _log = logging.getLogger(__name__)
 
@@ -272,7 +278,9 @@ class Reconstructor(BaseEstimator):
         self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
-        self._fingerprint: Fingerprint | None = Fingerprint.of(data.x, data.edge_index)
+        self._fingerprint: Fingerprint | None = Fingerprint.of(
+            data.x, data.edge_index, carried_by(data)
+        )
         self._weight_digests = frozen.weight_digests
 
     @one_at_a_time
@@ -311,9 +319,82 @@ class Reconstructor(BaseEstimator):
         self.labels_ = labels
         self._validation = validation
         self.anchors_: Anchors = self._context.anchors()
-        features = self._chooser.features()
-        self.features_ = features.clone() if features is self._context.x else features
+        self.features_ = self._own_features()
         return self
+
+    def _own_features(self) -> Tensor:
+        """The chosen features, never the context's own tensor."""
+        features = self._chooser.features()
+        return features.clone() if features is self._context.x else features
+
+    # ---- the same graph, later
+
+    @one_at_a_time
+    def update(self, data: Data, **model_kwargs: Any) -> Reconstructor:
+        """Follow a graph to which nodes, edges or features were added, or in which they changed.
+
+        The choice, the labels and the anchors stay; the features are those that a fresh fit with
+        this choice would make of the graph as it is now. For a linear model on a large graph only
+        what the change reaches is computed; elsewhere one candidate is, where a fit computes all.
+        `guard_` still tells of the graph that was judged; `feedback` judges on the new one. A
+        certificate is about one graph, and is dropped.
+
+        Args:
+            data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
+                Labels and masks are not looked at: new labels go to `feedback`.
+            model_kwargs: passed to the model on the new graph, as in `fit`.
+        """
+        self._check_fitted()
+        self._check_context()
+        graph = node_graph(data)
+        check_graph(graph)
+        context = self._context
+        check_grown(context.x, graph.x)
+        arguments = arguments_again(context.model_kwargs, model_kwargs, graph)
+        fixed = self._chooser.local_state
+        if fixed is not None and not arguments:
+            self._update_locally(graph, fixed)
+        else:
+            self._update_anew(graph, arguments)
+        self.features_ = self._own_features()
+        if self.certificate_ is not None:
+            _log.warning("the certificate was about the graph before the update: certify again")
+            self.certificate_ = None
+        if not self.guard_.reason.endswith(UPDATED):
+            self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
+        return self
+
+    def _update_locally(self, graph: Data, fixed: LocalContext) -> None:
+        context = self._context
+        change = change_between(context.x, context.edge_index, graph.x, graph.edge_index)
+        _log.info("update: %s", change.in_words())
+        frozen, _ = self._bind(graph, {})
+        self._chooser = moved_locally(self._chooser, fixed, change, frozen)
+        self._context = self._chooser.context
+        self._fingerprint = Fingerprint.of(
+            change.x,
+            change.edge_index,
+            carried_by(graph),
+            before=self._fingerprint,
+            same_nodes=change.same,
+            same_edges=change.same_edges,
+        )
+
+    def _update_anew(self, graph: Data, arguments: dict[str, Any]) -> None:
+        before = self._context
+        chooser = self._chooser
+        start = self._start
+        bare = copy.copy(graph)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            bare[name] = None
+        n_classes = len(self.classes_)
+        _log.info("update: everything that depends on the graph is computed anew")
+        self._make_context(bare, arguments, elsewhere=chooser.elsewhere, source=before.source)
+        if len(self.classes_) != n_classes:
+            raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
+        keep_anchors(before, self._context)
+        self._chooser = chooser.moved(self._context, None)
+        self._start = start
 
     # ---- another graph
 
@@ -352,7 +433,7 @@ class Reconstructor(BaseEstimator):
         source = None if keep == "model" else self._summary()
         adapted = Reconstructor(**self.get_params())
         check_graph(target)
-        bare = Data(x=target.x, edge_index=target.edge_index)
+        bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
         adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
         if source is not None:
             check_source(source, adapted._context)
@@ -620,7 +701,7 @@ class Reconstructor(BaseEstimator):
                 fix="Call fit.",
             )
         if self._fingerprint is not None:
-            found = Fingerprint.of(graph.x, graph.edge_index)
+            found = Fingerprint.of(graph.x, graph.edge_index, carried_by(graph))
             difference = self._fingerprint.difference(found)
             if difference is not None:
                 raise DataError(
