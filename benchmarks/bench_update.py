@@ -2,11 +2,11 @@
 
     python benchmarks/bench_update.py [--nodes 1e6] [--new 1000] [--edges 10000] [--skip-fresh]
 
-An `sbm` graph with ten pairs a node, an SGC, and labels at 1 % of the nodes (biased split) or at 250
-(random split). New nodes are joined to old ones drawn at random, the hardest case: the change then
-reaches nearly every node within the model's hops. Printed are the seconds of the fit, of the update
-and of `suggest(100)`, all measured in this run, and the largest difference between the updated
-features and those made of the new graph from nothing with the same choice."""
+An `sbm` graph with ten pairs a node, an SGC, and labels at 1 % of the nodes (biased split) or at
+250 (random split). New nodes are joined to old ones drawn at random, the hardest case: the change
+then reaches nearly every node within the model's hops. Printed are the seconds of the fit, of the
+update and of `suggest(100)`, all measured in this run, and the largest difference between the
+updated features and those made of the new graph from nothing with the same choice."""
 
 from __future__ import annotations
 
