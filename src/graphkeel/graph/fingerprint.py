@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 1 << 16  # looked at together, so that features on disk are never in memory as a whole
+ROWS = 1 << 13  # digested together; a row that changes costs its block alone
 CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
 _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
@@ -157,20 +160,32 @@ def _blocks(values: Tensor, dtype: torch.dtype, kept: Mapping[int, Block]) -> tu
     )
 
 
-def _block(part: Tensor, dtype: torch.dtype, weights: Tensor) -> Block:
+def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Block:
     rows = part.to("cpu", dtype).contiguous()
-    whole = rows.view(torch.int32).to(torch.int64) if dtype == torch.float32 else rows
-    # Exact arithmetic modulo 2^64, so the same on every machine.
-    mixed = whole * weights
-    per_row = (mixed ^ (mixed >> 29)).sum(dim=1) * _ODD
-    total = int((per_row ^ (per_row >> 32)).sum())
+    bits = rows.view(torch.int32) if dtype == torch.float32 else rows
+    total = int(_sum_of_rows(bits.numpy(), weights))
     return Block(hashlib.sha256(rows.numpy().data).digest(), total % _MODULUS)
 
 
-def _row_weights(width: int) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
+@njit(cache=True, nogil=True)
+def _sum_of_rows(
+    bits: NDArray[Any], weights: NDArray[np.int64]
+) -> np.int64:  # pragma: no cover - compiled
+    """A number per row, summed: exact arithmetic modulo 2^64, so the same on every machine."""
+    total = np.int64(0)
+    for i in range(bits.shape[0]):
+        row = np.int64(0)
+        for j in range(bits.shape[1]):
+            mixed = np.int64(bits[i, j]) * weights[j]
+            row += mixed ^ (mixed >> 29)
+        row *= np.int64(_ODD)
+        total += row ^ (row >> 32)
+    return total
+
+
+def _row_weights(width: int) -> NDArray[np.int64]:
     bound = 2**62
-    return torch.randint(-bound, bound, (width,), generator=generator) | 1
+    return np.random.default_rng(0).integers(-bound, bound, width) | 1
 
 
 def _whole(blocks: Iterable[Block]) -> str:

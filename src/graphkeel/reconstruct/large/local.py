@@ -89,8 +89,7 @@ class LocalBuilder:
             None  # the features handed out last, and of whom
         )
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
-        prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
-        self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
+        self._posteriors: dict[Prototype, Tensor] = {}  # of those that were asked for
         self.update_labels(labels)
 
     # ---- labels
@@ -232,10 +231,16 @@ class LocalBuilder:
         named = (classes != _UNKNOWN).unsqueeze(1)
         return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
 
+    def _all(self, prototype: Prototype) -> Tensor:
+        """p of every node; made once, and kept up to date with the labels."""
+        if prototype not in self._posteriors:
+            self._posteriors[prototype] = self._posterior(prototype, slice(None))
+        return self._posteriors[prototype]
+
     def _mean_posterior(
         self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)
     ) -> Tensor:
-        found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
+        found = [self._all(one)[rows] for one in members if isinstance(one, Prototype)]
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
 
 
