@@ -144,6 +144,16 @@ class Chooser:
         evaluation = self._judged_by.evaluate(self.members)
         return evaluation.scores, evaluation.classes
 
+    def probabilities(self) -> Tensor:
+        """How sure the classes of every node are, rows summing to one, shape (N, n_classes).
+
+        An anchor is answered by its strength, far beyond what a softmax can tell apart; the logits
+        as shares of it are what the neighbourhood says."""
+        if self._builder is None or not self.members:
+            return self.context.beliefs
+        shares = (self._builder.scores(self.members) / self.context.typical_strength).clamp_min(0)
+        return shares / shares.sum(dim=1, keepdim=True).clamp_min(1e-9)
+
     def features(self) -> Tensor:
         """The chosen features; the context's own where they are left alone."""
         return self.context.x if self._builder is None else self._builder.features(self.members)

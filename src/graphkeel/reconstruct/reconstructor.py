@@ -44,6 +44,13 @@ from graphkeel.reconstruct.inputs import (
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.later.change import change_between, check_grown
+from graphkeel.reconstruct.later.story import story_of
+from graphkeel.reconstruct.later.suggest import (
+    allowed_nodes,
+    checked_count,
+    suggested,
+    uncertainty,
+)
 from graphkeel.reconstruct.later.update import arguments_again, keep_anchors, moved_locally
 from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.summary import SourceSummary, summarise
@@ -363,6 +370,58 @@ class Reconstructor(BaseEstimator):
         if not self.guard_.reason.endswith(UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
         return self
+
+    @one_at_a_time
+    def suggest(self, k: int = 50, *, among: Tensor | None = None) -> Tensor:
+        """The nodes whose labels would help most, best first.
+
+        Uncertain nodes count, as far as no label is near them; nodes with a label are left out.
+
+        Args:
+            k: how many.
+            among: the nodes to choose from, bool, shape (N,), or ids, int64; None: all.
+
+        Returns:
+            Node ids, int64, shape (k,), fewer where there are no more: label them, and hand them to
+            `feedback`.
+        """
+        self._check_fitted()
+        self._check_context()
+        labelled = torch.cat([self.labels_.nodes, self._validation.nodes])
+        allowed = allowed_nodes(among, self._context.x.shape[0])
+        allowed[labelled] = False
+        wanted = checked_count(k, int(allowed.sum()))
+        weights = uncertainty(self._chooser.probabilities())
+        _log.info("suggest: %d of %d nodes without a label", wanted, int(allowed.sum()))
+        propagator = self._context.propagator
+        return suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+
+    @one_at_a_time
+    def report(self, path: str | Path, data: Data | None = None) -> Path:
+        """One self-contained HTML page about this fit: what was decided and why, what changed, for
+        which nodes, and what is proved.
+
+        Args:
+            path: the HTML file to write.
+            data: the graph with `y` and `test_mask`, to score by labels that took no part; None:
+                the page shows the guard's own estimate.
+        """
+        self._check_fitted()
+        self._check_context()
+        if data is not None:
+            data = node_graph(self._same_graph(data))
+        from graphkeel.report import write_own_report  # loads the templates
+
+        story = story_of(
+            self._context,
+            self.features_,
+            self.guard_,
+            self.labels_,
+            self._chooser.trained_on,
+            self._validation,
+            data,
+        )
+        return write_own_report(story, self.certificate_, Path(path))
 
     def _update_locally(self, graph: Data, fixed: LocalContext) -> None:
         context = self._context

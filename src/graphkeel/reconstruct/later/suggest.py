@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.propagator import Propagator
 
 Floats = NDArray[np.float64]
@@ -43,14 +43,12 @@ def suggested(
         propagator: multiplies by Ŝ.
         weights: what covering a node is worth, not negative, shape (N,).
         labelled: ids of the nodes that have a label, int64, shape (L,).
-        allowed: which nodes may be suggested, bool, shape (N,).
+        allowed: which nodes may be suggested, bool, shape (N,); none of them has a label.
         k: how many.
     """
     worth = weights.double().numpy()
     bound = propagator(propagator(weights.float().unsqueeze(1))).squeeze(1).double().numpy()
-    usable = allowed.clone()
-    usable[labelled] = False
-    candidates = usable.nonzero().flatten().numpy()
+    candidates = allowed.nonzero().flatten().numpy()
     starts, columns, values = propagator.arrays()
     # float32 products may round a bound down by a little
     bounds = bound[candidates] * (1.0 + 1e-5) + 1e-12
@@ -58,6 +56,28 @@ def suggested(
         starts, columns, values, worth, labelled.numpy(), candidates, bounds, min(k, len(bounds))
     )
     return torch.from_numpy(chosen)
+
+
+def allowed_nodes(among: object, n_nodes: int) -> Tensor:
+    """Which nodes may be suggested, bool, shape (N,).
+
+    Args:
+        among: a mask, ids, or None for all.
+        n_nodes: N.
+    """
+    if among is None:
+        return torch.ones(n_nodes, dtype=torch.bool)
+    given = torch.as_tensor(among).cpu()
+    if given.dtype == torch.bool:
+        if given.shape != (n_nodes,):
+            raise DataError(f"among must be a mask of {n_nodes} nodes", got=tuple(given.shape))
+        return given.clone()
+    is_ids = given.dim() == 1 and not given.is_floating_point()
+    if not is_ids or (len(given) and not 0 <= int(given.min()) <= int(given.max()) < n_nodes):
+        raise DataError(f"among must hold node ids in 0..{n_nodes - 1}", got=f"{among!r}"[:80])
+    allowed = torch.zeros(n_nodes, dtype=torch.bool)
+    allowed[given.long()] = True
+    return allowed
 
 
 def checked_count(k: object, n_allowed: int) -> int:
