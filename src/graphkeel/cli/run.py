@@ -4,6 +4,7 @@
   keel run --dataset cora --method none --seeds 10    the untouched model, in the paper's protocol
   keel run --dataset cora --method auto --seeds 10 --out runs/cora
   keel run --dataset my_graph.npz --model gcn --method auto
+  keel run --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
 run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
@@ -25,12 +26,14 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.published import Published
     from graphkeel.paper.tables.run import AnySpec, RunResult, RunSpec
 
+SEEDS = 10  # of a run of ours, as the paper has
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
@@ -55,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
         type=positive_int,
-        default=10,
+        default=None,
         metavar="N",
-        help="how many seeds, from --seed on (default 10)",
+        help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
     )
     parser.add_argument(
         "--split", default="biased", help="biased, random or public (default biased)"
@@ -74,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="dimensions of --features pca (default 20)",
     )
+    add_own_model(parser)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 
@@ -85,12 +89,21 @@ def run(args: argparse.Namespace) -> int:
     """
     from graphkeel.paper.tables.run import RunSpec
 
+    model, options = chosen_model(args)
     spec = RunSpec(
-        args.dataset, args.model, args.method, args.labels, args.split, args.features, args.pca
+        args.dataset,
+        model,
+        args.method,
+        args.labels,
+        args.split,
+        args.features,
+        args.pca,
+        model_options=options,
     )
     if args.out is not None:
         make_out_dir(args.out)
-    result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)
+    seeds = args.seeds or (1 if args.weights else SEEDS)
+    result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
     if args.json:
         emit_json(payload(result))
     else:

@@ -51,9 +51,12 @@ def own_nodes(story: dict[str, Any]) -> dict[str, Any]:
     return {"0": {**found, "id": shown.tolist()}}
 
 
-def _tested(columns: dict[str, Any]) -> dict[str, Any] | None:
-    """Accuracy on nodes whose label no choice has seen; None where there are none."""
+def _tested(columns: dict[str, Any], label: int | None = None) -> dict[str, Any] | None:
+    """Accuracy on nodes whose label no choice has seen, of one class or all; None where there are
+    none."""
     mine = (columns["split"] == TEST_NODE) & (columns["y"] >= 0)
+    if label is not None:
+        mine &= columns["y"] == label
     if not mine.any():
         return None
     y = columns["y"][mine]
@@ -64,16 +67,19 @@ def _tested(columns: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _by_class(columns: dict[str, Any], n_classes: int) -> list[dict[str, Any]]:
-    """How many nodes each class is predicted for, in percent of all."""
-    counts = {name: np.bincount(columns[name], minlength=n_classes) for name in ("before", "after")}
+    """How many nodes each class is predicted for, and how many of its own are right."""
+    before, after = (
+        np.bincount(columns[name], minlength=n_classes) for name in ("before", "after")
+    )
     n = max(1, len(columns["before"]))
     return [
         {
             "label": label,
-            "before": 100.0 * int(counts["before"][label]) / n,
-            "after": 100.0 * int(counts["after"][label]) / n,
-            "before_nodes": int(counts["before"][label]),
-            "after_nodes": int(counts["after"][label]),
+            "before": 100.0 * int(before[label]) / n,
+            "after": 100.0 * int(after[label]) / n,
+            "before_nodes": int(before[label]),
+            "after_nodes": int(after[label]),
+            "tested": _tested(columns, label),
         }
         for label in range(n_classes)
     ]

@@ -117,8 +117,14 @@ def _own_title(own: dict[str, Any]) -> str:
 
 
 def _own_chart(own: dict[str, Any] | None) -> Markup:
-    rows = [{**row, "name": f"class {row['label']}"} for row in own["by_class"]] if own else []
-    return dumbbells(rows, label="share of nodes predicted in each class, before and after")
+    if own is None:
+        return Markup("")
+    rows = [{**row, "name": f"class {row['label']}"} for row in own["by_class"]]
+    if own["tested"]:
+        tested = [{**row, **row["tested"]} for row in rows if row["tested"]]
+        return dumbbells(tested, label="test accuracy of each class, before and after")
+    label = "share of nodes predicted in each class, before and after"
+    return dumbbells(rows, label=label, neutral=True)
 
 
 def script_json(value: Any) -> Markup:

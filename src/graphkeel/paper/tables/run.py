@@ -13,15 +13,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy, train_model
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.outputs import ReturnType
 from graphkeel.paper.baselines.registry import find_method
 from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
+from graphkeel.paper.tables.own_model import OWN, own_model
 from graphkeel.paper.tables.provenance import package_versions
 from graphkeel.paper.tables.statistics import summarise
 from graphkeel.paper.tables.store import FILE, Store
@@ -213,9 +215,24 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
         seed: of the split and the training.
     """
     task = spec.task(seed)
-    model = train_model(spec.model, task, seed=seed, **spec.model_options)
-    frozen = FrozenModel(model, n_classes=task.n_classes)
+    model = model_of(spec, task, seed)
+    return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
+    frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
+    """The frozen model of a seed: one of ours, trained now, or the user's own.
+
+    Args:
+        spec: the model, and its options.
+        task: the split.
+        seed: of the training.
+    """
+    if spec.model == OWN:
+        weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
+        return own_model(weights, factory, task.n_features, task.n_classes)
+    return train_model(spec.model, task, seed=seed, **spec.model_options)
 
 
 def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
