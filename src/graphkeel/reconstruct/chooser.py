@@ -26,6 +26,7 @@ from graphkeel.reconstruct.guard.statement import exact_statement
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
+from graphkeel.reconstruct.later.budget import tried
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
 
@@ -63,6 +64,7 @@ class Chooser:
         self.seed = seed
         self.elsewhere = elsewhere
         self.holdout = holdout
+        self.budget: float | None = None  # seconds for trying candidates
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
@@ -130,7 +132,11 @@ class Chooser:
         self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
         presumed = self.members if by_signs is not None else ()
-        self.members, decision = decide(self.candidates, judge, risk=self.risk, presumed=presumed)
+        candidates, judge = tried(self.candidates, judge, self.budget)
+        self.members, decision = decide(candidates, judge, risk=self.risk, presumed=presumed)
+        if len(candidates) < len(self.candidates):
+            share = f"{len(candidates)} of {len(self.candidates)} candidates"
+            decision = replace(decision, reason=f"{decision.reason}; {share} within the budget")
         return decision
 
     def calibration(self) -> tuple[Tensor, Tensor] | None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.node_graph import node_graph
@@ -39,6 +42,7 @@ from graphkeel.reconstruct.inputs import (
     check_parameters,
     check_scores,
     check_source,
+    checked_budget,
     checked_feedback,
     first_scores,
 )
@@ -92,6 +96,10 @@ class Reconstructor(BaseEstimator):
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
+        verbose: say on stderr what happens, with a progress bar where it takes longer than two
+            seconds. `logging` (logger `graphkeel`, level INFO) hears it in any case.
+        callbacks: functions that are called with each `Step` that has ended: `fit`, `feedback`,
+            `update`, `adapt`, `suggest`, `certify`.
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
@@ -117,6 +125,8 @@ class Reconstructor(BaseEstimator):
         risk: float = RISK,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.model = model
         self.method = method
@@ -127,6 +137,8 @@ class Reconstructor(BaseEstimator):
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
+        self.verbose = verbose
+        self.callbacks = callbacks
 
     def set_params(self, **params: Any) -> Reconstructor:
         """Change arguments of the constructor; `fit` checks them.
@@ -180,6 +192,7 @@ class Reconstructor(BaseEstimator):
         *,
         nodes: Tensor | None = None,
         labels: Tensor | None = None,
+        budget: float | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Choose new features for the graph.
@@ -194,17 +207,40 @@ class Reconstructor(BaseEstimator):
             nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
                 take them in, but in one step.
             labels: their classes, int64, shape (k,).
+            budget: seconds after which no further candidate is tried, here and in later calls;
+                None: all are.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
-        self._make_context(data, model_kwargs)
-        self.certificate_: dict[str, Any] | None = None
-        if nodes is None and labels is None:
-            self.reset()
-        else:
-            self._take_in(*self._start, nodes, labels)  # one without the other is refused
+        with self._step("fit") as facts:
+            self._make_context(data, model_kwargs)
+            self._chooser.budget = checked_budget(budget)
+            self.certificate_: dict[str, Any] | None = None
+            if nodes is None and labels is None:
+                self._choose(*self._start)
+            else:
+                self._take_in(*self._start, nodes, labels)  # one without the other is refused
+            facts.update(self._facts())
         if self.controller == "neural":
             self.certify()
         return self
+
+    def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
+        return step(name, self.callbacks, verbose=self.verbose)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a log says of the state after a choice."""
+        guard = self.guard_
+        judged = guard.accuracy is not None and guard.untouched is not None
+        return {
+            "nodes": int(self.features_.shape[0]),
+            "labels": len(self.labels_),
+            "untouched": guard.untouched,
+            "accuracy": guard.accuracy,
+            "gain": guard.accuracy - guard.untouched if judged else None,  # type: ignore[operator]
+            "p_value": guard.p_value,
+            "chosen": "+".join(guard.chosen) or "none",
+            "reason": guard.reason,
+        }
 
     @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
@@ -310,7 +346,10 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        return self._take_in(self.labels_, self._validation, nodes, labels)
+        with self._step("feedback") as facts:
+            self._take_in(self.labels_, self._validation, nodes, labels)
+            facts.update(self._facts())
+        return self
 
     def _take_in(
         self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
@@ -359,11 +398,13 @@ class Reconstructor(BaseEstimator):
         check_grown(context.x, graph.x)
         arguments = arguments_again(context.model_kwargs, model_kwargs, graph)
         fixed = self._chooser.local_state
-        if fixed is not None and not arguments:
-            self._update_locally(graph, fixed)
-        else:
-            self._update_anew(graph, arguments)
-        self.features_ = self._own_features()
+        with self._step("update") as facts:
+            if fixed is not None and not arguments:
+                facts["change"] = self._update_locally(graph, fixed)
+            else:
+                facts["change"] = self._update_anew(graph, arguments)
+            self.features_ = self._own_features()
+            facts["nodes"] = int(self.features_.shape[0])
         if self.certificate_ is not None:
             _log.warning("the certificate was about the graph before the update: certify again")
             self.certificate_ = None
@@ -391,10 +432,12 @@ class Reconstructor(BaseEstimator):
         allowed = allowed_nodes(among, self._context.x.shape[0])
         allowed[labelled] = False
         wanted = checked_count(k, int(allowed.sum()))
-        weights = uncertainty(self._chooser.probabilities())
-        _log.info("suggest: %d of %d nodes without a label", wanted, int(allowed.sum()))
-        propagator = self._context.propagator
-        return suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+        with self._step("suggest") as facts:
+            weights = uncertainty(self._chooser.probabilities())
+            propagator = self._context.propagator
+            nodes = suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+            facts["nodes"] = len(nodes)
+        return nodes
 
     @one_at_a_time
     def report(self, path: str | Path, data: Data | None = None) -> Path:
@@ -423,10 +466,10 @@ class Reconstructor(BaseEstimator):
         )
         return write_own_report(story, self.certificate_, Path(path))
 
-    def _update_locally(self, graph: Data, fixed: LocalContext) -> None:
+    def _update_locally(self, graph: Data, fixed: LocalContext) -> str:
+        """Compute what the change reaches; returns the change in words."""
         context = self._context
         change = change_between(context.x, context.edge_index, graph.x, graph.edge_index)
-        _log.info("update: %s", change.in_words())
         frozen, _ = self._bind(graph, {})
         self._chooser = moved_locally(self._chooser, fixed, change, frozen)
         self._context = self._chooser.context
@@ -438,8 +481,10 @@ class Reconstructor(BaseEstimator):
             same_nodes=change.same,
             same_edges=change.same_edges,
         )
+        return change.in_words()
 
-    def _update_anew(self, graph: Data, arguments: dict[str, Any]) -> None:
+    def _update_anew(self, graph: Data, arguments: dict[str, Any]) -> str:
+        """Compute everything that depends on the graph; returns that in words."""
         before = self._context
         chooser = self._chooser
         start = self._start
@@ -447,13 +492,13 @@ class Reconstructor(BaseEstimator):
         for name in ("y", "train_mask", "val_mask", "test_mask"):
             bare[name] = None
         n_classes = len(self.classes_)
-        _log.info("update: everything that depends on the graph is computed anew")
         self._make_context(bare, arguments, elsewhere=chooser.elsewhere, source=before.source)
         if len(self.classes_) != n_classes:
             raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
         keep_anchors(before, self._context)
         self._chooser = chooser.moved(self._context, None)
         self._start = start
+        return "everything that depends on the graph was computed anew"
 
     # ---- another graph
 
@@ -489,6 +534,19 @@ class Reconstructor(BaseEstimator):
         if keep is None:
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
         check_keep(keep)
+        with self._step("adapt") as facts:
+            adapted = self._adapted(target, nodes, labels, keep, model_kwargs)
+            facts.update(adapted._facts())
+        return adapted
+
+    def _adapted(
+        self,
+        target: Data,
+        nodes: Tensor | None,
+        labels: Tensor | None,
+        keep: str,
+        model_kwargs: dict[str, Any],
+    ) -> Reconstructor:
         source = None if keep == "model" else self._summary()
         adapted = Reconstructor(**self.get_params())
         check_graph(target)
@@ -662,10 +720,13 @@ class Reconstructor(BaseEstimator):
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
-        result, anchors = certify_context(self._context, self.verifier, settings)
-        if anchors is not None:
-            result = self._adopt(result, anchors)
-        self.certificate_ = result.certificate
+        with self._step("certify") as facts:
+            result, anchors = certify_context(self._context, self.verifier, settings)
+            if anchors is not None:
+                result = self._adopt(result, anchors)
+            self.certificate_ = result.certificate
+            facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
+            facts["classes"] = len(self.classes_)
         _warn_of(result)
         return result
 
