@@ -14,6 +14,7 @@ from graphkeel import __version__
 from graphkeel.cli.shared.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
 from graphkeel.core.errors import KeelError
 from graphkeel.core.signals import Terminated, terminable
+from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
 COMMANDS = (
@@ -72,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
-        with terminable():
+        with terminable(), progress_shown():
             args = build_parser().parse_args(argv)
             return _run(args)
     except KeyboardInterrupt:

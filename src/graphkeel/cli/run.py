@@ -24,6 +24,7 @@ from graphkeel.cli.shared.common import (
     emit_json,
     make_out_dir,
     positive_int,
+    say_reused,
     verbatim,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model
@@ -131,7 +132,10 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
             progress.advance(bar)
             end_if_asked()
 
-        return run_seeds(spec, seeds, on_row=on_row, **options)
+        result = run_seeds(spec, seeds, on_row=on_row, **options)
+    if result.reused:
+        say_reused(f"{result.reused} of {len(result.rows)} seeds", options["out"])
+    return result
 
 
 def payload(result: RunResult[RunSpec]) -> dict[str, Any]:

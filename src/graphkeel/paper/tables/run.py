@@ -88,6 +88,7 @@ class RunResult(Generic[AnySpec]):
 
     spec: AnySpec
     rows: list[Row]
+    reused: int = 0  # rows that the folder held already
 
     def summary(self) -> dict[str, Any]:
         """Means and sample deviations over the seeds, in percent; one seed has no deviation."""
@@ -127,7 +128,7 @@ def run_seeds(
         row = spec.outcome(seed).row if folder is None else folder.row(seed)
         rows.append(row)
         on_row(row)
-    return RunResult(spec, rows)
+    return RunResult(spec, rows, 0 if folder is None else folder.reused)
 
 
 class RunFolder:
@@ -143,6 +144,7 @@ class RunFolder:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
+        self.reused = 0  # rows that were found
         self.store.claim({"spec": asdict(spec), **package_versions()})
 
     def row(self, seed: int) -> Row:
@@ -155,6 +157,7 @@ class RunFolder:
         job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
         found = self.store.find(job)
         if found is not None and found.done:
+            self.reused += 1
             return found.result
         start = time.perf_counter()
         outcome = spec.outcome(seed)
