@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphkeel.core.errors import DataError
 
-ROWS = 1 << 16  # compared together
+ROWS = 1 << 12  # compared together
 
 
 @dataclass(frozen=True, eq=False)
