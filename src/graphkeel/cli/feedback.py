@@ -30,7 +30,7 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model, model_name
+from graphkeel.cli.shared.own_model import add_own_model, chosen_spec, model_name
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.feedback import Step
@@ -95,19 +95,10 @@ def run(args: argparse.Namespace) -> int:
     """
     from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
-    from graphkeel.paper.tables.run import RunSpec
 
     if args.out is not None:
         make_out_dir(args.out)
-    model, options = chosen_model(args)
-    spec = RunSpec(
-        args.dataset,
-        model,
-        "auto",
-        split=args.split,
-        features=args.features,
-        model_options=options,
-    )
+    spec = chosen_spec(args)
     if args.suggest is not None:
         return _suggest(args, spec)
     file = None if args.labels is None else read_labels(args.labels)

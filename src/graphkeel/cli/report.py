@@ -25,7 +25,7 @@ from graphkeel.cli.shared.common import (
     path_type,
     seed_type,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model
+from graphkeel.cli.shared.own_model import add_own_model, chosen_spec
 from graphkeel.core.errors import ConfigError
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
@@ -109,22 +109,12 @@ def run(args: argparse.Namespace) -> int:
 def _own(args: argparse.Namespace) -> int:
     """Fit a model of the user's own, and write its page."""
     from graphkeel.paper.tables.feedback import fitted
-    from graphkeel.paper.tables.run import RunSpec
 
     if args.folders:
         raise ConfigError(
             "folders and a model of your own make two pages", got=str(args.folders[0])
         )
-    name, options = chosen_model(args)
-    spec = RunSpec(
-        args.dataset,
-        name,
-        "auto",
-        split=args.split,
-        features=args.features,
-        model_options=options,
-    )
-    rec, data = fitted(spec, args.seed)
+    rec, data = fitted(chosen_spec(args), args.seed)
     path = rec.report(args.to or (args.out or Path()) / "report.html", data)
     if args.json:
         held = {"run": True, "certificate": False, "figures": 0, "tables": 0}

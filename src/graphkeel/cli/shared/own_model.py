@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import path_type
 from graphkeel.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkeel.paper.tables.run import RunSpec
 
 OWN = "own"
 
@@ -52,6 +55,26 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         raise ConfigError("there is no such file of weights", got=str(args.weights))
     sha256 = file_sha256(args.weights)  # so that other weights of the same name are another run
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
+
+
+def chosen_spec(args: argparse.Namespace, method: str = "auto") -> RunSpec:
+    """One model, ours or the user's, on one dataset.
+
+    Args:
+        args: the flags.
+        method: what is done to it.
+    """
+    from graphkeel.paper.tables.run import RunSpec
+
+    model, options = chosen_model(args)
+    return RunSpec(
+        args.dataset,
+        model,
+        method,
+        split=args.split,
+        features=args.features,
+        model_options=options,
+    )
 
 
 def model_name(args: argparse.Namespace) -> str:
