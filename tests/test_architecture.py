@@ -24,8 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "models": {"core", "graph"},
     "certificate": {"checker", "core", "graph", "models"},
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
-    # report: when `Reconstructor.report` is called, and not before
-    "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report"},
+    "reconstruct": {"core", "graph", "models", "control", "lyapunov"},
     "paper": {"core", "graph", "models", "control", "verify", "lyapunov", "reconstruct"},
     "report": {"core", "certificate", "paper"},
     "testing": {"core", "graph", "models", "control", "verify", "reconstruct", "paper"},

@@ -453,7 +453,7 @@ class Reconstructor(BaseEstimator):
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
-        from graphkeel.report import write_own_report  # loads the templates
+        from graphkeel import write_own_report  # the report stands above this package
 
         story = story_of(
             self._context,
