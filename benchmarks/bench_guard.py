@@ -4,7 +4,8 @@
     python benchmarks/bench_guard.py --graphs digits FILE.npz --counts 20 100 --seeds 2
 
 A case is a graph, a split, a model and a number of labels that the model was not trained on, drawn
-at random from the test nodes; accuracy is measured on the other test nodes. Each case is fitted
+at random from all nodes outside the training set; accuracy is measured on those of them that are
+never drawn. Each case is fitted
 once with `risk=1`, which shows the p-value and the gain; what any other risk would have done
 follows.
 
@@ -93,7 +94,7 @@ def cases_of(name: str, split: str, model: str, seed: int, counts: list[int]) ->
 def one_case(
     task: GraphTask, trained: Any, what: tuple[str, str, str], count: int, seed: int, most: int
 ) -> Case | None:
-    pool = task.test_mask.nonzero().flatten()
+    pool = ((task.y >= 0) & ~task.train_mask).nonzero().flatten()
     order = np.random.default_rng([seed, 11]).permutation(len(pool))
     drawn = pool[torch.from_numpy(order[:count])]
     unseen = pool[torch.from_numpy(order[most:])]

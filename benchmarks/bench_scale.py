@@ -162,12 +162,11 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
     """A fit, labels that arrive, a certificate: in a process that holds the graph and nothing
     else."""
     import torch
-    from bench_certify import Shipped
 
     from graphkeel import Reconstructor
     from graphkeel.core.errors import MemoryLimitError
+    from graphkeel.lyapunov.ask import ask_engine
     from graphkeel.models import load_model
-    from graphkeel.reconstruct.proofs import proved_anchors
 
     meter, model, data = Meter(), load_model(folder / MODEL), _data(folder)
     found: Row = {"steps": meter.steps, "labels": int(data.train_mask.sum())}
@@ -185,13 +184,18 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
         f"feedback, {FEEDBACK} labels", lambda: rec.feedback(second, data.y[second]), again=False
     )
     found["chosen"] = list(rec.guard_.chosen)
-    settings = {"strength": rec._context.typical_strength, "seed": 0}
-    # training and proof of the controllers, without the choice that follows; reads all logits once,
-    # for the domain
-    proved = meter.step("certify", lambda: proved_anchors(rec._context, "auto", settings))
-    found["certificate"] = proved is not None
-    if proved is not None:
-        meter.step("verification alone", Shipped(proved[0]).ask_again)
+    # controllers, their proofs, and the equilibrium of the loop on the whole graph, enclosed
+    result = meter.step("certify", rec.certify, again=False)
+    found["certificate"] = result.certificate is not None
+    counted = ("nodes", "certain", "labelled", "labelled_certain", "residual", "written")
+    found["graph"] = {key: result.equilibrium.get(key) for key in counted}
+    problems = [outcome.problem for outcome in result.outcomes]
+    if problems:
+        ask = ask_engine("auto")
+        meter.step(
+            "verification alone",
+            lambda: [ask(problem, seconds=5.0, complete=True) for problem in problems],
+        )
     if fresh:
         found["difference"] = _against_fresh(rec, model, data, drawn)
     return found

@@ -233,6 +233,31 @@ def test_certify_changes_no_prediction_and_is_about_the_anchors_in_use(model, da
     assert torch.equal(rec.features_, features) and torch.equal(rec.predict(data), before)
 
 
+def test_certify_encloses_the_equilibrium_of_the_mixed_controllers(model, task, data, tmp_path):
+    rec = gk.Reconstructor(model).fit(data)
+    result = rec.certify(budget=20.0)
+    facts = result.equilibrium
+    assert facts["controlled"] == facts["nodes"] == len(task.y)  # the features blend anchors
+    assert facts["certain"] + len(facts["uncertain"]) == facts["nodes"]
+    assert facts["certain"] > 0.99 * facts["nodes"]
+    shipped = result.shipped
+    assert shipped["median"] <= shipped["max"] < shipped["size"]
+    assert shipped["max"] == pytest.approx(facts["written"]["max"], rel=1e-3)
+    assert abs(shipped["same_class"] - facts["written"]["kept"]) <= 2  # float32 against float64
+    assert str(facts["certain"]) in " ".join(result.sentences())
+    checked = gk.check(rec.certificate_, model=model, data=data, states=rec.states_)
+    assert checked.accepted and checked.data_checked and checked.on_graph, checked.reason
+    assert not gk.check(rec.certificate_, model=model, data=data).accepted  # without the states
+    rec.save(tmp_path)
+    back = gk.load(tmp_path, model=model).attach(data)
+    assert gk.check(back.certificate_, model=model, data=data, states=back.states_).accepted
+    new = (~task.train_mask & ~task.val_mask).nonzero().flatten()[:20]
+    back.feedback(new, task.y[new])  # other features: nothing is left that speaks of the old ones
+    assert back.states_ is None and "equilibrium" not in back.certificate_["graph"]
+    assert "shipped" not in back.certificate_["provenance"]
+    assert gk.check(back.certificate_, model=model, data=data).accepted
+
+
 def test_anchors_that_are_not_proved_are_never_used(model, data, caplog):
     rec = gk.Reconstructor(model, method="replace").fit(data)
     kept, features = rec.anchors_.features.clone(), rec.features_.clone()

@@ -367,7 +367,7 @@ case("one unit not coupled", BOUND, coupling([0, 0, 128, 128, 1, 0], HALVES))
 case("a coupling too weak", BOUND, coupling([0, 0, 128, 128, 1, 1], [[[0.25, 0.0], [0.0, 0.5]]]))
 case(
     "a negative coupling",
-    "rejected: negative",
+    "rejected: numbers ≥ 0",
     coupling([0, 0, 128, 128, 1, 1], [[[0.5, -0.5], [0.0, 0.5]]]),
 )
 case(
@@ -407,7 +407,7 @@ def cut_and_coupled() -> Hand:
     return replace(loop, forward=[([[2.0]], [-1.0])], rho=0.75)
 
 
-case("a unit cut and coupled", "rejected: couples a unit that was cut", cut_and_coupled)
+case("a unit cut and coupled", "rejected: couples what cannot be coupled", cut_and_coupled)
 
 # ---- unit cuts
 
@@ -541,7 +541,7 @@ def face_list(change: Callable[[list[Json]], Any]) -> Callable[[], Hand]:
     return make
 
 
-case("a face left out", "rejected: list of 4 faces", face_list(list.pop))
+case("a face left out", "rejected: list of 4 trees", face_list(list.pop))
 case("a face twice", "rejected: not that face", face_list(lambda f: f.__setitem__(1, f[0])))
 case("faces out of order", "rejected: not that face", face_list(list.reverse))
 case(
@@ -1163,7 +1163,9 @@ case(
     problem("upper", array([2, 1], dtype="<i4")),
 )
 case(
-    "an array of another size", "unreadable: another size", problem("upper", array([2.0, 1.0], [3]))
+    "an array of another size",
+    "unreadable: as many numbers as its shape",
+    problem("upper", array([2.0, 1.0], [3])),
 )
 case(
     "an array of another shape",
@@ -1225,8 +1227,16 @@ case(
     lambda: lie(plane(), put("head", source((identity(2), [0.0] * 3)))),
 )
 case(
+    "a bias of V too long",
+    "unreadable: factors of a layer do not fit",
+    lambda: lie(
+        plane(),
+        put("classes", 0, "lyapunov", source((identity(2), [0.0] * 3), ([[1.0] * 2], [0.0]))),
+    ),
+)
+case(
     "layers that do not fit",
-    FIT,
+    "unreadable: the layers do not fit",
     lambda: lie(
         plane(),
         put("classes", 0, "lyapunov", source((identity(2), [0.0] * 2), ([[1.0] * 3], [0.0]))),
@@ -1304,6 +1314,13 @@ case(
     ),
 )
 
+LARGE = [([[2.0**399, 0.0], [0.0, 2.0**399]], [0.0, 0.0])] * 60
+case(
+    "weights too long before the point",
+    "unreadable: too long",
+    lambda: lie(plane(), put("classes", 0, "controller", source(*LARGE))),
+)
+
 RAW = sealed_bytes(certificate(line()))
 case("no JSON", "unreadable: not one whole JSON", lambda: b"{")
 case("nothing", "unreadable: not one whole JSON", lambda: b"")
@@ -1325,7 +1342,11 @@ case(
     "unreadable: stands twice",
     lambda: RAW.replace(b'"form": "paper",', b'"form": "paper", "form": "paper",'),
 )
-case("NaN", "unreadable: NaN is no number", lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'))
+case(
+    "NaN",
+    "unreadable: not one whole JSON text",
+    lambda: RAW.replace(b'"delta": 0.0', b'"delta": NaN'),
+)
 case(
     "an endless number", ORDINARY, lambda: resealed(RAW.replace(b'"delta": 0.0', b'"delta": 1e999'))
 )
@@ -1424,3 +1445,67 @@ def split_at(place: float) -> dict[str, Json]:
     cuts = (TWO[0], place, TWO[1])
     value = branch("decrease", tree("decrease", *ENDS, axis, cuts))
     return {**line().proofs, "decrease": value}
+
+
+# ---- odd shapes: boxes of one point, networks without a hidden layer, numbers of 4,000 digits
+
+POINT = ([1.0], [1.0])
+RISING: list[Any] = [([[1.0]], [0.0])]  # V(y) = y
+
+
+def affine(leaf: Json, **changes: Any) -> Callable[[], Hand]:
+    """F(y) = y/2 on [1, 2] with V(y) = y: no ReLU anywhere."""
+    options = {"rho": 0.5, "positivity": 0.0, "hole_radius": 0.0, **changes}
+    ends = options.pop("ends", ([1.0], [2.0]))
+    forward = options.pop("forward", [([[0.5]], [0.0])])
+    proofs = {"decrease": branch("decrease", leaf)}
+    return lambda: Hand(forward, RISING, *ends, [1.0], proofs=proofs, **options)
+
+
+def on_interval(axis: list[int], cut: tuple[float, ...] = (), **more: Any) -> Json:
+    return tree("decrease", [1.0], [2.0], axis, cut, **more)
+
+
+case("no ReLU, tie", ACCEPTED, affine(on_interval([-2])))
+case("no ReLU, ρ one ulp lower", BOUND, affine(on_interval([-2]), rho=next_to(0.5, DOWN)))
+case(
+    "no ReLU, stored slopes of no unit",
+    ACCEPTED,
+    affine(on_interval([-3]) | {"slopes": array([], [1, 0], "|u1")}),
+)
+case(
+    "no ReLU, empty slopes of a billion leaves",
+    "rejected: do not fit together",
+    affine(on_interval([-2]) | {"slopes": array([], [10**9, 0], "|u1")}),
+)
+case(
+    "no ReLU, a unit cut",
+    "unreadable: malformed",
+    affine(on_interval([1, -2, -2], multipliers=[[1, 0], [1, 0]])),
+)
+case("no hole, a hole leaf", "rejected: called inside the hole", affine(on_interval([-1])))
+JUMPS: list[Any] = [([[0.5]], [9.0])]
+case(
+    "a box of one point, false there",
+    BOUND,
+    affine(tree("decrease", *POINT, [-2]), ends=POINT, forward=JUMPS),
+)
+case(
+    "a box of one point, cut",
+    "rejected: a cut does not lie inside",
+    affine(tree("decrease", *POINT, [0, -2, -2], (1.0,)), ends=POINT),
+)
+case(
+    "a box of one point in the hole",
+    ACCEPTED,
+    affine(tree("decrease", *POINT, [-1]), ends=POINT, forward=JUMPS, hole_radius=1.0),
+)
+case(
+    "a sided root turned round",
+    ROOT,
+    positivity(tree("+0", [next_to(2.0, UP)], [2.0], [-2]), MINUS),
+)
+case("256 couplings", "rejected: numbers ≥ 0", coupling([0, 0, 128, 128, 1, 1], HALVES * 256))
+LONG = 10**4000
+case("multipliers of 4,000 digits", ACCEPTED, cells(weights(2, [3 * LONG, 2 * LONG, 0])))
+case("one of 4,000 digits off by one", BOUND, cells(weights(2, [3 * LONG, 2 * LONG + 1, 0])))

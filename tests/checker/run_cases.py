@@ -1,5 +1,5 @@
-"""Runs the stored cases of a folder with whatever package is called `checker` on the path; standard
-library only. Prints the first case that ends otherwise than expected; exit 1 then.
+"""Runs the stored cases of a folder with whatever `graphkeel` is on the path; standard library
+only. Prints the first case that ends otherwise than expected; exit 1 then.
 
     python run_cases.py FOLDER
 """
@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import sys
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 
 def outcome(package: Any, raw: bytes) -> str:
-    """accepted, rejected: why, or unreadable: why."""
+    """accepted, rejected: why, or unreadable: why; proofs of properties go to their own package."""
+    reader = package
+    if b'\n "format": "graphkeel-proof"' in raw:
+        reader = import_module(package.__name__.replace("checker", "property_checker"))
     try:
-        result = package.check_bytes(raw)
+        result = reader.check_bytes(raw)
     except package.Unreadable as error:
         return f"unreadable: {error}"
     return "accepted" if result.accepted else f"rejected: {result.reason}"
@@ -29,8 +33,6 @@ def as_expected(found: str, expected: str) -> bool:
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     """The bound that the checker computes for a stored row, box and choice."""
-    from importlib import import_module
-
     base = package.__name__
     exact = import_module(f"{base}.exact")
     networks = import_module(f"{base}.networks")
@@ -58,7 +60,8 @@ def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     bound = relaxation.RowBound(row, box.exp)
     n = len(ends[2])
     signs = {tuple(place): sign for place, sign in query["signs"]}
-    return bound.upper(box.ints[:n], box.ints[n:], query["slopes"], signs, query["weights"])
+    ends = (box.ints[:n], box.ints[n:])
+    return bound.upper(ends, query["slopes"], signs, query["weights"])
 
 
 def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:
@@ -82,6 +85,6 @@ def main(folder: Path, package: Any) -> int:
 
 
 if __name__ == "__main__":
-    import checker  # type: ignore[import-not-found]
+    from graphkeel import checker
 
     sys.exit(main(Path(sys.argv[1]), checker))

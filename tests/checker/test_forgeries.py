@@ -6,12 +6,14 @@ import json
 import struct
 from base64 import b64decode, b64encode
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forgeries import bases, forgeries, rescaled
+from forgeries import Forgery, bases, forgeries, rescaled
 from hand_loops import Hand, certificate, sealed_bytes, tree
+from more_forgeries import more_forgeries, true_ones
 from run_cases import outcome
 
 from graphkeel import checker
@@ -27,9 +29,14 @@ def test_what_a_forgery_starts_from_is_accepted(rule: str, exponent: int) -> Non
     assert outcome(checker, sealed_bytes(certificate(*loops))) == "accepted"
 
 
-def refuse_all(seed: int, count: int) -> None:
+@pytest.mark.parametrize(("rule", "raw"), [pytest.param(*one, id=one[0]) for one in true_ones()])
+def test_graphs_and_properties_to_start_from_are_accepted(rule: str, raw: bytes) -> None:
+    assert outcome(checker, raw) == "accepted", rule
+
+
+def refuse_all(made: Iterator[Forgery], count: int) -> None:
     outcomes: Counter[str] = Counter()
-    for number, forgery in enumerate(forgeries(seed, count)):
+    for number, forgery in enumerate(made):
         found = outcome(checker, forgery.raw).split(":")[0]
         assert found in ("rejected", "unreadable"), f"{number}: {forgery.lie} by {forgery.rule}"
         outcomes[found] += 1
@@ -41,13 +48,23 @@ def refuse_all(seed: int, count: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_forgery_is_accepted(seed: int) -> None:
-    refuse_all(seed, 500)
+    refuse_all(forgeries(seed, 500), 500)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_none_of_many_forgeries_is_accepted(seed: int) -> None:
-    refuse_all(seed, 2_000)
+    refuse_all(forgeries(seed, 2_000), 2_000)
+
+
+def test_no_forgery_of_graphs_and_properties_is_accepted() -> None:
+    refuse_all(more_forgeries(0, 300), 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 205))
+def test_none_of_many_forgeries_of_graphs_and_properties_is_accepted(seed: int) -> None:
+    refuse_all(more_forgeries(seed, 1_000), 1_000)
 
 
 # ---- files that an older check accepted

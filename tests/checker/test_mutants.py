@@ -10,6 +10,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import graph_cases  # noqa: F401 (adds its cases)
+import property_cases  # noqa: F401
 import pytest
 from bound_queries import plain_answer, random_query
 from checker_cases import CASES
@@ -18,7 +20,8 @@ from mutants import MUTANTS, Mutant
 import graphkeel.checker
 from tally import TALLY
 
-PACKAGE = Path(graphkeel.checker.__file__).parent
+SOURCES = Path(graphkeel.checker.__file__).parents[1]
+PACKAGES = ("checker", "property_checker")
 RUNNER = Path(__file__).with_name("run_cases.py")
 LONGEST = 120  # seconds; only a mutant that never ends gets there
 
@@ -46,9 +49,17 @@ def run(package_root: Path, stored: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def copied(root: Path) -> Path:
+    """The packages alone, in a `graphkeel` that holds nothing else."""
+    for name in PACKAGES:
+        unwanted = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(SOURCES / name, root / "graphkeel" / name, ignore=unwanted)
+    (root / "graphkeel" / "__init__.py").touch()
+    return root
+
+
 def applied(mutant: Mutant, root: Path) -> Path:
-    shutil.copytree(PACKAGE, root / "checker", ignore=shutil.ignore_patterns("__pycache__"))
-    file = root / "checker" / mutant.file
+    file = copied(root) / "graphkeel" / mutant.package / mutant.file
     text = file.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.breaks}: stands {text.count(mutant.old)} times"
     file.write_text(text.replace(mutant.old, mutant.new))
@@ -65,8 +76,7 @@ def killed_by(number: int, stored: Path, folder: Path) -> str | None:
 
 
 def test_the_checker_itself_gets_through(stored: Path, tmp_path: Path) -> None:
-    shutil.copytree(PACKAGE, tmp_path / "checker")
-    done = run(tmp_path, stored)
+    done = run(copied(tmp_path), stored)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -82,7 +92,7 @@ def kill(numbers: range, stored: Path, folder: Path) -> None:
     assert not alive, "\n".join(alive)
     assert len(mutants) >= 60
     for mutant in mutants:
-        TALLY["checker mutants killed", mutant.file] += 1
+        TALLY["checker mutants killed", f"{mutant.package}/{mutant.file}"] += 1
 
 
 def test_every_second_mutant_is_killed(stored: Path, tmp_path: Path) -> None:

@@ -33,11 +33,20 @@ DEFAULT = {
 }
 
 
-@pytest.mark.parametrize("name", DEFAULT)
+SLOW = {
+    "digits, general gauge": ("--classes", "2", "--gauge", "general", "--budget", "8"),
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [*DEFAULT.values(), *(pytest.param(o, marks=pytest.mark.slow) for o in SLOW.values())],
+    ids=[*DEFAULT, *SLOW],
+)
 def test_small_certificates_are_accepted(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = certified(tmp_path, capsys, "--dataset", "digits", *DEFAULT[name])
+    result = certified(tmp_path, capsys, "--dataset", "digits", *options)
     assert result.accepted, result.reason
     for entry in result.classes:
         TALLY["true certificates accepted, by verdict", entry["verdict"]] += 1

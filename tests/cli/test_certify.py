@@ -31,7 +31,13 @@ def test_digits_are_proved_and_the_check_agrees(
     result = check_certificate(told["certificate"])
     assert result.accepted, result.reason
     assert result.together == told["together"]["sentence"]
-    for name in ("controllers.safetensors", "training.json"):
+    graph = told["graph"]
+    assert graph["contraction"] == "proved" and graph["kappa"] < 1
+    assert graph["certain"] == graph["nodes"] == 1797 and graph["uncertain"] == []
+    assert graph["labelled_certain"] <= graph["labelled"] == 200
+    assert 0 < graph["written"]["median"] <= graph["written"]["max"] < graph["written"]["size"]
+    assert any("certain class" in sentence for sentence in told["graph_sentences"])
+    for name in ("controllers.safetensors", "training.json", "equilibrium.safetensors"):
         assert (tmp_path / name).exists()
     assert not (tmp_path / "training-state.safetensors").exists(), (
         "a finished run leaves no state behind"

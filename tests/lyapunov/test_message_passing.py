@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Data
 from torch_geometric.nn import (
     APPNP,
     ChebConv,
@@ -17,16 +18,27 @@ from torch_geometric.nn import (
     TAGConv,
 )
 
+import graphkeel as gk
 from graphkeel.certificate import GraphProof, check_certificate, encode_array, sealed
 from graphkeel.certificate.sources import source_to_json
 from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph
-from graphkeel.control.neural import NeuralWeights
+from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov import LyapunovConfig, certify
+from graphkeel.lyapunov.certify import passing_of
+from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.lyapunov.evidence import controller_source
-from graphkeel.lyapunov.message_passing import graph_proof, loop_factor, used_layers, word_gains
-from graphkeel.models.aggregation import operator_of, recognise
+from graphkeel.lyapunov.message_passing import (
+    Passing,
+    graph_proof,
+    loop_factor,
+    used_layers,
+    word_gains,
+)
+from graphkeel.models.aggregation import _answers, _gradients, operator_of, recognise
+from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import extract_head
 
 D, N = 6, 3
 
@@ -174,6 +186,94 @@ def test_the_measured_factor_never_exceeds_kappa(name: str) -> None:
             largest = max(largest, factor / kappa)
             assert factor <= kappa * (1 + 1e-9)
     assert largest > 0.01  # the bound says something
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_training_sees_is_no_more_than_what_is_proved(name: str) -> None:
+    """The loss merges words: its factor bounds κ from below, and is κ where there is one word."""
+    model = model_of(name)
+    found = recognise(model, D)
+    head = extract_head(model, D)
+    targets = torch.eye(N, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(4)
+    batch = ControllerBatch(
+        head, targets, torch.ones(N, N), form="anchored", hidden=7, generator=generator
+    )
+    term = Passing(found).term(batch)
+    everyone = torch.arange(N)
+    for _ in range(50):
+        term(everyone, torch.zeros(N, 1))  # the gauge settles
+    controls = [batch.shipped(k) for k in range(N)]
+    gains = word_gains(used_layers(found), controls)
+    proved = loop_factor(gains, term.gauge.numpy())
+    factors = axis_factors(term.gains(everyone), term.gauge.expand(N, -1))
+    seen = float(factors.detach().max())
+    assert seen <= proved * (1 + 1e-5)
+    if len(gains) == 1:
+        assert seen == pytest.approx(proved, rel=1e-5)
+
+
+def test_training_works_for_the_common_factor() -> None:
+    model = model_of("gcn")
+    x = torch.randn(30, D)
+    edges = torch.randint(30, (2, 90))
+    result = certify(FrozenModel(model), x, edges, LyapunovConfig(samples=240), constant=True)
+    assert result and result.graph["kappa"] <= 0.6 * 1.05
+    assert not any("for message passing" in one.note for one in result.outcomes)  # none scaled
+    assert "passing" in result.log[0].losses
+
+
+def test_a_wide_layer_is_read_the_same_by_gradients() -> None:
+    torch.manual_seed(0)
+    layer = TAGConv(40, 2, K=2).double()
+    rest = _answers(layer, torch.zeros(1, 40, dtype=torch.float64), 5)[0]
+    with torch.no_grad():
+        by_gradients = _gradients(layer, 40, 5)
+        moved = _answers(layer, torch.eye(40, dtype=torch.float64), 5) - rest
+    assert torch.allclose(by_gradients, moved.permute(1, 2, 0), atol=1e-12)
+
+
+def test_a_model_that_answers_with_a_tuple_is_recognised() -> None:
+    class Tuple(Two):
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor):
+            scores = super().forward(x, edge_index)
+            return scores, x
+
+    torch.manual_seed(0)
+    found = recognise(Tuple(GCNConv(D, 5), GCNConv(5, N)).eval(), D)
+    assert found.layers and not found.reason
+
+
+def test_a_matrix_in_place_of_edges_is_not_taken_for_plain_edges() -> None:
+    """Its values are weights: what holds of the bare edges need not hold with them."""
+
+    class OfMatrix(Two):
+        def forward(self, x: torch.Tensor, adj_t: torch.Tensor) -> torch.Tensor:
+            return super().forward(x, adj_t)
+
+    torch.manual_seed(0)
+    edges = torch.randint(30, (2, 90)).unique(dim=1)
+    values = torch.rand(edges.shape[1])
+    data = Data(x=torch.randn(30, D), edge_index=edges)
+    data.adj_t = torch.sparse_coo_tensor(edges.flip(0), values, (30, 30)).coalesce()
+    model = OfMatrix(GCNConv(D, 5), GCNConv(5, N)).eval()
+    frozen, arguments = bind(model, data, {}, return_type="auto")
+    found = passing_of(frozen, extract_head(frozen, D), arguments)
+    assert not found.layers and "adjacency" in found.reason
+
+
+def test_a_graph_with_weights_that_the_model_takes_is_not_the_certificates() -> None:
+    torch.manual_seed(0)
+    model = GCNConv(D, N).eval()
+    data = Data(x=torch.randn(30, D), edge_index=torch.randint(30, (2, 90)))
+    config = LyapunovConfig(samples=240)
+    nodes = torch.arange(6)
+    labelled = (nodes, nodes % N)
+    result = certify(FrozenModel(model), data.x, data.edge_index, config, labelled=labelled)
+    linked = {"model": model, "states": result.states}
+    assert gk.check(result.certificate, data=data, **linked).accepted
+    data.edge_weight = torch.rand(90)
+    assert "edge_weight" in gk.check(result.certificate, data=data, **linked).reason
 
 
 def test_merging_the_branches_would_be_wrong() -> None:

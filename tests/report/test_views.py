@@ -6,12 +6,13 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.errors import ConfigError, KeelError
 from graphkeel.paper.tables.store import FILE
-from graphkeel.report import find_sources, render_page
+from graphkeel.report import draw_graph_loop, find_sources, render_page
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.page import script_json
@@ -60,6 +61,43 @@ def test_a_certificate_in_words(certificate_folder):
     loops = loop_data(sources.certificate)
     assert loops[1]["equilibrium"] == [0.0, 1.0]
     assert len(loops[0]["V"]) == len(loops[0]["F"]) == 2
+
+
+def with_a_graph(certificate):
+    """The same with something said of a graph; the drawing is tried here, not the proof."""
+    written = {"norm": "largest feature", "max": 0.2, "median": 0.1, "size": 2.0, "kept": 6}
+    facts = {"nodes": 8, "certain": 7, "controlled": 3, "labelled": 3, "labelled_certain": 3}
+    facts |= {"residual": 1e-9, "radius": 1e-8, "uncertain": [5], "written": written}
+    steps = {"residuals": [1.0, 0.1, 0.0], "certain": [0, 4, 7]}
+    return {
+        **certificate,
+        "graph": {"contraction": "proved", "kappa": 0.5, "equilibrium": facts},
+        "provenance": {**certificate["provenance"], "graph_steps": steps},
+    }
+
+
+def test_the_real_graph_in_words_and_as_a_chart(certificate_folder, tmp_path):
+    sources = find_sources([certificate_folder])
+    certificate = with_a_graph(sources.certificate)
+    page = render_page(replace(sources, certificate=certificate))
+    assert "7 of 8 nodes have a certain class" in page and "uncertain: 5" in page
+    assert page.count("<polyline") == 3
+    path = draw_graph_loop(certificate, tmp_path / "loop.svg")
+    root = ElementTree.parse(path).getroot()
+    lines = {one.get("class"): one.get("points") for one in root.iter() if one.get("points")}
+    ends = {name: points.split()[-1].split(",") for name, points in lines.items()}
+    assert float(ends["fall"][1]) > float(ends["bound"][1])  # lower in the picture: V fell faster
+    with pytest.raises(ConfigError, match="no steps"):
+        draw_graph_loop(sources.certificate, tmp_path / "none.svg")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), "x", None, float("inf")])
+def test_steps_that_no_command_writes_are_refused(certificate_folder, bad):
+    sources = find_sources([certificate_folder])
+    certificate = with_a_graph(sources.certificate)
+    certificate["provenance"]["graph_steps"]["residuals"][1] = bad
+    with pytest.raises(KeelError):
+        render_page(replace(sources, certificate=certificate))
 
 
 def test_a_certificate_that_was_tampered_with_is_shown_as_rejected(certificate_folder, tmp_path):

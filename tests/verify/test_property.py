@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from graphkeel.certificate.encoding import certificate_bytes
-from graphkeel.checker import Unreadable, check_bytes
+from graphkeel.checker import Unreadable
 from graphkeel.cli.main import main
+from graphkeel.property_checker import check_bytes
 from graphkeel.verify.formats.vnnlib_reader import property_from
 from graphkeel.verify.proof import decode, encode
 from graphkeel.verify.property.attack import Attack
@@ -221,6 +222,8 @@ def test_a_changed_byte_breaks_the_seal(proved: Answer) -> None:
 def test_another_question_is_noticed(proved: Answer) -> None:
     content = proved.proof or {}
     assert difference(content, absolute(), asked(HOLDS)) is None
+    fewer = {**content, "cases": content["cases"][:1]}
+    assert checked(fewer) and "cases" in str(difference(fewer, absolute(), asked(HOLDS)))
     other = asked(HOLDS.replace("2.1", "2.2"))
     assert "cases" in str(difference(content, absolute(), other))
     network = BlockNetwork(2, (*absolute().blocks[:3], Block(((0, np.eye(2)),), np.ones(2), False)))

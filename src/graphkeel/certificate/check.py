@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
-from graphkeel.certificate.equilibrium import STATES
-from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
+from graphkeel.certificate.equilibrium import STATES, graph_sentences
+from graphkeel.checker import CheckResult, Unreadable, check_bytes
+from graphkeel.checker.reading import read_bytes
 from graphkeel.core.errors import CertificateError
+
+# A line of a file's outermost object: no text inside of it can hold a line break.
+_PROOF = b'\n "format": "graphkeel-proof"'
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,21 +37,29 @@ class LinkedResult(CheckResult):
     Attributes:
         model_checked: the head was compared with the given model's.
         data_checked: hash and domain were compared with the given graph's.
+        on_graph: what was shown to hold of the given graph's nodes, in words.
     """
 
     model_checked: bool = False
     data_checked: bool = False
+    on_graph: tuple[str, ...] = ()
 
-    def linked(self, difference: str | None, *, with_data: bool) -> LinkedResult:
+    def linked(
+        self, difference: str | None, content: Mapping[str, Any], *, with_data: bool
+    ) -> LinkedResult:
         """The result once the link to a model, and maybe to a graph, was looked at.
 
         Args:
             difference: what `link` returned.
+            content: the certificate.
             with_data: whether a graph was part of it.
         """
         found = replace(self, model_checked=True, data_checked=with_data)
         if difference is None:
-            return found
+            shown = with_data and "equilibrium" in content.get("graph", {})
+            return replace(
+                found, on_graph=tuple(graph_sentences(content["graph"], {})[1:]) if shown else ()
+            )
         return replace(found, accepted=False, reason=difference, classes=(), together="")
 
 
@@ -55,7 +68,7 @@ def check_certificate(
     *,
     model: nn.Module | None = None,
     data: Any | None = None,
-    states: str | Path | None = None,
+    states: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -63,7 +76,8 @@ def check_certificate(
         certificate: a file, or the JSON object of one (`Reconstructor.certificate_`).
         model: the model that the certificate is said to be about.
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
-        states: the file with the graph's equilibrium; by default the one beside the certificate.
+        states: of the graph at its equilibrium: a file, by default the one beside the certificate,
+            or tensors (`Reconstructor.states_`).
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -77,14 +91,20 @@ def check_certificate(
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
     if states is None and not isinstance(certificate, Mapping):
         states = Path(certificate).with_name(STATES)
-    difference = link(content, model, data, None if states is None else Path(states))
-    return result.linked(difference, with_data=data is not None)
+    stored = Path(states) if isinstance(states, str) else states
+    difference = link(content, model, data, stored)
+    return result.linked(difference, content, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
     if isinstance(certificate, Mapping):
         return _check_object(certificate)
-    return check_file(str(certificate))
+    return _check_bytes(read_bytes(str(certificate)))
+
+
+def _check_bytes(raw: bytes) -> CheckResult:
+    """By the program that reads a file of this format."""
+    return property_checker.check_bytes(raw) if _PROOF in raw else check_bytes(raw)
 
 
 def _check_object(content: Mapping[str, Any]) -> CheckResult:
@@ -93,14 +113,14 @@ def _check_object(content: Mapping[str, Any]) -> CheckResult:
     if stated not in raw[:100]:
         reason = "the SHA-256 in the certificate is not that of its content"
         return CheckResult(False, reason, 0.0)
-    return check_bytes(raw)
+    return _check_bytes(raw)
 
 
 def link(
     content: Mapping[str, Any],
     model: nn.Module,
     data: Any | None,
-    states: Path | None = None,
+    states: Path | Mapping[str, Any] | None = None,
 ) -> str | None:
     """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
 
@@ -108,7 +128,7 @@ def link(
         content: an accepted certificate.
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
-        states: the file with the graph's equilibrium, or None.
+        states: of the graph at its equilibrium, as a file or as tensors, or None.
     """
     from graphkeel.certificate.graph_link import graph_difference
     from graphkeel.models.head import extract_head

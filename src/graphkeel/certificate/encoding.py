@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphkeel.checker.reading import Unreadable, array, parse, read_bytes, seal
+from graphkeel.checker.reading import Unreadable, parse, read_bytes, seal
 from graphkeel.core.errors import CertificateError
 from graphkeel.core.files import write_bytes
+
+_FLOATS = {name: np.dtype(name) for name in ("<f8", "<f4")}
 
 
 def encode_array(values: ArrayLike) -> dict[str, Any]:
@@ -40,10 +42,11 @@ def decode_array(value: Mapping[str, Any], where: str = "an array") -> NDArray[n
         where: how to call it in a message.
     """
     try:
-        numbers, shape = array(value, where, len(value["shape"]), ("<f8", "<f4"))
-    except (Unreadable, KeyError, TypeError) as error:
+        raw = base64.b64decode(value["base64"], validate=True)
+        numbers = np.frombuffer(raw, _FLOATS[value["dtype"]]).reshape(value["shape"])
+    except (KeyError, TypeError, ValueError) as error:
         raise CertificateError(f"{where} cannot be read", got=str(error)) from None
-    return np.array(numbers, dtype=np.float64).reshape(shape)
+    return numbers.astype(np.float64)
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,9 +95,6 @@ def read_certificate(path: str | Path, kind: str = "graphkeel-certificate") -> d
     from graphkeel.checker import Rejected
 
     try:
-        content = parse(read_bytes(str(path)))
+        return parse(read_bytes(str(path)), kind)
     except (Unreadable, Rejected) as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
-    if content["format"] != kind:
-        raise CertificateError(f"the file is no {kind}", got=content["format"])
-    return content

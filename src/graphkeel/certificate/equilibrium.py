@@ -15,14 +15,13 @@ from safetensors.numpy import load_file
 from graphkeel.certificate.encoding import sealed
 from graphkeel.certificate.graph_check import (
     Branches,
+    Enclosure,
     GraphStates,
-    certain_nodes,
-    residual_bound,
 )
 from graphkeel.core.errors import CertificateError
 
 STATES = "equilibrium.safetensors"  # beside certificate.json
-ROOM = 4.0  # times the residual measured here is stated: another machine sums in another order
+ROOM = 4.0  # times a rounding bound measured here is stated: another machine sums otherwise
 
 
 def with_equilibrium(
@@ -35,9 +34,11 @@ def with_equilibrium(
         layers: the model's, with biases.
         graph: with states near the equilibrium.
     """
-    residual = ROOM * residual_bound(certificate, layers, graph)
-    facts = certain_nodes(certificate, graph, residual)
-    stated = {**facts, "states_sha256": states_sha256(graph)}
+    enclosure = Enclosure(certificate, layers, graph)
+    residual = ROOM * enclosure.residual_bound()
+    facts = enclosure.certain_nodes(residual)
+    written = enclosure.written(residual, slack=ROOM)
+    stated = {**facts, "written": written, "states_sha256": states_sha256(graph)}
     return sealed({**certificate, "graph": {**certificate["graph"], "equilibrium": stated}})
 
 
@@ -57,43 +58,122 @@ def equilibrium_difference(
     residual = stated.get("residual")
     if type(residual) is not float or not 0 < residual < np.inf:
         return "the residual on the graph is no positive number"
-    measured = residual_bound(certificate, layers, graph)
+    enclosure = Enclosure(certificate, layers, graph)
+    measured = enclosure.residual_bound()
     if measured > residual:
         return f"the residual on the graph is up to {measured:.3g}, not {residual:.3g} as stated"
-    facts = {**certain_nodes(certificate, graph, residual), "states_sha256": states_sha256(graph)}
+    facts = enclosure.certain_nodes(residual)
+    facts |= {"written": stated.get("written"), "states_sha256": states_sha256(graph)}
     if stated != facts or any(type(stated[name]) is not type(facts[name]) for name in facts):
         wrong = ", ".join(sorted(key for key in facts if stated.get(key) != facts[key]))
         return f"what is stated of the graph's nodes does not follow from their states: {wrong}"
+    return _written_difference(stated["written"], enclosure.written(residual))
+
+
+def _written_difference(stated: Any, found: dict[str, Any]) -> str | None:
+    """Distances are stated as upper bounds, the count of kept classes as a lower one."""
+    kinds = {name: type(value) for name, value in found.items()}
+    if not isinstance(stated, dict) or {k: type(v) for k, v in stated.items()} != kinds:
+        return "what is stated of the written features has another form than it should"
+    for name in ("max", "median"):
+        if not found[name] <= stated[name] < np.inf:
+            return (
+                f"the {name} distance of the written features from the equilibrium's is up to"
+                f" {found[name]:.3g}, not {stated[name]:.3g} as stated"
+            )
+    if (stated["norm"], stated["size"]) != (found["norm"], found["size"]):
+        return "the norm or the size of the written features is not as stated"
+    if not 0 <= stated["kept"] <= found["kept"]:
+        return f"the class is shown to be kept at {found['kept']} nodes, not {stated['kept']!a}"
     return None
 
 
 def states_sha256(graph: GraphStates) -> str:
-    """SHA-256 of states, controlled nodes and their labels.
+    """SHA-256 of states, labelled nodes, their labels, and shares where there are any.
 
     Args:
         graph: with the states.
     """
     digest = hashlib.sha256()
-    for values, kind in ((graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")):
+    parts = [(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")]
+    parts += [] if graph.mix is None else [(graph.mix, "<f8")]
+    for values, kind in parts:
         digest.update(f"{kind} {values.shape}".encode())
         digest.update(np.ascontiguousarray(values, dtype=kind).tobytes())
     return digest.hexdigest()
 
 
-def read_states(path: Path, x: NDArray[Any], edges: NDArray[np.int64]) -> GraphStates:
+def read_states(
+    states: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
+) -> GraphStates:
     """The stored states of a graph.
 
     Args:
-        path: of the file.
+        states: the file, or its tensors (`CertifyResult.states`).
         x: features of the graph, shape (N, d).
         edges: shape (2, E).
     """
+    name = states.name if isinstance(states, Path) else "states"
     try:
-        tensors = load_file(path)
-        parts = (tensors["states"], tensors["nodes"], tensors["labels"])
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise CertificateError(f"{path.name} cannot be read", got=str(error)) from None
+        if isinstance(states, Path):
+            tensors = load_file(states)
+        else:
+            tensors = {key: np.asarray(value) for key, value in states.items()}
+        parts = [tensors["states"], tensors["nodes"], tensors["labels"]]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
+    wanted = [("float64", 2), ("int64", 1), ("int64", 1)]
+    if "mix" in tensors:
+        parts.append(tensors["mix"])
+        wanted.append(("float64", 2))
     kinds = [(part.dtype.name, part.ndim) for part in parts]
-    if kinds != [("float64", 2), ("int64", 1), ("int64", 1)]:
-        raise CertificateError(f"{path.name} holds other arrays than it should", got=kinds)
+    if kinds != wanted or len(tensors) != len(parts):
+        raise CertificateError(f"{name} holds other arrays than it should", got=kinds)
     return GraphStates(x, edges, *parts)
+
+
+def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate without what it says of one graph's nodes; what holds on every graph stays.
+
+    Args:
+        certificate: any.
+    """
+    graph = {key: value for key, value in certificate["graph"].items() if key != "equilibrium"}
+    remarks = certificate["provenance"]
+    kept = {key: remarks[key] for key in remarks if key not in ("graph_steps", "shipped")}
+    return sealed({**certificate, "graph": graph, "provenance": kept})
+
+
+def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:
+    """What holds with message passing, in words.
+
+    Args:
+        graph: of a certificate.
+        shipped: how the features in use compare with the equilibrium's; may be empty.
+    """
+    if graph["contraction"] != "proved":
+        return [f"With message passing: unknown ({graph['reason']})."]
+    words = [f"With message passing: one equilibrium on every graph, factor {graph['kappa']:.3g}."]
+    facts = graph.get("equilibrium")
+    if facts:
+        words += _on_this_graph(facts)
+    if shipped:
+        words.append(
+            f"The features in use are within {shipped['max']:.2g} of the equilibrium's"
+            f" (median {shipped['median']:.2g}; the largest feature is {shipped['size']:.2g}), and"
+            f" {shipped['same_class']} nodes have there the class that is predicted."
+        )
+    return words
+
+
+def _on_this_graph(facts: Mapping[str, Any]) -> list[str]:
+    written = facts["written"]
+    mixed = facts["controlled"] > facts["labelled"]
+    who = "Controllers are mixed at every node" if mixed else "Labelled nodes are controlled"
+    return [
+        f"On this graph {facts['certain']} of {facts['nodes']} nodes have a certain class there; of"
+        f" {facts['labelled']} labelled nodes {facts['labelled_certain']} their own.",
+        f"{who}. The anchors' features are within {written['max']:.2g} of the equilibrium's (median"
+        f" {written['median']:.2g}; the largest feature is {written['size']:.2g}), and lead"
+        f" {written['kept']} nodes to the same class.",
+    ]

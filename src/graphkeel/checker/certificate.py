@@ -5,23 +5,20 @@ its stored proof, a `refuted` one replayed at its counterexample; and all that f
 anew and compared with what the file says.
 """
 
-from __future__ import annotations
-
-import json
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from . import conclusion as words
 from .contraction import check_contraction
-from .exact import Vector, Work
+from .exact import Vector, Work, float_above
 from .graph import check_graph, not_covered
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
-from .property import check_property
-from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, vector
+from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, same, vector
 from .trees import check_branch, check_faces
 
 MAX_PRODUCTS = 10**11  # of integers; some hours
@@ -62,43 +59,33 @@ def check_bytes(raw: bytes) -> CheckResult:
     Args:
         raw: all of them.
     """
+    return guarded(raw, "graphkeel-certificate", _check)
+
+
+def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]]) -> CheckResult:
+    """What a check finds in a file of one kind: within limits, and a sentence for any failure."""
     started = time.perf_counter()
+    found: dict[str, Any] = {"accepted": True}
     try:
-        content = parse(raw)
-        proof = content["format"] == "graphkeel-proof"
-        leaves = check_property(content, Work(MAX_PRODUCTS)) if proof else _check(content)
+        found |= check(parse(raw, kind), Work(MAX_PRODUCTS))
     except Rejected as rejection:
-        return CheckResult(False, str(rejection), time.perf_counter() - started)
+        found = {"accepted": False, "reason": str(rejection)}
     except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as error:
         # The readers name what is wrong; this is for what they did not foresee.
-        raise Unreadable(f"the certificate is malformed: {ascii(str(error))[:200]}") from None
+        raise Unreadable(f"the file is malformed: {ascii(str(error))[:200]}") from None
     except MemoryError:
-        raise Unreadable("the certificate does not fit into memory") from None
-    if proof:
-        reason = f"no input satisfies any of {len(content['cases'])} case(s); {leaves} leaves"
-        return CheckResult(True, f"{reason} re-proved", time.perf_counter() - started, leaves)
-    classes = tuple(_summary(entry) for entry in content["classes"])
-    reason = f"all that is stated of {len(classes)} class(es) holds; {leaves} leaves re-proved"
-    seconds = time.perf_counter() - started
-    together = content["together"]["sentence"]
-    graph = content.get("graph", {}).get("sentence", "")
-    return CheckResult(True, reason, seconds, leaves, classes, together, graph)
+        raise Unreadable("the file does not fit into memory") from None
+    return CheckResult(seconds=time.perf_counter() - started, **found)
 
 
-def _summary(entry: dict[str, Any]) -> dict[str, Any]:
-    verdicts = {name: entry["conditions"][name]["verdict"] for name in CONDITIONS}
-    named = {name: entry[name] for name in ("class", "verdict", "setting")}
-    return {**named, "conditions": verdicts, "sentence": entry["conclusion"]["sentence"]}
-
-
-def _check(content: dict[str, Any]) -> int:
-    """Everything that a sealed certificate states; the number of leaves re-proved."""
+def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
+    """Everything that a sealed certificate states, and what a reader is told of it."""
     mapping(content, "the certificate", _TOP, _REMARKS | {"graph"})
     graph = content.get("graph")
-    _same(content["not_covered"], not_covered(graph), "the list of what is not covered")
+    same(content["not_covered"], not_covered(graph), "the list of what is not covered")
     head = read_source(content["head"], "head")
     entries = items(content["classes"], "classes", most=4096)
-    work, leaves, labels = Work(MAX_PRODUCTS), 0, set()
+    leaves = 0
     for entry in entries:
         mapping(entry, "a class", _CLASS | _DERIVED)
         where = f"class {entry['class'] if type(entry['class']) is int else '?'}"
@@ -106,13 +93,19 @@ def _check(content: dict[str, Any]) -> int:
             leaves += _check_class(head, entry, where, work)
         except Rejected as rejection:
             raise Rejected(f"{where}: {rejection}") from None
-        labels.add(entry["class"])
-    if len(labels) != len(entries):
+    if len({entry["class"] for entry in entries}) != len(entries):
         raise Rejected("a class stands twice in the certificate")
-    _same(content["together"], words.all_together(entries), "what is said of all classes")
-    if "graph" in content:
-        check_graph(graph, entries, work)
-    return leaves
+    same(content["together"], words.all_together(entries), "what is said of all classes")
+    reason = f"all that is stated of {len(entries)} class(es) holds; {leaves} leaves re-proved"
+    passing = check_graph(graph, entries, work) if "graph" in content else ""
+    said = {"classes": tuple(map(_summary, entries)), "together": content["together"]["sentence"]}
+    return {"reason": reason, "leaves": leaves, **said, "graph": passing}
+
+
+def _summary(entry: dict[str, Any]) -> dict[str, Any]:
+    verdicts = {name: entry["conditions"][name]["verdict"] for name in CONDITIONS}
+    named = {name: entry[name] for name in ("class", "verdict", "setting")}
+    return {**named, "conditions": verdicts, "sentence": entry["conclusion"]["sentence"]}
 
 
 def _check_class(head: Source, entry: dict[str, Any], where: str, work: Work) -> int:
@@ -122,9 +115,9 @@ def _check_class(head: Source, entry: dict[str, Any], where: str, work: Work) ->
     leaves = sum(_check_answer(problem, name, conditions[name], work) for name in ASKED)
     derived = derive(head, problem, entry)
     for name in ("representative", "hole"):
-        _same(conditions[name], derived["conditions"][name], f"what is said of {name}")
+        same(conditions[name], derived["conditions"][name], f"what is said of {name}")
     for name in sorted(_DERIVED):
-        _same(entry[name], derived[name], f"its {name}")
+        same(entry[name], derived[name], f"its {name}")
     return leaves
 
 
@@ -160,17 +153,13 @@ def _check_answer(problem: Problem, condition: str, answer: Any, work: Work) -> 
 
 def _replay(problem: Problem, condition: str, point: Vector) -> None:
     """That a counterexample lies where the condition is claimed, and violates it."""
-    away = problem.distance(point)
-    asked = condition == "invariance" or away >= problem.radius > 0 or away > problem.radius == 0
-    if condition == "region":
-        asked = _lead(point, problem.label) >= problem.margin
-    if not problem.in_box(point) or not asked:
-        raise Rejected(f"{condition}: the counterexample lies where nothing is claimed")
-    after = value_at(problem.forward, point)
+    away, after = problem.distance(point), value_at(problem.forward, point)
+    asked = away >= problem.radius > 0 or away > problem.radius == 0
     if condition == "invariance":
-        violated = not problem.in_box(after)
+        asked, violated = True, not problem.in_box(after)
     elif condition == "region":
         lead = _lead(after, problem.label)
+        asked = _lead(point, problem.label) >= problem.margin
         violated = lead < problem.margin or lead <= 0
     elif condition == "positivity":
         here = problem.gauge(point)
@@ -178,6 +167,8 @@ def _replay(problem: Problem, condition: str, point: Vector) -> None:
     else:
         fall = problem.rho * problem.gauge(point) - problem.gauge(after)
         violated = fall < 0 or (fall == 0 and problem.rho == 1)
+    if not problem.in_box(point) or not asked:
+        raise Rejected(f"{condition}: the counterexample lies where nothing is claimed")
     if not violated:
         raise Rejected(f"{condition}: the counterexample satisfies the condition")
 
@@ -197,30 +188,22 @@ def derive(head: Source, problem: Problem, entry: dict[str, Any]) -> dict[str, A
     representative, distance = _representative(head, problem, entry)
     hole = words.analyse_hole(problem, proved)
     end = words.conclude(problem, hole, proved)
-    flows = end.kind in ("asymptotic", "practical") and end.region in ("everywhere", "D")
-    switched = flows and {"region", "invariance"} <= proved
-    closed = "unknown" if hole.kind == "open" else "proved"
-    verdicts = {*answers.values(), representative["verdict"], closed}
-    sizes = {"radius": _up(hole.radius), "factor": _up(hole.factor)}
-    inside = {"verdict": closed, "kind": hole.kind, "fixed_point": hole.fixed_point, **sizes}
+    flows = end["kind"] in ("asymptotic", "practical") and end["region"] in ("everywhere", "D")
+    end["switched"] = flows and {"region", "invariance"} <= proved
+    end["sentence"] += words.switched_sentence(problem) if end["switched"] else ""
+    inside = hole._asdict() | {"verdict": "unknown" if hole.kind == "open" else "proved"}
+    for name in ("radius", "factor"):
+        inside[name] = None if inside[name] is None else float_above(inside[name])
+    verdicts = {*answers.values(), representative["verdict"], inside["verdict"]}
     return {
         "conditions": {"representative": representative, "hole": inside},
         "verdict": next((v for v in ("refuted", "unknown") if v in verdicts), "proved"),
         "setting": words.setting(problem, distance),
-        "conclusion": {
-            "kind": end.kind,
-            "region": end.region,
-            "radius": _up(end.radius),
-            "steps": end.steps,
-            "switched": switched,
-            "sentence": end.sentence + (words.switched_sentence(problem) if switched else ""),
-        },
+        "conclusion": end,
     }
 
 
-def _representative(
-    head: Source, problem: Problem, entry: dict[str, Any]
-) -> tuple[dict[str, Any], Fraction]:
+def _representative(head: Source, problem: Problem, entry: Any) -> tuple[dict[str, Any], Fraction]:
     """‖C(h*) − Y‖₂ ≤ δ, and how far h* is from f(Y)."""
     centre = problem.equilibrium.fractions()
     if problem.delta > LOOSE * max(*map(abs, centre), max(centre) - min(centre)):
@@ -233,20 +216,6 @@ def _representative(
     square = offset.dot(offset)
     root = math.isqrt(-((-square.numerator << 512) // square.denominator)) + 1
     distance = Fraction(root, 1 << 256) if square else square
-    gap = max((anchor - at_rest).each(abs).fractions())
+    gap = float_above(max((anchor - at_rest).each(abs).fractions()))
     verdict = "proved" if square <= problem.delta**2 else "refuted"
-    return {"verdict": verdict, "distance": _up(distance), "anchor_gap": _up(gap)}, distance
-
-
-def _up(value: Fraction | None) -> float | None:
-    """The next float that is not below; for the reader, nothing is decided by it."""
-    if value is None:
-        return None
-    near = value.numerator / value.denominator
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
-
-
-def _same(stored: Any, truth: Any, what: str) -> None:
-    """Compared as texts: to Python, 1, 1.0 and True are the same."""
-    if json.dumps(stored, sort_keys=True) != json.dumps(truth, sort_keys=True):
-        raise Rejected(f"{what} is not what follows from the weights and the proofs")
+    return {"verdict": verdict, "distance": float_above(distance), "anchor_gap": gap}, distance

@@ -9,14 +9,12 @@ Outside the hole V is shown to fall. What happens inside is decided here, from t
 * `open`: neither.
 """
 
-from __future__ import annotations
-
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .contraction import contraction_factor, gauge_of
-from .exact import Vector, drop, rise
+from .exact import Vector, drop, float_above, rise
 from .networks import Network, value_at
 from .problem import Problem
 
@@ -35,20 +33,10 @@ LONGEST = 10**5  # steps; a longer bound is not worth stating
 class Hole(NamedTuple):
     """`radius`: how far from Y trajectories may end; `fixed_point`: they end in one point."""
 
-    kind: str
+    kind: str = "open"
     radius: Fraction | None = None
     fixed_point: bool = False
     factor: Fraction | None = None
-
-
-class Conclusion(NamedTuple):
-    """kind: asymptotic, practical, recurrent or nothing; region: everywhere, D, sublevel, none."""
-
-    kind: str
-    region: str
-    radius: Fraction | None
-    steps: int | None
-    sentence: str
 
 
 def analyse_hole(problem: Problem, proved: set[str]) -> Hole:
@@ -63,19 +51,18 @@ def analyse_hole(problem: Problem, proved: set[str]) -> Hole:
     covered = min(problem.room().fractions()) >= problem.radius  # all of the shell lies in D
     if covered and {"decrease", "positivity"} <= proved:
         return _homogeneous(problem, residual)
-    return Hole("open")
+    return Hole()
 
 
 def _homogeneous(problem: Problem, residual: Vector) -> Hole:
     centre, radius, c = problem.equilibrium, problem.radius, problem.positivity
     shape = _local_shape(problem.forward, centre, radius)
-    if shape is None or not _is_gauge(problem.lyapunov, centre):
-        return Hole("open")
-    if problem.rho == 1 or c == 0 or radius == 0:
-        return Hole("open")
+    homogeneous = shape is not None and _is_gauge(problem.lyapunov, centre)
+    if not homogeneous or problem.rho == 1 or c == 0 or radius == 0:
+        return Hole()
     end = problem.gauge(centre + residual) / ((1 - problem.rho) * c)
     if 2 * end >= radius:  # trajectories have to end where F is affine or conic, with room to spare
-        return Hole("open")
+        return Hole()
     # On an affine piece V(Jz) ≤ (ρ + V(−residual)/min V on the shell)·V(z).
     back = problem.gauge(centre - residual) / (c * radius)
     fixed = end == 0 or (shape == "affine" and problem.rho + back < 1)
@@ -111,41 +98,42 @@ def _is_gauge(network: Network, centre: Vector) -> bool:
     return not any(any(map(drop, row)) for layer in network[1:] for row in layer.weight.rows)
 
 
-def conclude(problem: Problem, hole: Hole, proved: set[str]) -> Conclusion:
-    """The strongest sentence about the class's own loop."""
+def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
+    """The strongest sentence about the class's own loop; `kind`: asymptotic, practical, recurrent
+    or nothing; `region`: everywhere, D, sublevel or none."""
     every = {"positivity", "decrease", "invariance"} <= proved
     steps = _steps_into_hole(problem) if every else None
     if hole.kind == "contraction":
         return _attracted(hole, "everywhere", "anywhere in Rⁿ", steps)
-    if not {"positivity", "decrease"} <= proved:
-        return _nothing("positivity and decrease are not both proved")
-    if hole.kind == "homogeneous" and not every:
+    if hole.kind == "homogeneous" and every:
+        return _attracted(hole, "D", "in D", steps)
+    if hole.kind == "homogeneous":
         # V ≥ c‖y − Y‖∞, so this sublevel set lies in D.
         level = decimal(problem.positivity * min(problem.room().fractions()), up=False)
         return _attracted(hole, "sublevel", f"in the set V < {level}", None)
-    if hole.kind == "homogeneous":
-        return _attracted(hole, "D", "in D", steps)
-    if not every or problem.radius == 0:
-        return _nothing("a trajectory may leave D, or Y may be no fixed point")
-    text = "Every trajectory that starts in D reaches the hole around Y"
-    text += f"{_within(steps)} and returns to it whenever it leaves; no more is proved."
-    return Conclusion("recurrent", "D", None, steps, text)
+    if every and problem.radius > 0:
+        text = "Every trajectory that starts in D reaches the hole around Y"
+        text += f"{_within(steps)} and returns to it whenever it leaves; no more is proved."
+        return _end("recurrent", "D", None, steps, text)
+    shown = {"positivity", "decrease"} <= proved
+    leaves = "a trajectory may leave D, or Y may be no fixed point"
+    reason = leaves if shown else "positivity and decrease are not both proved"
+    return _end("nothing", "none", None, None, f"Nothing follows: {reason}.")
 
 
-def _attracted(hole: Hole, region: str, where: str, steps: int | None) -> Conclusion:
+def _attracted(hole: Hole, region: str, where: str, steps: int | None) -> dict[str, Any]:
     radius = hole.radius or Fraction(0)
-    entry = "" if steps is None else f" From any state of D the hole is reached{_within(steps)}."
-    start = f"Every trajectory that starts {where} converges to"
+    kind, goal = "practical", f"the box of radius {decimal(radius)} around Y"
     if hole.fixed_point:
         point = f"one fixed point, which lies within {decimal(radius)} of Y in the sup norm"
-        text = f"{start} {point if radius else 'Y'}: asymptotic stability.{entry}"
-        return Conclusion("asymptotic", region, radius, steps, text)
-    text = f"{start} the box of radius {decimal(radius)} around Y: practical stability.{entry}"
-    return Conclusion("practical", region, radius, steps, text)
+        kind, goal = "asymptotic", point if radius else "Y"
+    entry = "" if steps is None else f" From any state of D the hole is reached{_within(steps)}."
+    text = f"Every trajectory that starts {where} converges to {goal}: {kind} stability.{entry}"
+    return _end(kind, region, float_above(radius), steps, text)
 
 
-def _nothing(reason: str) -> Conclusion:
-    return Conclusion("nothing", "none", None, None, f"Nothing follows: {reason}.")
+def _end(kind: str, region: str, radius: float | None, steps: int | None, text: str) -> Any:
+    return {"kind": kind, "region": region, "radius": radius, "steps": steps, "sentence": text}
 
 
 def _within(steps: int | None) -> str:

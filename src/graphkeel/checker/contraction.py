@@ -8,9 +8,8 @@ a factor κ with V_h(F(y) − F(y′)) ≤ κ·V_h(y − y′) for all y, y′ i
 hidden unit can move when one coordinate does: a ReLU passes on between nothing and all of it.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
+from operator import neg
 from typing import Any, NamedTuple
 
 from .exact import Matrix, Vector, Work, drop, rise, scaled
@@ -53,22 +52,20 @@ def contraction_factor(forward: Network, gauge: Gauge) -> Fraction:
     U_ji, N_ji: how far unit j of the last hidden layer goes up and down while y_i grows by one;
     G_j, S_j: what V_h grows by when that unit goes up, and down, by one.
     """
-    last = forward[-1].weight
-    columns = [Vector(list(column), last.exp) for column in zip(*last.rows, strict=True)]
-    grown = [gauge(column) for column in columns]
-    shrunk = [gauge(column.times(Fraction(-1))) for column in columns]
-    n = len(gauge.up)
+    n, last = len(gauge.up), forward[-1].weight
+    columns = [Vector(column, last.exp) for column in last.columns]
+    sizes = [(gauge(column), gauge(column.each(neg))) for column in columns]
     up, down = Matrix([[int(i == j) for j in range(n)] for i in range(n)]), Matrix([[0] * n] * n)
     for layer in forward[:-1]:
         plus, less = layer.weight.each(rise), layer.weight.each(drop)
         up, down = plus @ up + less @ down, plus @ down + less @ up
     factor = Fraction(0)
-    for ways, shares in (((up, down), gauge.up), ((down, up), gauge.down)):
+    for (above, below), shares in (((up, down), gauge.up), ((down, up), gauge.down)):
         for i, share in enumerate(shares.fractions()):
             total = Fraction(0)
-            for j, (grows, shrinks) in enumerate(zip(grown, shrunk, strict=True)):
-                above, below = (scaled(way.rows[j][i], way.exp) for way in ways)
-                total += max(grows * above, shrinks * below)
+            for (grows, shrinks), ups, downs in zip(sizes, above.rows, below.rows, strict=True):
+                rises, drops = scaled(ups[i], above.exp), scaled(downs[i], below.exp)
+                total += max(grows * rises, shrinks * drops)
             factor = max(factor, total / share)
     return factor
 

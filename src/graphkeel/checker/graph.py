@@ -8,22 +8,19 @@ norm max_v V(y_v)/s_v. The words are summed, not merged: neighbours may move alo
 the node itself.
 """
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 from .conclusion import NOT_COVERED, decimal
 from .contraction import Gauge, contraction_factor
-from .exact import Matrix, Vector, Work
-from .networks import Layer, Network, collapsed, composed, read_source
-from .reading import Rejected, Unreadable, items, mapping, matrix, vector
+from .exact import Matrix, Vector, Work, float_above
+from .networks import Layer, collapsed, composed, read_source
+from .reading import Unreadable, items, mapping, matrix, same, vector
 
 MOST_WORDS = 4096
 _GIVEN = {"layers", "gauge", "operator", "undirected"}
-_DERIVED = {"contraction", "kappa", "sentence"}
 _BEYOND = (
     "Message passing beyond what `graph` states: there the features of nodes without a controller"
     " and the weights of controllers at a node are given and do not change."
@@ -41,30 +38,25 @@ def check_graph(value: Any, entries: list[dict[str, Any]], work: Work) -> str:
     if isinstance(value, dict) and value.get("contraction") == "unknown":
         mapping(value, "graph", {"contraction", "reason"})
         return ""
-    content = mapping(value, "graph", _GIVEN | _DERIVED, frozenset({"equilibrium"}))
+    names = {"contraction", "kappa", "sentence"}
+    content = mapping(value, "graph", _GIVEN | names, frozenset({"equilibrium"}))
     derived = derive_graph(content, entries, work)
-    if derived["contraction"] != "proved":
-        raise Rejected("graph: the weights do not give a factor below one")
-    for name in sorted(_DERIVED):
-        if (type(content[name]), content[name]) != (type(derived[name]), derived[name]):
-            raise Rejected(f"graph: its {name} is not what follows from the weights")
+    same({name: content[name] for name in names}, derived, "what is said of the graph")
     return str(derived["sentence"])
 
 
-def derive_graph(
-    content: dict[str, Any], entries: list[dict[str, Any]], work: Work
-) -> dict[str, Any]:
+def derive_graph(content: Any, entries: list[dict[str, Any]], work: Work) -> dict[str, Any]:
     """Verdict, κ rounded up, and the sentence; used by the check, and by whoever writes one."""
     if type(content["operator"]) is not str or type(content["undirected"]) is not bool:
-        raise Unreadable(
-            "graph: the operator is named by a text, and is for undirected graphs or not"
-        )
+        raise Unreadable("graph: the operator is a text, and undirected is true or false")
     layers = [_branches(layer) for layer in items(content["layers"], "graph.layers", most=64)]
-    gauge = _gauge(content["gauge"])
+    gains = vector(content["gauge"], "graph.gauge")
+    if not gains.ints or min(gains.ints) <= 0:
+        raise Unreadable("graph: the gauge must be positive along every axis")
+    gauge = Gauge(gains, gains, Fraction(0), min(gains.fractions()))  # V(z) = Σ r_i·|z_i|
     kappa = graph_factor(entries, layers, gauge, work)
-    near = kappa.numerator / kappa.denominator
-    up = near if Fraction(near) >= kappa else math.nextafter(near, math.inf)
-    proved = kappa < 1 and up < 1.0
+    if float_above(kappa) >= 1:
+        return {"contraction": "unknown", "kappa": float_above(kappa), "sentence": ""}
     classes = ", ".join(str(entry["class"]) for entry in entries)
     sentence = (
         f"On every graph, of any size, with any aggregation Ŝ ≥ 0 that does not expand some s > 0"
@@ -73,59 +65,40 @@ def derive_graph(
         f" and reaches it from anywhere: the norm max_v V(y_v)/s_v of the distance falls by the"
         f" factor {decimal(kappa)} or less in every step."
     )
-    verdict = "proved" if proved else "unknown"
-    return {"contraction": verdict, "kappa": up, "sentence": sentence if proved else ""}
+    return {"contraction": "proved", "kappa": float_above(kappa), "sentence": sentence}
 
 
 def _branches(value: Any) -> list[Matrix]:
-    """The weights of one layer; powers are distinct."""
+    """The weights of one layer."""
     branches = items(value, "graph.layers", most=64)
     powers = [mapping(branch, "a branch", {"power", "weight"})["power"] for branch in branches]
-    if not all(type(power) is int and 0 <= power < 1024 for power in powers):
-        raise Unreadable("graph: a power is a small integer")
-    if len(set(powers)) < len(powers):
-        raise Unreadable("graph: a power stands twice in one layer")
+    small = all(type(power) is int and 0 <= power < 1024 for power in powers)
+    if not small or len(set(powers)) < len(powers):
+        raise Unreadable("graph: powers are small integers, and none stands twice in a layer")
     return [matrix(branch["weight"], "graph.layers") for branch in branches]
 
 
-def _gauge(value: Any) -> Gauge:
-    """V(z) = Σ r_i·|z_i|."""
-    gains = vector(value, "graph.gauge")
-    if not gains.ints or min(gains.ints) <= 0:
-        raise Unreadable("graph: the gauge must be positive along every axis")
-    return Gauge(gains, gains, Fraction(0), min(gains.fractions()))
-
-
 def graph_factor(
-    entries: list[dict[str, Any]], layers: list[list[Matrix]], gauge: Gauge, work: Work
+    entries: list[Any], layers: list[list[Matrix]], gauge: Gauge, work: Work
 ) -> Fraction:
     """κ = Σ over words of the largest factor of any class."""
-    first, *rest = layers
-    words = list(product(*rest))
-    if len(first) * len(words) > MOST_WORDS:
+    if math.prod(map(len, layers)) > MOST_WORDS:
         raise Unreadable("graph: too many powers in too many layers")
-    heads = [_first_networks(entry, first, work) for entry in entries]
+    controllers = [read_source(entry["controller"], "graph: a controller") for entry in entries]
+    first, *rest = layers
     total = Fraction(0)
-    for start in range(len(first)):
-        for word in words:
+    for weight in first:
+        # There is no ReLU between a controller's last layer and the first weight.
+        sources = [composed(controller, [[(weight, None)]]) for controller in controllers]
+        starts = [collapsed(source, "graph: a controller", work) for source in sources]
+        for word in product(*rest):
             beyond = [Layer(weight, Vector([0] * weight.height)) for weight in word]
-            total += max(_factor([*head[start], *beyond], gauge, work) for head in heads)
+            total += max(_factor([*start, *beyond], gauge, work) for start in starts)
     return total
 
 
-def _first_networks(entry: dict[str, Any], first: list[Matrix], work: Work) -> list[Network]:
-    """The controller with each weight of the first layer behind it: no ReLU is in between."""
-    controller = read_source(entry["controller"], "graph: a controller")
-    where = "graph: the controller and the first layer"
-    return [collapsed(composed(controller, [[(one, None)]]), where, work) for one in first]
-
-
-def _factor(network: Network, gauge: Gauge, work: Work) -> Fraction:
-    sizes = [(layer.weight.height, layer.weight.width) for layer in network]
-    fits = all(a[0] == b[1] for a, b in pairwise(sizes))
-    n = len(gauge.up)
-    if not fits or sizes[0][1] != n or sizes[-1][0] != n:
-        raise Unreadable("graph: layers, controllers and the gauge do not fit together")
-    bits = -sum(layer.weight.exp for layer in network)
-    work.spend(4 * n * sum(height * width for height, width in sizes), bits)
+def _factor(network: list[Layer], gauge: Gauge, work: Work) -> Fraction:
+    weights = [layer.weight for layer in network]
+    products = sum(weight.height * weight.width for weight in weights)
+    work.spend(4 * len(gauge.up) * products, sum(weight.bits for weight in weights))
     return contraction_factor(network, gauge)

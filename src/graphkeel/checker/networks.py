@@ -6,15 +6,13 @@ last layer and the head's first one have no ReLU between them, so C∘f is again
 multiplied out it has one weight and one bias a layer, whatever the number of features.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .exact import MOST_BITS, Matrix, Vector, Work, rise
 from .reading import Unreadable, items, mapping, matrix, vector
 
-LONGEST = 1 << 14  # bits behind the point of a product of one weight of every layer
+LONGEST = 1 << 14  # bits of a product of one weight of every layer
 
 
 class Layer(NamedTuple):
@@ -34,10 +32,8 @@ Network = list[Layer]
 
 def read_source(value: Any, where: str) -> Source:
     """A source network from its JSON."""
-    return [
-        [_factor(part, where) for part in items(layer, where, most=8)]
-        for layer in items(value, where, most=64)
-    ]
+    layers = [items(layer, where, most=8) for layer in items(value, where, most=64)]
+    return [[_factor(part, where) for part in layer] for layer in layers]
 
 
 def _factor(value: Any, where: str) -> Factor:
@@ -57,8 +53,9 @@ def collapsed(source: Source, where: str, work: Work) -> Network:
     network: Network = []
     for factors in source:
         network.append(_product(factors, where, work))
-        long = -sum(layer.weight.exp for layer in network) > LONGEST
-        if long or sum(layer.weight.bits() for layer in network) > MOST_BITS:
+        weights = [layer.weight for layer in network]
+        memory = sum(weight.height * weight.width * weight.bits for weight in weights)
+        if sum(weight.bits for weight in weights) > LONGEST or memory > MOST_BITS:
             raise Unreadable(f"{where}: products of its weights are too long")
     if any(after.weight.width != before.weight.height for before, after in pairwise(network)):
         raise Unreadable(f"{where}: the layers do not fit together")
@@ -70,30 +67,20 @@ def _product(factors: list[Factor], where: str, work: Work) -> Layer:
     product: Matrix | None = None
     total: Vector | None = None
     for weight, bias in reversed(factors):
-        sizes = [] if product is None else [product.width]
-        sizes += [] if total is None or product is not None else [len(total)]
-        sizes += [] if bias is None else [len(bias)]
-        sizes += [] if weight is None else [weight.height]
-        if len(set(sizes)) > 1:
-            raise Unreadable(f"{where}: the factors of a layer do not fit together")
         if bias is not None:
             moved = bias if product is None else product.apply(bias)
             total = moved if total is None else total + moved
         if weight is not None and product is not None:
-            bits = -product.exp - weight.exp
-            work.spend(product.height * product.width * weight.width, bits)
+            products = product.height * product.width * weight.width
+            work.spend(products, product.bits + weight.bits)
             product = product @ weight
         product = weight if product is None else product
     if product is None:
         raise Unreadable(f"{where}: a layer has no weight")
-    return Layer(product, Vector([0] * product.height) if total is None else total)
-
-
-def value_at(network: Network, point: Vector) -> Vector:
-    """The network's value at one point."""
-    for layer in network[:-1]:
-        point = layer.apply(point).each(rise)
-    return network[-1].apply(point)
+    layer = Layer(product, Vector([0] * product.height) if total is None else total)
+    if len(layer.bias) != product.height:
+        raise Unreadable(f"{where}: the factors of a layer do not fit together")
+    return layer
 
 
 def source_value(source: Source, point: Vector) -> Vector:
@@ -104,3 +91,8 @@ def source_value(source: Source, point: Vector) -> Vector:
             point = point if bias is None else point + bias
         point = point if i + 1 == len(source) else point.each(rise)
     return point
+
+
+def value_at(network: Network, point: Vector) -> Vector:
+    """The network's value at one point."""
+    return source_value([[layer] for layer in network], point)

@@ -9,8 +9,6 @@ goes along as units without a ReLU. So V(F(y)) − ρ·V(y) is one network, and 
 it sees what its two parts have in common.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -21,6 +19,7 @@ from .reading import Unreadable, mapping, number, vector
 
 MOST_NUMBERS = 1 << 24  # of stacked networks, with their zeros
 SEARCHED = ("positivity", "decrease", "invariance")
+_ARRAYS = ("lower", "upper", "equilibrium")
 _NUMBERS = ("hole_radius", "rho", "positivity", "delta", "margin")
 
 
@@ -44,6 +43,10 @@ class Problem:
     def n(self) -> int:
         return len(self.equilibrium)
 
+    def box(self) -> list[Fraction]:
+        """The lower ends of D, then the upper ones."""
+        return self.lower.joined(self.upper).fractions()
+
     def room(self) -> Vector:
         """From Y to the box's upper ends, then to its lower ends."""
         return (self.upper - self.equilibrium).joined(self.equilibrium - self.lower)
@@ -61,16 +64,12 @@ class Problem:
         return value_at(self.lyapunov, point).fractions()[0]
 
 
-def read_problem(
-    value: Any, label: Any, forward: Network, lyapunov: Network, where: str
-) -> Problem:
+def read_problem(value: Any, label: Any, forward: Network, gauge: Network, where: str) -> Problem:
     """The question of a class about networks that were composed from the shipped weights."""
-    content = mapping(value, where, {"lower", "upper", "equilibrium", *_NUMBERS})
+    content = mapping(value, where, {*_ARRAYS, *_NUMBERS})
     n = forward[-1].weight.height
-    lower, upper, centre = (
-        vector(content[name], f"{where}.{name}", n) for name in ("lower", "upper", "equilibrium")
-    )
-    ends = (forward[0].weight.width, lyapunov[0].weight.width, lyapunov[-1].weight.height)
+    lower, upper, centre = (vector(content[name], f"{where}.{name}", n) for name in _ARRAYS)
+    ends = (forward[0].weight.width, gauge[0].weight.width, gauge[-1].weight.height)
     if ends != (n, n, 1) or type(label) is not int or not 0 <= label < n:
         raise Unreadable(f"{where}: the loop, V and the class do not fit together")
     if min((upper - lower).ints) < 0:
@@ -78,7 +77,7 @@ def read_problem(
     numbers = [Fraction(number(content[name], f"{where}.{name}")) for name in _NUMBERS]
     if not 0 < numbers[1] <= 1 or min(numbers) < 0:
         raise Unreadable(f"{where}: ρ must lie in (0, 1], and no number may be negative")
-    return Problem(label, forward, lyapunov, lower, upper, centre, *numbers)
+    return Problem(label, forward, gauge, lower, upper, centre, *numbers)
 
 
 class Stage(NamedTuple):
@@ -130,11 +129,10 @@ def _positivity(problem: Problem) -> list[Row]:
         return [stack.row("positivity", outputs, strict=True, avoids_hole=True)]
     rows = []
     for axis, centre in enumerate(problem.equilibrium.fractions()):
-        for sign, side in ((1, axis), (-1, problem.n + axis)):
+        for sign, name, side in ((1, f"+{axis}", axis), (-1, f"-{axis}", problem.n + axis)):
             slope = sign * problem.positivity
             form = _unit(problem.n, axis).times(slope)
-            name = f"{'+' if sign > 0 else '-'}{axis}"
-            rows.append(stack.row(name, outputs, form, -slope * centre, side=side))
+            rows.append(stack.row(name, outputs, form, constant=-slope * centre, side=side))
     return rows
 
 
@@ -142,9 +140,12 @@ def _invariance(problem: Problem) -> list[Row]:
     """F_i − upper_i and lower_i − F_i."""
     stack = _Stack([problem.forward[:-1]], problem.n)
     rows = []
-    ends = zip(problem.upper.fractions(), problem.lower.fractions(), strict=True)
-    for axis, (upper, lower) in enumerate(ends):
-        for name, sign, end in ((f"upper {axis}", 1, upper), (f"lower {axis}", -1, lower)):
+    n, ends = problem.n, problem.box()
+    for axis in range(n):
+        for name, sign, end in (
+            (f"upper {axis}", 1, ends[n + axis]),
+            (f"lower {axis}", -1, ends[axis]),
+        ):
             output = _output(problem.forward, axis, Fraction(sign))
             rows.append(stack.row(name, [output], constant=-sign * end))
     return rows
@@ -164,7 +165,7 @@ def region_rows(problem: Problem, multipliers: list[Vector]) -> list[Row]:
         form = _unit(problem.n, c).times(total) - pull
         constant = problem.margin * (1 - total)
         output = (rival - own, bias - start)
-        rows.append(stack.row(f"class {k}", [output], form, constant, strict=strict))
+        rows.append(stack.row(f"class {k}", [output], form, constant=constant, strict=strict))
     return rows
 
 
@@ -190,51 +191,38 @@ class _Stack:
         self.chains = chains
         self.n = n
         self.stages: list[Stage] = []
-        depth = max(map(len, chains))
-        starts = [0] * len(chains)  # where each chain's inputs begin among the previous outputs
-        before, width = 0, n  # where y begins there, and how many outputs there are
-        firsts: list[tuple[int, int, int, int]] = []
-        numbers = 0
-        for k in range(depth):
-            active = [(i, chain, k - depth + len(chain)) for i, chain in enumerate(chains)]
-            active = [(i, chain, j) for i, chain, j in active if j >= 0]
-            exp = min(chain[j].weight.exp for _, chain, j in active)
-            numbers += width * (n + sum(chain[j].weight.height for _, chain, j in active))
+        firsts: dict[int, tuple[int, int, int]] = {}
+        places: dict[int, int] = {}  # where a chain's inputs begin among the previous outputs
+        width, numbers = n, 0  # how many of these there are, the last n being y; weights in all
+        for left in range(max(map(len, chains)), 0, -1):
+            layers = {i: chain[-left] for i, chain in enumerate(chains) if len(chain) >= left}
+            exp = min(layer.weight.exp for layer in layers.values())
+            numbers += width * (n + sum(layer.weight.height for layer in layers.values()))
             if numbers > MOST_NUMBERS:
                 raise ArithmeticError("the networks are too large")
             rows: list[list[int]] = []
             bias = Vector([])
-            for i, chain, j in active:
-                start = before if j == 0 else starts[i]
-                starts[i] = len(rows)
-                if j == 0:
-                    firsts.append((i, k, len(rows), chain[0].weight.height))
-                for row in chain[j].weight.at(exp):
-                    rows.append([0] * start + row + [0] * (width - start - len(row)))
-                bias = bias.joined(chain[j].bias)
+            for i, layer in layers.items():
+                firsts.setdefault(i, (len(self.stages), len(rows), layer.weight.height))
+                start, places[i] = places.get(i, width - n), len(rows)
+                end = width - start - layer.weight.width
+                rows += [[0] * start + row + [0] * end for row in layer.weight.at(exp)]
+                bias = bias.joined(layer.bias)
             relus = len(rows)
-            rows += [shifted(_unit(width, before + i).ints, -exp) for i in range(n)]
+            rows += [shifted(_unit(width, width - n + i).ints, -exp) for i in range(n)]
             self.stages.append(Stage(Matrix(rows, exp), bias.joined(Vector([0] * n)), relus))
-            before, width = relus, len(rows)
-        self.firsts = tuple(place[1:] for place in sorted(firsts))
+            width = relus + n
+        self.firsts = tuple(place for _, place in sorted(firsts.items()))
 
-    def row(
-        self,
-        name: str,
-        outputs: list[Output],
-        form: Vector | None = None,
-        constant: Fraction = Fraction(0),
-        **options: Any,
-    ) -> Row:
-        """form·y + constant + an output of each chain."""
-        final = Vector([0] * self.n) if form is None else form
+    def row(self, name: str, outputs: list[Output], form: Vector | None = None, **more: Any) -> Row:
+        """form·y + constant + an output of each chain; a chain without layers reads y itself."""
         parts = list(zip(self.chains, outputs, strict=True))
-        for chain, (weights, _) in parts:
-            final = final if chain else final + weights
-        for chain, (weights, _) in reversed(parts):
-            final = weights.joined(final) if chain else final
-        constant += sum(bias for _, bias in outputs)
-        return Row(name, self.stages, final, constant, firsts=self.firsts, **options)
+        affine = [weights for chain, (weights, _) in parts if not chain]
+        final = sum(affine, Vector([0] * self.n) if form is None else form)
+        for weights in [weights for chain, (weights, _) in reversed(parts) if chain]:
+            final = weights.joined(final)
+        constant = sum((bias for _, bias in outputs), more.pop("constant", Fraction(0)))
+        return Row(name, self.stages, final, constant, firsts=self.firsts, **more)
 
 
 def coupled_row(row: Row, thetas: list[list[int] | None], bits: int) -> Row:
@@ -246,15 +234,14 @@ def coupled_row(row: Row, thetas: list[list[int] | None], bits: int) -> Row:
     last, units = row.stages[-1], row.coupled
     rows = [shifted(line, bits) for line in last.weight.rows]
     bias = shifted(last.bias.ints, bits)
-    final = shifted(row.final.ints, bits)
+    outer = shifted(row.final.ints, bits)
     for k, theta in enumerate(thetas):
         for i, pull in enumerate(theta or []):
             own = last.weight.rows[units + i]
             rows[k] = [a - pull * b for a, b in zip(rows[k], own, strict=True)]
             bias[k] -= pull * last.bias.ints[units + i]
-            final[units + i] += pull * row.final.ints[k]
-    stage = Stage(
-        Matrix(rows, last.weight.exp - bits), Vector(bias, last.bias.exp - bits), last.relus
-    )
-    stages = [*row.stages[:-1], stage]
-    return replace(row, stages=stages, final=Vector(final, row.final.exp - bits))
+            outer[units + i] += pull * row.final.ints[k]
+    weight = Matrix(rows, last.weight.exp - bits)
+    stage = Stage(weight, Vector(bias, last.bias.exp - bits), last.relus)
+    final = Vector(outer, row.final.exp - bits)
+    return replace(row, stages=[*row.stages[:-1], stage], final=final)

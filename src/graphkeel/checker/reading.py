@@ -1,13 +1,11 @@
 """From bytes to numbers, with limits; nothing of a file is believed.
 
-A certificate begins with its own SHA-256, so that no byte can change unnoticed:
+A file begins with its own SHA-256, so that no byte can change unnoticed:
 
     {
      "sha256": "<64 hex digits, over all bytes after this line>",
      ...the rest of one JSON object...
 """
-
-from __future__ import annotations
 
 import binascii
 import hashlib
@@ -19,15 +17,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .exact import Matrix, Vector
+from .exact import Matrix, Vector, folded
 
 MAX_BYTES = 256 << 20
-FORMATS = ("graphkeel-certificate", "graphkeel-proof")
+READERS = {
+    "graphkeel-certificate": "graphkeel.checker",
+    "graphkeel-proof": "graphkeel.property_checker",
+}
 LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
-_FLOATS = {"<f8": ("d", 8), "<f4": ("f", 4)}
-_DTYPES = _FLOATS | {"<i4": ("i", 4), "<i2": ("h", 2), "|i1": ("b", 1), "|u1": ("B", 1)}
+_CODES = {"<f8": "d", "<f4": "f", "<i4": "i", "<i2": "h", "|i1": "b", "|u1": "B"}
+FLOATS = ("<f8", "<f4")
 
 
 class Unreadable(Exception):
@@ -52,15 +53,18 @@ def read_bytes(path: str) -> bytes:
     return raw
 
 
-def parse(raw: bytes) -> dict[str, Any]:
-    """The JSON object of a certificate whose seal holds."""
+def parse(raw: bytes, kind: str) -> dict[str, Any]:
+    """The JSON object of a file of one kind whose seal holds."""
     try:
-        words = raw.decode("ascii")
-        content = json.loads(words, parse_constant=_refused, object_pairs_hook=_distinct)
+        # NaN and Infinity are no JSON; `int` refuses them.
+        content = json.loads(raw.decode("ascii"), parse_constant=int, object_pairs_hook=_distinct)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"the file is not one whole JSON text: {shown(str(error))}") from None
-    if not isinstance(content, dict) or content.get("format") not in FORMATS:
-        raise Unreadable(f"the file does not say that it is one of {FORMATS}")
+    found = content.get("format") if isinstance(content, dict) else None
+    if found not in tuple(READERS):
+        raise Unreadable(f"the file does not say that it is one of {tuple(READERS)}")
+    if found != kind:
+        raise Unreadable(f"the file is a {found}, which python -m {READERS[found]} reads")
     version = content.get("version")
     if type(version) is not int or version != 3:
         raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")
@@ -72,10 +76,6 @@ def parse(raw: bytes) -> dict[str, Any]:
 def seal(body: bytes) -> bytes:
     """The first two lines of a certificate whose other lines are `body`."""
     return _PREFIX + hashlib.sha256(body).hexdigest().encode() + b'",\n'
-
-
-def _refused(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -109,33 +109,31 @@ def number(value: Any, where: str) -> float:
     return float(value)
 
 
+def same(stored: Any, truth: Any, what: str) -> None:
+    """Compared as texts: to Python, 1, 1.0 and True are the same."""
+    if json.dumps(stored, sort_keys=True) != json.dumps(truth, sort_keys=True):
+        raise Rejected(f"{what} is not what follows from the weights and the proofs")
+
+
 def vector(value: Any, where: str, length: int | None = None) -> Vector:
-    values, shape = floats(value, where, 1)
+    values, shape = array(value, where, 1)
     if length is not None and shape != [length]:
         raise Unreadable(f"{where} must have {length} numbers, not {shape[0]}")
     return Vector.of(values)
 
 
 def matrix(value: Any, where: str) -> Matrix:
-    values, (height, width) = floats(value, where, 2)
+    values, (height, width) = array(value, where, 2)
     if not height or not width:
         raise Unreadable(f"{where} must not be empty")
     flat = Vector.of(values)
-    return Matrix([flat.ints[i : i + width] for i in range(0, len(values), width)], flat.exp)
-
-
-def floats(value: Any, where: str, dimensions: int) -> tuple[Sequence[float], list[int]]:
-    """The numbers of an encoded float array, and its shape."""
-    values, shape = array(value, where, dimensions, ("<f8", "<f4"))
-    if not all(1 / LARGEST <= abs(value) <= LARGEST for value in values if value):
-        raise Unreadable(f"{where} holds a number that is not finite, too large or too small")
-    return values, shape
+    return Matrix(folded(flat.ints, width), flat.exp)
 
 
 def array(
-    value: Any, where: str, dimensions: int, dtypes: tuple[str, ...]
+    value: Any, where: str, dimensions: int, dtypes: tuple[str, ...] = FLOATS
 ) -> tuple[Sequence[Any], list[int]]:
-    """The numbers of an encoded array as they are stored, and its shape."""
+    """The numbers of an encoded array, and its shape."""
     content = mapping(value, where, {"dtype", "shape", "base64"})
     shape = content["shape"]
     counts = isinstance(shape, list) and all(type(k) is int and k >= 0 for k in shape)
@@ -143,10 +141,9 @@ def array(
         raise Unreadable(f"{where} must be a {dimensions}-dimensional array of {dtypes}")
     try:
         raw = binascii.a2b_base64(content["base64"], strict_mode=True)
-    except (ValueError, TypeError):
-        raise Unreadable(f"{where} is not base64") from None
-    code, size = _DTYPES[content["dtype"]]
-    count = math.prod(shape)
-    if len(raw) != count * size:
-        raise Unreadable(f"{where} has another size than its shape says")
-    return struct.unpack(f"<{count}{code}", raw), shape
+        values = struct.unpack(f"<{math.prod(shape)}{_CODES[content['dtype']]}", raw)
+    except (ValueError, TypeError, struct.error):
+        raise Unreadable(f"{where} is not base64 of as many numbers as its shape says") from None
+    if not all(1 / LARGEST <= abs(value) <= LARGEST for value in values if value):
+        raise Unreadable(f"{where} holds a number that is not finite, too large or too small")
+    return values, shape

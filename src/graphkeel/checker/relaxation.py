@@ -16,19 +16,19 @@ k with exponent c has, over y, the exponent c + Σ_{j≤k}(w_j − 60). Its valu
 constant met on the way, has e more: inputs of stage j have z_j = w_j + Σ_{i<j}(w_i − 60) + e.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from operator import mul
 from typing import NamedTuple
 
-from .exact import Ints, Vector, scaled, shifted
-from .problem import Row
+from .exact import Ints, Matrix, Vector, scaled, shifted
+from .problem import Row, Stage
 
 BITS = 60
 ONE = 1 << BITS
-Signs = dict[tuple[int, int], bool]  # (stage, unit): whether its input is ≥ 0, or else ≤ 0
+Box = tuple[Ints, Ints]  # lower and upper ends
+Pair = tuple[int, int]
+Signs = dict[Pair, bool]  # (stage, unit): whether its input is ≥ 0, or else ≤ 0
 
 
 class Lines(NamedTuple):
@@ -39,108 +39,84 @@ class Lines(NamedTuple):
     lift: Ints
 
 
-class _Stage(NamedTuple):
-    """A stage whose bias has the exponent of its inputs."""
-
-    rows: list[Ints]
-    columns: list[Ints]
-    bias: Ints
-    relus: int
-    exp: int
-
-
 class RowBound:
     """Upper bounds of one row over boxes whose corners are integers of one exponent."""
 
     def __init__(self, row: Row, exp: int) -> None:
         self.row = row
         self.box_exp = exp
-        self.stages: list[_Stage] = []
+        self.stages: list[Stage] = []  # their biases have the exponent of the stage's inputs
         for weight, bias, relus in row.stages:
             own = min(weight.exp + exp, bias.exp)
-            rows = weight.at(own - exp)
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            self.stages.append(_Stage(rows, columns, bias.at(own), relus, own))
+            aligned = Matrix(weight.at(own - exp), own - exp)
+            self.stages.append(Stage(aligned, Vector(bias.at(own), own), relus))
             exp = own - BITS
-        constant = Vector.single(row.constant)
+        constant = Vector.of([row.constant])
         final_exp = min(row.final.exp, constant.exp - exp)
         self.final = row.final.at(final_exp)
         self.exp = final_exp + exp
         self.constant = constant.at(self.exp)[0]
 
-    def upper(
-        self,
-        low: Ints,
-        high: Ints,
-        slopes: Sequence[int] = (),
-        signs: Signs | None = None,
-        multipliers: Sequence[int] = (1,),
-    ) -> Fraction:
+    def upper(self, box: Box, slopes: Sequence[int], signs: Signs, weights: Ints) -> Fraction:
         """At least the largest value of Q·g on the part of a box with the given signs.
 
-        `slopes`: stored lower slopes q/255 of the networks' first layers, used in the last
-        substitution only; `multipliers`: Q > 0, then β of each sign.
+        `slopes`: stored lower slopes q/255 of the networks' first layers, or none, used in the last
+        substitution only; `weights`: Q > 0, then β of each sign.
         """
-        signs = signs or {}
-        lines = self._lines(low, high, signs)
+        scale, *betas = weights
+        lines = self._lines(box, signs)
         self._choose(lines, slopes)
-        scale, *weights = multipliers
-        pulls = {
-            place: weight if signs[place] else -weight
-            for place, weight in zip(signs, weights, strict=True)
-        }
+        pulls = {}
+        for (place, active), beta in zip(signs.items(), betas, strict=True):
+            pulls[place] = beta if active else -beta
         final = [scale * value for value in self.final]
         form, constant = self._substituted(final, len(lines) - 1, lines, pulls)
-        return scaled(highest(form, low, high) + constant + scale * self.constant, self.exp)
+        return scaled(highest(form, *box) + constant + scale * self.constant, self.exp)
 
-    def _lines(self, low: Ints, high: Ints, signs: Signs) -> list[Lines]:
+    def _lines(self, box: Box, signs: Signs) -> list[Lines]:
         """The lines of every stage, from the bounds of its inputs."""
         lines: list[Lines] = []
-        least, most = low, high  # of the previous outputs
+        outputs = box  # of the previous stage
         for k, stage in enumerate(self.stages):
-            box, outputs = (low, high), (least, most)
             bounds = [self._bounds(k, i, lines, box, outputs) for i in range(stage.relus)]
             for (place, unit), active in signs.items():
                 if place == k:
                     a, b = bounds[unit]
                     bounds[unit] = (max(a, 0), max(b, 0)) if active else (min(a, -1), min(b, 0))
-            by = self.box_exp - stage.exp
-            inputs = list(zip(shifted(low, by), shifted(high, by), strict=True))
-            lines.append(_lines(bounds + inputs, stage.relus))
-            ends = [(max(a, 0), max(b, 0)) for a, b in bounds] + inputs
-            least = [a << BITS for a, _ in ends]  # on the exponent that the next weights expect
-            most = [b << BITS for _, b in ends]
+            found = [_line(a, b) for a, b in bounds] + [(ONE, ONE, 0)] * len(box[0])
+            lines.append(Lines(*map(list, zip(*found, strict=True))))
+            inputs = [shifted(ends, self.box_exp - stage.bias.exp) for ends in box]
+            least = [max(a, 0) for a, _ in bounds] + inputs[0]
+            most = [max(b, 0) for _, b in bounds] + inputs[1]
+            outputs = shifted(least, BITS), shifted(most, BITS)  # as the next weights expect
         return lines
 
-    def _bounds(
-        self,
-        k: int,
-        unit: int,
-        lines: list[Lines],
-        box: tuple[Ints, Ints],
-        outputs: tuple[Ints, Ints],
-    ) -> tuple[int, int]:
+    def _bounds(self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box) -> Pair:
         """Bounds of a unit's input: by intervals where they decide its sign or are exact, else the
         closer ones of substitution both ways."""
-        stage = self.stages[k]
-        row, bias = stage.rows[unit], stage.bias[unit]
-        negative = [-value for value in row]
-        low = bias - highest(negative, *outputs)
+        row, bias = self._input(k, unit)
+        low = bias - highest([-value for value in row], *outputs)
         high = bias + highest(row, *outputs)
         affine = k == 0 or not any(row[: self.stages[k - 1].relus])
         if affine or low >= 0 or high <= 0:
             return low, high
+        return self._by_substitution(k, unit, lines, box)
+
+    def _input(self, k: int, unit: int) -> tuple[Ints, int]:
+        return self.stages[k].weight.rows[unit], self.stages[k].bias.ints[unit]
+
+    def _by_substitution(self, k: int, unit: int, lines: list[Lines], box: Box) -> Pair:
+        row, bias = self._input(k, unit)
         above, lift = self._substituted(row, k - 1, lines, {})
-        below, drop = self._substituted(negative, k - 1, lines, {})
+        below, drop = self._substituted([-value for value in row], k - 1, lines, {})
         return bias - highest(below, *box) - drop, bias + highest(above, *box) + lift
 
     def _substituted(
-        self, form: Ints, k: int, lines: list[Lines], pulls: dict[tuple[int, int], int]
+        self, form: Ints, k: int, lines: list[Lines], pulls: dict[Pair, int]
     ) -> tuple[Ints, int]:
         """A linear form over the outputs of stage k as one over y that is nowhere smaller; `pulls`
         are multiples of inputs to be added, for the row itself only."""
         constant = 0
-        exp = self.exp - self.stages[k].exp + BITS if lines else 0  # of the form, if it is the row
         for j in range(k, -1, -1):
             lower, upper, lift = lines[j]
             stage = self.stages[j]
@@ -148,10 +124,9 @@ class RowBound:
             constant += sum([c * rise for c, rise in zip(form, lift, strict=True) if c > 0])
             for (place, unit), pull in pulls.items():
                 if place == j:
-                    sloped[unit] += pull << (BITS - exp)
-            constant += sum(map(mul, sloped, stage.bias))
-            form = [sum(map(mul, sloped, column)) for column in stage.columns]
-            exp = self.exp - self.stages[j - 1].exp + BITS
+                    sloped[unit] += pull << (stage.bias.exp - self.exp)
+            constant += sum(map(mul, sloped, stage.bias.ints))
+            form = [sum(map(mul, sloped, column)) for column in stage.weight.columns]
         return form, constant
 
     def _choose(self, lines: list[Lines], slopes: Sequence[int]) -> None:
@@ -169,20 +144,15 @@ def highest(form: Ints, low: Ints, high: Ints) -> int:
     return sum([c * (b if c > 0 else a) for c, a, b in zip(form, low, high, strict=True)])
 
 
-def _lines(bounds: list[tuple[int, int]], relus: int) -> Lines:
-    lines = Lines([], [], [])
-    for unit, (least, most) in enumerate(bounds):
-        slope = chord = 0 if unit < relus and least < 0 else ONE
-        lift = 0
-        if unit < relus and least < 0 < most:
-            width = most - least
-            slope = (ONE >> 1) + ((most + least) << (BITS + 2)) // width
-            chord = -((-most << BITS) // width)  # rounded up
-            lift = -chord * least
-        lines.lower.append(min(max(slope, 0), ONE))
-        lines.upper.append(chord)
-        lines.lift.append(lift)
-    return lines
+def _line(least: int, most: int) -> tuple[int, int, int]:
+    """The two lines around a ReLU whose input has these bounds."""
+    if least >= 0 or most <= 0:
+        slope = ONE if least >= 0 else 0
+        return slope, slope, 0
+    width = most - least
+    slope = (ONE >> 1) + ((most + least) << (BITS + 2)) // width
+    chord = -((-most << BITS) // width)  # rounded up
+    return min(max(slope, 0), ONE), chord, -chord * least
 
 
 def rounded(floats: Sequence[float]) -> Vector:

@@ -258,15 +258,25 @@ def _certify(
         "stopped": result.training.stopped,
         "together": result.certificate["together"],
         "graph": _graph_facts(result.graph),
+        "graph_sentences": result.sentences(),
         "certificate": str(out / CERTIFICATE),
     }
 
 
 def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
-    """What holds with message passing, without weights and lists."""
+    """What holds with message passing, without the weights."""
     counted = graph.get("equilibrium", {})
     stated = ("contraction", "kappa", "reason")
-    counts = ("nodes", "certain", "labelled", "labelled_certain", "residual", "radius")
+    counts = (
+        "nodes",
+        "certain",
+        "labelled",
+        "labelled_certain",
+        "residual",
+        "radius",
+        "uncertain",
+        "written",
+    )
     facts: dict[str, Any] = {name: graph[name] for name in stated if name in graph}
     return facts | {name: counted[name] for name in counts if name in counted}
 
@@ -338,24 +348,12 @@ def _show(payload: dict[str, Any]) -> None:
         screen.print(
             "No feature was found that the head answers with such a class: nothing is proved of it."
         )
-    if payload.get("graph"):
-        screen.print(verbatim(_graph_sentence(payload["graph"])), style="dim")
+    for sentence in payload.get("graph_sentences", []):
+        screen.print(verbatim(sentence), style="dim")
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
         f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base"
         f" model{where}"
-    )
-
-
-def _graph_sentence(graph: dict[str, Any]) -> str:
-    if graph["contraction"] != "proved":
-        return f"With message passing: unknown ({graph['reason']})."
-    words = f"With message passing: one equilibrium on every graph, factor {graph['kappa']:.3g}."
-    if "certain" not in graph:
-        return words
-    return (
-        f"{words} On this graph {graph['certain']} of {graph['nodes']} nodes have a certain class"
-        f" there; of {graph['labelled']} controlled nodes {graph['labelled_certain']} theirs."
     )
 
 

@@ -7,9 +7,9 @@ solver.
   keel check proof.json --network net.onnx --property property.vnnlib
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
-that model again and compared number by number; with --data also the graph's hash, and whether the
-domain holds the model's logits on it. The graph is prepared as the certificate's own remarks say
-(features and split); a FILE.npz is a graph of your own.
+that model again and compared number by number; with --data also the graph's hash, whether the
+domain holds the model's logits on it, and what is counted on its nodes. The graph is prepared as
+the certificate's own remarks say (features and split); a FILE.npz is a graph of your own.
 
 Exit 0: accepted, 1: rejected with the reason, 2: not a readable certificate.
 """
@@ -89,7 +89,8 @@ def run(args: argparse.Namespace) -> int:
         payload = _payload(args, result.accepted, result.reason, result.seconds)
         links = {"model_checked": result.model_checked, "data_checked": result.data_checked}
         classes = list(result.classes)
-        emit_json({**payload, **links, "classes": classes, "together": result.together})
+        found = {"together": result.together, "graph": result.graph}
+        emit_json({**payload, **links, "classes": classes, **found, "on_graph": result.on_graph})
     else:
         emit_lines(fitted(report(result), terminal_width()))
     return EXIT_DONE if result.accepted else EXIT_REFUTED
@@ -113,7 +114,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
     states = Path(args.certificate).with_name(STATES)
     difference = link(content, load_model(args.model), data, states)
-    return result.linked(difference, with_data=data is not None)
+    return result.linked(difference, content, with_data=data is not None)
 
 
 def _graph(name: str, remarks: Any) -> Any:
@@ -164,6 +165,7 @@ def report(result: LinkedResult) -> list[str]:
     lines.append(f"All classes together: {result.together}")
     if result.graph:
         lines.append(f"Message passing: {result.graph}")
+    lines += result.on_graph
     if not result.model_checked:
         return [*lines, NOT_LINKED]
     graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"

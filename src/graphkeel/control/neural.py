@@ -40,13 +40,19 @@ class NeuralWeights:
     def __call__(self, y: Tensor) -> Tensor:
         """f(y) in y's precision, for states of shape (..., n)."""
         kind = y.dtype
-        inner, bias, outer, offset = (
-            t.to(kind) for t in (self.inner, self.bias, self.outer, self.offset)
-        )
+        return self.offset.to(kind) + self.lifted(y) @ self.outer.to(kind).T
+
+    def lifted(self, y: Tensor) -> Tensor:
+        """t(y), the hidden layer, with f(y) = h + B·t(y); shape (..., hidden).
+
+        Args:
+            y: states, shape (..., n).
+        """
+        kind = y.dtype
+        inner, bias = self.inner.to(kind), self.bias.to(kind)
         if self.form == "paper":
-            return (y @ inner.T + bias).relu() @ outer.T + offset
-        lifted = ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
-        return offset + lifted @ outer.T
+            return (y @ inner.T + bias).relu()
+        return ((y - self.equilibrium.to(kind)) @ inner.T + bias).relu() - bias.relu()
 
     def tensors(self) -> dict[str, Tensor]:
         return {

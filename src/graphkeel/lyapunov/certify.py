@@ -8,23 +8,29 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from graphkeel.certificate import sealed
-from graphkeel.certificate.equilibrium import with_equilibrium
+from graphkeel.certificate import decode_array, sealed
+from graphkeel.certificate.equilibrium import (
+    graph_sentences,
+    with_equilibrium,
+    without_equilibrium,
+)
 from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
-from graphkeel.lyapunov.graph_loop import run_to_equilibrium
-from graphkeel.lyapunov.message_passing import graph_proof, passing_factor
+from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
+from graphkeel.lyapunov.message_passing import Passing, graph_proof
 from graphkeel.lyapunov.targets import targets_at
 from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.training.train import OnRound, train
@@ -46,8 +52,10 @@ class CertifyResult:
         reason: why there is no certificate, or an empty text.
         seconds: for everything but the model's own training.
         remark: whether the certificate is about the anchors in use, where there are any.
-        states: of the graph at its equilibrium, `states` (N, n), with the controlled `nodes` and
-            their `labels`; None where that was not asked for or cannot be proved.
+        states: of the graph at its equilibrium, `states` (N, n), with the labelled `nodes` and
+            their `labels`, and the controllers' shares `mix` (N, n) where they are mixed; None
+            where that was not asked for or cannot be proved.
+        passing: the model with its message passing.
     """
 
     head: Head
@@ -57,6 +65,7 @@ class CertifyResult:
     seconds: float
     remark: str = ""
     states: dict[str, Tensor] | None = None
+    passing: Aggregation = field(default_factory=Aggregation)
 
     def __bool__(self) -> bool:
         return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
@@ -84,6 +93,22 @@ class CertifyResult:
         """What holds with message passing, with `contraction` first, then κ or the reason."""
         unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
         return dict((self.certificate or {}).get("graph", unknown))
+
+    @property
+    def equilibrium(self) -> dict[str, Any]:
+        """What holds on this graph: certain nodes counted, uncertain ones listed, the distance of
+        the features; empty where no equilibrium was enclosed."""
+        return dict(self.graph.get("equilibrium", {}))
+
+    @property
+    def shipped(self) -> dict[str, Any]:
+        """The distance of the features in use from those of the equilibrium, and on how many nodes
+        both lead to the same class; measured in floats, empty where that was not asked for."""
+        return dict((self.certificate or {}).get("provenance", {}).get("shipped", {}))
+
+    def sentences(self) -> list[str]:
+        """What holds with message passing, in words."""
+        return graph_sentences(self.graph, self.shipped)
 
     @property
     def reasons(self) -> dict[int, str]:
@@ -127,6 +152,7 @@ def certify(
     anchors: Tensor | None = None,
     constant: bool = False,
     labelled: tuple[Tensor, Tensor] | None = None,
+    shares: Tensor | None = None,
     **model_kwargs: Any,
 ) -> CertifyResult:
     """Train a controller and a Lyapunov function per class, prove them, and write it all down.
@@ -147,6 +173,8 @@ def certify(
         labelled: nodes and their classes, int64, shape (L,) each: where the loop with message
             passing contracts, it is run on the graph with controllers at these nodes, and its
             equilibrium is enclosed.
+        shares: p_v(c) of a mixture of controllers at every node instead, shape (N, n), rows with a
+            sum of one; `labelled` are then only counted.
         model_kwargs: passed to the model beside x and edge_index.
     """
     started = time.monotonic()
@@ -159,7 +187,7 @@ def certify(
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
-    passing = _passing(frozen, head, model_kwargs)
+    passing = passing_of(frozen, head, model_kwargs)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -177,7 +205,7 @@ def certify(
         resume=resume,
         targets=goals,
         constant=constant,
-        passing=partial(passing_factor, passing),
+        passing=Passing(passing),
     )
     remarks = {
         "model_sha256": frozen.weights_hash,
@@ -189,18 +217,81 @@ def certify(
     data = graph_sha256(x, edge_index)
     proof = graph_proof(passing, [outcome.control for outcome in result.outcomes])
     certificate = certificate_of(head, result, provenance=remarks, data_sha256=data, graph=proof)
-    states = None
-    if labelled is not None and certificate["graph"]["contraction"] == "proved":
-        certificate, states = _on_graph(certificate, passing, result, x, edge_index, labelled)
-    seconds = time.monotonic() - started
-    return CertifyResult(head, certificate, result, "", seconds, states=states)
+    found = CertifyResult(head, certificate, result, "", 0.0, passing=passing)
+    if labelled is not None:
+        found = enclosed(found, frozen, x, edge_index, labelled, shares=shares)
+    return replace(found, seconds=time.monotonic() - started)
 
 
-def _passing(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
-    """The model with its message passing, or the reason why nothing is said of that."""
+def enclosed(
+    result: CertifyResult,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    labelled: tuple[Tensor, Tensor],
+    *,
+    shares: Tensor | None = None,
+    shipped: Tensor | None = None,
+) -> CertifyResult:
+    """The same with what holds of one graph's nodes, where the loop with message passing contracts.
+
+    Args:
+        result: of `certify`.
+        frozen: the model.
+        x: features of the graph, shape (N, d).
+        edge_index: its edges, shape (2, E).
+        labelled: nodes and their classes, int64, shape (L,) each; they are controlled, each by the
+            controller of its class, where no shares are given.
+        shares: p_v(c) of a mixture of controllers at every node, shape (N, n).
+        shipped: features in use, shape (N, d), to be compared with those of the equilibrium.
+    """
+    certificate = result.certificate
+    if certificate is None or certificate["graph"]["contraction"] != "proved":
+        return result
+    edges = edge_index.cpu().numpy()
+    if result.passing.undirected and not is_undirected(edges):
+        log.warning("the graph is directed; message passing was recognised on undirected ones only")
+        return result
+    started = time.monotonic()
+    parts = _controlled(result, labelled, shares)
+    arrays = {name: part.numpy() for name, part in parts.items()}
+    start = np.zeros((len(x), result.head.n_out))
+    graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
+    loop = _loop(result, x, edge_index, graph)
+    run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
+    graph = replace(graph, states=run.states.numpy())
+    provenance = {**certificate["provenance"], "graph_steps": _steps(run)}
+    try:
+        stated = with_equilibrium(
+            {**certificate, "provenance": provenance}, model_layers(result.passing), graph
+        )
+    except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
+        log.warning("the equilibrium on this graph is not enclosed: %s", error)
+        return result
+    if shipped is not None:
+        facts = _shipped(loop, run, frozen, edge_index, x, shipped, stated)
+        stated = sealed({**stated, "provenance": {**provenance, "shipped": facts}})
+    return replace(
+        result,
+        certificate=stated,
+        states={"states": run.states, **parts},
+        seconds=result.seconds + time.monotonic() - started,
+    )
+
+
+def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
+    """The model with its message passing, or the reason why nothing is said of that.
+
+    Args:
+        frozen: the model.
+        head: taken out of it.
+        model_kwargs: what the model gets beside x and edge_index.
+    """
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
+    if frozen.calling.has_adjacency:
+        return Aggregation(reason="the model is given an adjacency matrix, which may weigh edges")
     if not isinstance(frozen.model, nn.Module):
         return Aggregation(reason="the model is a callable, not a module whose layers can be seen")
     found = recognise(frozen.model, head.n_in)
@@ -209,26 +300,87 @@ def _passing(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> A
     return found
 
 
-def _on_graph(
-    certificate: dict[str, Any],
-    passing: Aggregation,
-    result: TrainResult,
-    x: Tensor,
-    edge_index: Tensor,
-    labelled: tuple[Tensor, Tensor],
-) -> tuple[dict[str, Any], dict[str, Tensor] | None]:
-    """The certificate with what holds of this graph's nodes, and their states."""
+def released(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate without what `enclosed` said of one graph.
+
+    Args:
+        certificate: of a `CertifyResult`.
+    """
+    return without_equilibrium(certificate)
+
+
+def _controlled(
+    result: CertifyResult, labelled: tuple[Tensor, Tensor], shares: Tensor | None
+) -> dict[str, Tensor]:
+    """Labelled nodes, their classes, and the shares of the controllers where these are mixed."""
+    nodes = labelled[0].long().cpu().clone()  # stored beside the labels that they were taken from
+    labels = labelled[1].long().cpu().clone()
+    if shares is not None:
+        return {"nodes": nodes, "labels": labels, "mix": _mixture(shares, list(result.verdicts))}
+    known = torch.isin(labels, torch.tensor(list(result.verdicts)))
+    return {"nodes": nodes[known], "labels": labels[known]}
+
+
+def _mixture(shares: Tensor, controlled: list[int]) -> Tensor:
+    """Shares of the controllers that there are, float64, shape (N, n), each row with a sum of at
+    most one, in exact arithmetic too."""
+    mix = torch.zeros(shares.shape, dtype=torch.float64)
+    mix[:, controlled] = shares.detach().cpu().double()[:, controlled].clamp_min(0.0)
+    sums = mix.sum(dim=1, keepdim=True).clamp_min(1.0)
+    return mix / sums * (1.0 - (mix.shape[1] + 2) * 2.0**-50)  # more than the sum's own rounding
+
+
+def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStates) -> GraphLoop:
     controls = {outcome.label: outcome.control for outcome in result.outcomes}
-    known = torch.isin(labelled[1], torch.tensor(list(controls)))
-    nodes, labels = labelled[0][known].long().cpu(), labelled[1][known].long().cpu()
-    edges = edge_index.cpu().numpy()
-    if passing.undirected and not is_undirected(edges):
-        log.warning("the graph is directed; message passing was recognised on undirected ones only")
-        return certificate, None
-    states = run_to_equilibrium(passing, x.cpu(), edge_index.cpu(), controls, nodes, labels)
-    graph = GraphStates(x.cpu().numpy(), edges, states.numpy(), nodes.numpy(), labels.numpy())
-    stated = with_equilibrium(certificate, model_layers(passing), graph)
-    return stated, {"states": states, "nodes": nodes, "labels": labels}
+    nodes, shares = graph.shares()
+    return GraphLoop(
+        result.passing,
+        x.cpu(),
+        edge_index.cpu(),
+        controls,
+        torch.from_numpy(nodes),
+        torch.from_numpy(shares),
+    )
+
+
+def _shipped(
+    loop: GraphLoop,
+    run: GraphRun,
+    frozen: FrozenModel,
+    edge_index: Tensor,
+    x: Tensor,
+    shipped: Tensor,
+    certificate: dict[str, Any],
+) -> dict[str, Any]:
+    """How far the features in use are from the equilibrium's, and where both have the same class;
+    in floats."""
+    apart = torch.cat(
+        [
+            (there - shipped[rows].cpu().double()).abs().amax(dim=1)
+            for rows, there in loop.features(x.cpu(), run.states)
+        ]
+    )
+    classes = frozen.logits(shipped, edge_index).argmax(dim=1).cpu()
+    graph = certificate["graph"]
+    radius = graph["equilibrium"]["residual"] / (1.0 - graph["kappa"])
+    certain = loop.certain(run.states, radius, torch.from_numpy(_gauge(certificate)))
+    same = certain & (classes == run.states.argmax(dim=1))
+    return {
+        "norm": "largest feature",
+        "max": float(apart.max()),
+        "median": float(apart.median()),
+        "size": float(shipped.abs().max()),
+        "same_class": int(same.sum()),
+    }
+
+
+def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
+    return decode_array(certificate["graph"]["gauge"])
+
+
+def _steps(run: GraphRun) -> dict[str, Any]:
+    """What a figure draws: ‖loop(Ŷ) − Ŷ‖ and the certain nodes, step by step."""
+    return {"residuals": list(run.residuals), "certain": list(run.certain)}
 
 
 def _reason(entry: dict[str, Any], note: str) -> str:

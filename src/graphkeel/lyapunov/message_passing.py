@@ -11,16 +11,20 @@ from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphkeel.certificate import GraphProof
-from graphkeel.control.neural import NeuralWeights
+from graphkeel.control.neural import ControllerBatch, NeuralWeights
+from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.models.aggregation import Aggregation
 
 Array = NDArray[np.float64]
 
 MOST_WORDS = 1024
 POWER_STEPS = 200
+FOLLOW_STEPS = 2  # of the gauge, for each step of training
 
 
 def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
@@ -45,18 +49,86 @@ def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> 
     )
 
 
-def passing_factor(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> float:
-    """κ of the graph's loop in floats; zero where the model was not recognised, as then nothing
-    is claimed of it.
+class Passing:
+    """The loop with message passing as training sees it: its factor, and a term of the loss.
 
     Args:
-        aggregation: the model, recognised or not.
-        controls: the shipped controller of each class.
+        aggregation: the model, recognised or not; nothing is asked of one that was not.
     """
-    if aggregation.reason:
-        return 0.0
-    gains = word_gains(used_layers(aggregation), controls)
-    return loop_factor(gains, common_gauge(gains))
+
+    def __init__(self, aggregation: Aggregation) -> None:
+        self.layers = [] if aggregation.reason else used_layers(aggregation)
+
+    def factor(self, controls: Sequence[NeuralWeights]) -> float:
+        """κ of the graph's loop in floats; zero where nothing is claimed of it.
+
+        Args:
+            controls: the shipped controller of each class.
+        """
+        if not self.layers:
+            return 0.0
+        gains = word_gains(self.layers, controls)
+        return loop_factor(gains, common_gauge(gains))
+
+    def term(self, controller: ControllerBatch) -> PassingTerm | None:
+        """What training adds to the loss; None where there is nothing to train for.
+
+        Args:
+            controller: of all classes, in an anchored form.
+        """
+        return PassingTerm(self.layers, controller) if self.layers else None
+
+
+class PassingTerm:
+    """How far the axes' factors of each class exceed an aim, in one gauge for all classes.
+
+    Words are merged into one matrix, which bounds κ from below and costs a product a step; what is
+    proved is the sum over words. The gauge follows the weights by a few power steps.
+
+    Args:
+        layers: (power, weight) of each branch of each layer.
+        controller: of all classes, in an anchored form.
+    """
+
+    def __init__(self, layers: list[list[tuple[int, Array]]], controller: ControllerBatch) -> None:
+        first, *rest = layers
+        self.controller = controller
+        self.seen = [torch.from_numpy(weight) @ controller.lift for _, weight in first]
+        self.beyond = torch.from_numpy(_merged(rest, first[0][1].shape[0]))
+        self.everyone = torch.arange(len(controller.targets))
+        self.gauge = torch.ones(controller.targets.shape[1], dtype=torch.float64)
+
+    def __call__(self, active: Tensor, aim: Tensor) -> Tensor:
+        """The excess of each active class, shape (active,).
+
+        Args:
+            active: positions of classes, int64.
+            aim: the factor that training works for, shape (active, 1).
+        """
+        with torch.no_grad():
+            self._follow(self.gains(self.everyone).amax(dim=0))
+        gauge = self.gauge.expand(len(active), -1)
+        return (axis_factors(self.gains(active), gauge) - aim).relu().sum(dim=1)
+
+    def gains(self, active: Tensor) -> Tensor:
+        """M ≥ 0 of each class, shape (active, n, n)."""
+        outer = self.controller.outer(active)
+        starts = sum((seen @ outer).abs() for seen in self.seen)
+        return self.beyond @ starts @ self.controller.inner(active).abs()
+
+    def _follow(self, matrix: Tensor) -> None:
+        mixed = matrix / matrix.max().clamp_min(1e-300) + 1e-3
+        for _ in range(FOLLOW_STEPS):
+            self.gauge = self.gauge @ mixed
+            self.gauge = self.gauge / self.gauge.max()
+
+
+def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
+    """Σ over words of |W_K|···|W_2|, shape (n, width)."""
+    product = np.eye(width)
+    for layer in rest:
+        product = np.sum([np.abs(weight) for _, weight in layer], axis=0) @ product
+    return product
 
 
 def used_layers(aggregation: Aggregation) -> list[list[tuple[int, Array]]]:

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
 
-from graphkeel.core.errors import KeelError
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
     _affine_modules,
@@ -31,6 +30,7 @@ from graphkeel.models.head import (
     _Step,
     _Unsupported,
 )
+from graphkeel.models.outputs import first_of
 
 DEGREES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)  # of the polynomials that are tried
 DIRECTIONS = 6  # random directions that decide operator and degree before all weights are read
@@ -109,10 +109,21 @@ def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     total = torch.zeros(len(value), len(layer[0].bias), dtype=torch.float64)
     for branch in layer:
         moved = value @ branch.weight.T + ones * branch.bias
-        for _ in range(branch.power):
-            moved = matrix @ moved
-        total = total + moved
+        total = total + spread(moved, matrix, branch.power)
     return total
+
+
+def spread(value: Tensor, matrix: Tensor, power: int) -> Tensor:
+    """Ŝᵖ·H, shape (N, width).
+
+    Args:
+        value: H, shape (N, width).
+        matrix: Ŝ, sparse, shape (N, N).
+        power: p.
+    """
+    for _ in range(power):
+        value = matrix @ value
+    return value
 
 
 # ---- the operators
@@ -201,7 +212,7 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except (KeelError, RuntimeError, TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # the model is a stranger: whatever it raises, nothing is claimed
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 
@@ -222,7 +233,7 @@ def _watched(model: nn.Module, x: Tensor, edges: Tensor) -> tuple[list[_Step], T
         for module in _affine_modules(model)
     ]
     try:
-        return steps, model(x, edges)
+        return steps, first_of(model(x, edges))
     finally:
         for handle in handles:
             handle.remove()
@@ -341,12 +352,8 @@ def _read(step: _Step, name: str, degree: int) -> GraphLayer:
     width = step.fed.shape[1]
     impulses, constants = _basis(name, degree)
     rest = _answers(step.module, torch.zeros(1, width, dtype=torch.float64), nodes)[0]
-    columns = []
     solve = torch.linalg.pinv(impulses)
-    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
-        moved = _answers(step.module, part, nodes) - rest
-        columns.append(torch.einsum("pv,bvo->pob", solve, moved))
-    weights = torch.cat(columns, dim=2)
+    weights = torch.einsum("pv,vob->pob", solve, _slopes(step.module, width, nodes, rest))
     biases = _biases(constants, rest)
     scale = float(weights.abs().max()) or 1.0
     bias_scale = float(biases.abs().max()) or 1.0
@@ -358,6 +365,28 @@ def _read(step: _Step, name: str, degree: int) -> GraphLayer:
         kept.append(Branch(power, weight, bias))
     used = tuple(one for one in kept if bool(one.weight.any()) or bool(one.bias.any()))
     return used or (kept[0],)
+
+
+def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
+    """How each output on the path follows the first node's feature, shape (nodes, out, width): by
+    the answers to all unit directions, or by gradients where these are fewer. A layer that is not
+    affine does not repeat what is read here."""
+    if rest.numel() < width:
+        return _gradients(module, width, nodes)
+    columns = []
+    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
+        moved = _answers(module, part, nodes) - rest
+        columns.append(moved.permute(1, 2, 0))
+    return torch.cat(columns, dim=2)
+
+
+def _gradients(module: nn.Module, width: int, nodes: int) -> Tensor:
+    x = torch.zeros(nodes, width, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        run = module(x, _path(nodes, 1)) if isinstance(module, MessagePassing) else module(x)
+        flat = run.reshape(-1)
+        rows = [torch.autograd.grad(one, x, retain_graph=True)[0][0] for one in flat]
+    return torch.stack(rows).detach().reshape(nodes, -1, width)
 
 
 def _biases(constants: Tensor, rest: Tensor) -> Tensor:

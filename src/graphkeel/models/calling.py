@@ -156,6 +156,11 @@ class Calling:
             edges = edge_index
         return [edges, x] if style is Style.SWAPPED else [x, edges]
 
+    @property
+    def has_adjacency(self) -> bool:
+        """Whether the model is given a matrix of the graph's own, whose values may weigh edges."""
+        return self.signature.style is Style.ADJACENCY or self._given_edges() is not None
+
     def _given_edges(self) -> Any:
         """The adjacency that the graph carries in place of an edge list."""
         if self.graph is None:

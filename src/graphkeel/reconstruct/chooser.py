@@ -4,12 +4,14 @@ be added to."""
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from graphkeel.reconstruct.candidates.builder import (
+    HETEROPHILOUS,
     PROBES,
     TRANSFER,
     WITHOUT_SOURCE,
@@ -17,9 +19,19 @@ from graphkeel.reconstruct.candidates.builder import (
     Candidate,
     grid,
     joined,
+    sized,
+    taught,
+    with_class_shares,
 )
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import MIN_LABELS, GuardDecision, Judge, decide
+from graphkeel.reconstruct.guard.decision import (
+    MIN_LABELS,
+    PAPERS_RISK,
+    GuardDecision,
+    Judge,
+    Round,
+    decide,
+)
 from graphkeel.reconstruct.guard.judges import PropagatedRowsJudge, choose_judge, cross_fit
 from graphkeel.reconstruct.guard.signs import decide_by_signs
 from graphkeel.reconstruct.guard.statement import exact_statement
@@ -27,8 +39,11 @@ from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
 from graphkeel.reconstruct.later.budget import tried
+from graphkeel.reconstruct.summary import edge_agreement
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
+ALIKE = 0.5  # agreement of neighbours beyond chance, below which a graph counts as heterophilous
+ENOUGH_EDGES = 20  # with a label at both ends, to tell that from labels
 
 
 class Chooser:
@@ -44,6 +59,8 @@ class Chooser:
         seed: of the folds, where known labels have to judge.
         elsewhere: the model was trained on another graph.
         holdout: keep half of the labels that judge out of the choice, for exact bounds on it.
+        class_shares: of the classes on this graph, shape (n_classes,), or `labels`: as among the
+            labels that the model was not trained on; None: unknown.
     """
 
     def __init__(
@@ -56,6 +73,7 @@ class Chooser:
         *,
         elsewhere: bool = False,
         holdout: bool = False,
+        class_shares: str | Tensor | None = None,
     ) -> None:
         self.context = context
         self.method = method
@@ -65,6 +83,7 @@ class Chooser:
         self.elsewhere = elsewhere
         self.holdout = holdout
         self.budget: float | None = None  # seconds for trying candidates
+        self.class_shares = class_shares
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
@@ -123,7 +142,7 @@ class Chooser:
         self._judged_by = None
         few = max(len(labels), len(validation)) < MIN_LABELS
         if self.method == "auto" and (self.elsewhere or few):
-            self._builder = Builder(self.context, labels)
+            self._builder = self._make(labels, validation)
             members = joined(self.transfer) if len(labels) else self.transfer
             self.members, by_signs = decide_by_signs(self._builder, members)
             if few:
@@ -132,12 +151,70 @@ class Chooser:
         self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
         presumed = self.members if by_signs is not None else ()
-        candidates, judge = tried(self.candidates, judge, self.budget)
-        self.members, decision = decide(candidates, judge, risk=self.risk, presumed=presumed)
-        if len(candidates) < len(self.candidates):
-            share = f"{len(candidates)} of {len(self.candidates)} candidates"
+        # Where signs speak against a change, the labels have to be surer of it.
+        doubted = by_signs is not None and by_signs.left_alone
+        wanted = self._candidates_for(labels)
+        candidates, judge = tried(wanted, judge, self.budget)
+        is_whole = len(candidates) == len(wanted)
+        self.members, decision = decide(
+            candidates,
+            judge,
+            risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
+            presumed=presumed,
+            rounds=self._rounds() if is_whole else (),
+            n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
+        )
+        if not is_whole:
+            share = f"{len(candidates)} of {len(wanted)} candidates"
             decision = replace(decision, reason=f"{decision.reason}; {share} within the budget")
         return decision
+
+    def _candidates_for(self, labels: Labels) -> tuple[Candidate, ...]:
+        candidates = self.candidates
+        if self.method != "auto" or self._fixed is not None:
+            return candidates
+        if self._agreement(labels) < ALIKE:
+            candidates = (*candidates, *HETEROPHILOUS)
+        if self.class_shares is not None:
+            candidates = (*candidates, *with_class_shares(candidates))
+        return candidates
+
+    def _agreement(self, labels: Labels) -> float:
+        """Of neighbours' classes beyond chance: those known, else those predicted."""
+        context = self.context
+        known = torch.full((len(context.x),), -1)
+        known[labels.nodes] = labels.classes
+        source, target = context.edge_index
+        seen = (known[source] >= 0) & (known[target] >= 0) & (source != target)
+        if int(seen.sum()) >= ENOUGH_EDGES:
+            return edge_agreement(known, context.edge_index[:, seen], context.n_classes)
+        return edge_agreement(context.logits.argmax(1), context.edge_index, context.n_classes)
+
+    def _rounds(self) -> tuple[Round, ...]:
+        """Self-training and sizes by consensus, where they were found to pay: on the model's own
+        graph."""
+        if self.method != "auto" or self.elsewhere or self._fixed is not None:
+            return ()
+        return (self._taught, sized)
+
+    def _taught(
+        self, leaders: Sequence[Candidate], promising: Sequence[Candidate]
+    ) -> list[Candidate]:
+        found = taught(leaders, [one for one in grid(self.method) if one in promising])
+        return found if self.class_shares is None else [*found, *with_class_shares(found)]
+
+    def _make(self, labels: Labels, validation: Labels) -> Builder:
+        return Builder(self.context, labels, self._shares(labels, validation))
+
+    def _shares(self, labels: Labels, validation: Labels) -> Tensor | None:
+        """One more of each class than seen, so that none is ruled out."""
+        if not isinstance(self.class_shares, str):
+            return self.class_shares
+        classes = labels.classes[~self.trained_on[labels.nodes]]
+        counts = torch.bincount(
+            torch.cat([classes, validation.classes]), minlength=labels.n_classes
+        )
+        return (counts + 1.0) / float(counts.sum() + labels.n_classes)
 
     def calibration(self) -> tuple[Tensor, Tensor] | None:
         """Logits (k, n_classes) and classes (k,) of labels that had no part in these logits."""
@@ -183,13 +260,20 @@ class Chooser:
         later._judged_by = None
         later.trained_on = torch.zeros(context.x.shape[0], dtype=torch.bool)
         later.trained_on[: len(self.trained_on)] = self.trained_on
-        if self._builder is not None:
-            labels = self._builder.labels
-            is_local = fixed is not None and isinstance(self._builder, LocalBuilder)
-            later._builder = (
-                LocalBuilder(fixed, labels) if is_local else Builder(context, labels)  # type: ignore[arg-type]
-            )
+        if isinstance(self._builder, LocalBuilder) and fixed is not None:
+            later._builder = LocalBuilder(fixed, self._builder.labels)
+        elif isinstance(self._builder, Builder):
+            shares = self._builder.posteriors.class_shares
+            later._builder = Builder(context, self._builder.labels, shares)
         return later
+
+    def shares(self) -> Tensor | None:
+        """The share of each anchor in every node's chosen feature, shape (N, n_classes); None where
+        the chosen features are no blend of anchors."""
+        if self._builder is None:
+            return None
+        posterior = self._builder.posterior(self.members)
+        return None if posterior is None else self.context.shares(posterior)
 
     def reset(self) -> None:
         """The context's anchors are others now: begin anew."""
@@ -214,8 +298,14 @@ class Chooser:
 
     def _judge(self, labels: Labels, validation: Labels, fixed: LocalContext | None) -> Judge:
         if fixed is None:
-            self._builder = Builder(self.context, labels)
-            return choose_judge(self._builder, validation, self.trained_on, self.seed)
+            self._builder = self._make(labels, validation)
+            return choose_judge(
+                self._builder,
+                validation,
+                self.trained_on,
+                self.seed,
+                lambda part: self._make(part, validation),
+            )
         if isinstance(self._builder, LocalBuilder):
             self._builder.update_labels(labels)
         else:

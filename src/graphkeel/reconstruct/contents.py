@@ -16,6 +16,8 @@ from graphkeel.reconstruct.summary import SourceSummary
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
+AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
+
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
 
 
@@ -32,6 +34,7 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "label_nodes": rec.labels_.nodes,
         "label_classes": rec.labels_.classes,
     }
+    tensors |= {f"{AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
     facts = {
         "parameters": _parameters(rec),
         "guard": rec.guard_.to_dict(),
@@ -102,6 +105,9 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
+    stored_states = {key: tensors[key] for key in tensors if key.startswith(AT_REST)}
+    states = {key.removeprefix(AT_REST): part for key, part in stored_states.items()}
+    rec.states_ = states or None
     rec.n_features_in_ = int(rec.features_.shape[1])
     graph = facts.get("graph")
     rec._fingerprint = None if graph is None else Fingerprint(**graph)

@@ -6,10 +6,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
+from graphkeel.graph.propagate.adjacency import neighbours
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.anchors import (
@@ -68,6 +71,14 @@ class Context:
         """
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
+    def differentiable_logits_for(self, features: Tensor) -> Tensor:
+        """The same with gradients into the features.
+
+        Args:
+            features: shape (N, d).
+        """
+        return self.frozen.differentiable_logits(features, self.edge_index, **self.model_kwargs)
+
     @cached_property
     def logits(self) -> Tensor:
         """The untouched model's."""
@@ -120,6 +131,17 @@ class Context:
         return self.smoothed if self.reduced is self.x else self.propagator.smooth(self.x)
 
     @cached_property
+    def links(self) -> sparse.csr_matrix:
+        """Whom a node is linked with, its own features and its neighbours' mean, none of them
+        smoothed; each of the three as heavy as the others."""
+        joined = neighbours(self.edge_index.numpy(), len(self.x)).astype(np.float32)
+        degrees = np.asarray(joined.sum(axis=1)).ravel()
+        mean_of = sparse.diags(1.0 / np.maximum(degrees, 1.0)).astype(np.float32) @ joined
+        own = (self.reduced - self.reduced.mean(dim=0)).float().numpy()
+        parts = [mean_of, sparse.csr_matrix(own), sparse.csr_matrix(mean_of @ own)]
+        return sparse.hstack([part / _row_length(part) for part in parts]).tocsr()
+
+    @cached_property
     def directions(self) -> Tensor:
         return centred_directions(self.reduced)
 
@@ -146,13 +168,21 @@ class Context:
         """
         return self._blend(posterior, self.anchors())
 
+    def shares(self, posterior: Tensor) -> Tensor:
+        """The share of each class's anchor in a blend, shape (N, n_classes).
+
+        Args:
+            posterior: class probabilities, shape (N, n_classes).
+        """
+        if len(self.plant.layers) == 1:
+            return posterior
+        # Only an affine head answers a mixture with the mixture of its answers; others like it
+        # clear-cut.
+        sharp = posterior**SHARPER
+        return sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+
     def _blend(self, posterior: Tensor, anchors: Anchors) -> Tensor:
-        if len(self.plant.layers) != 1:
-            # Only an affine head answers a mixture with the mixture of its answers; others like it
-            # clear-cut.
-            sharp = posterior**SHARPER
-            posterior = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
-        return posterior @ anchors.features
+        return self.shares(posterior) @ anchors.features
 
     def _solve(self, strength: float) -> Anchors:
         """Where there are two ways to the anchors, those with which the model best repeats what it
@@ -198,6 +228,12 @@ class Context:
     def plant(self) -> Plant:
         """The head C."""
         return plant_of(self.frozen, int(self.x.shape[1]), **self.model_kwargs)
+
+
+def _row_length(rows: sparse.csr_matrix) -> float:
+    """The root of the mean squared length of a row; 1 where all are zero."""
+    mean_square = float(rows.multiply(rows).sum()) / rows.shape[0]
+    return mean_square**0.5 or 1.0
 
 
 def centred_directions(features: Tensor) -> Tensor:

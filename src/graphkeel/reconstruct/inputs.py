@@ -21,6 +21,7 @@ from graphkeel.reconstruct.summary import SourceSummary
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
+FROM_LABELS = "labels"  # class shares as among the labels
 GUARDS = ("cross-fit", "holdout")
 KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
 SHOWN = 5  # values of a list that a message shows
@@ -48,6 +49,28 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_choice("guard", parameters["guard"], GUARDS)
     _check_seed(parameters["seed"])
     _check_callbacks(parameters["callbacks"])
+
+
+def checked_shares(value: object, n_classes: int) -> str | Tensor | None:
+    """Class shares as the chooser takes them.
+
+    Args:
+        value: None, `labels`, or one number a class.
+        n_classes: how many classes the model has.
+    """
+    if value is None or value == FROM_LABELS:
+        return value  # type: ignore[return-value]
+    try:
+        shares = torch.as_tensor(value, dtype=torch.float32)
+    except (TypeError, ValueError, RuntimeError):
+        shares = torch.zeros(0)
+    right = shares.shape == (n_classes,) and bool((shares > 0).all())
+    if not right or abs(float(shares.sum()) - 1.0) > 1e-3:
+        raise ConfigError(
+            f"class_shares must be None, 'labels' or {n_classes} positive numbers that sum to 1",
+            got=repr(value)[:80],
+        )
+    return shares
 
 
 def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:

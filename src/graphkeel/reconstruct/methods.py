@@ -29,6 +29,8 @@ class Reconstruction:
     name: str
     risk: float = 1.0
     retrains: bool = False
+    kind: str | None = None  # the grid of candidates, where that is not the name
+    class_shares: str | None = None
 
     def fit_predict(
         self,
@@ -50,9 +52,10 @@ class Reconstruction:
         check_nodes(task, labelled, validation)
         rec = Reconstructor(
             frozen.model,
-            method=self.name,
+            method=self.kind or self.name,
             risk=self.risk,
             labels="train",
+            class_shares=self.class_shares,
             return_type=frozen.return_type.value,
             seed=seed,
         )
@@ -117,6 +120,7 @@ METHODS: dict[str, Method] = {
     "diffuse": Reconstruction("diffuse"),
     "prototype": Reconstruction("prototype"),
     "auto": Reconstruction("auto", PAPERS_RISK),
+    "auto-shares": Reconstruction("auto-shares", PAPERS_RISK, kind="auto", class_shares="labels"),
 }
 
 

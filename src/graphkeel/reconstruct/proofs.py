@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
+from graphkeel.lyapunov.certify import enclosed
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.labels import Labels
 
 IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
@@ -52,6 +54,37 @@ def certify_context(
         return result.with_remark(IN_USE), anchors if result else None
     anchors = Anchors(features, config.strength, _residuals(result, features, config), CERTIFIED)
     return result.with_remark(_about_others(others)), anchors if result else None
+
+
+def enclose(
+    result: CertifyResult,
+    context: Context,
+    labels: Labels,
+    shares: Tensor | None,
+    features: Tensor,
+) -> CertifyResult:
+    """The same with the equilibrium on the context's graph, and the distance of the features in
+    use from it.
+
+    Args:
+        result: what was proved.
+        context: the model on its graph.
+        labels: the known labels.
+        shares: of each anchor in every node's feature, shape (N, n_classes); None where the
+            features are no blend of anchors.
+        features: those in use, shape (N, d).
+    """
+    if shares is None and not len(labels):
+        return result  # nothing is controlled
+    return enclosed(
+        result,
+        context.frozen,
+        context.x,
+        context.edge_index,
+        (labels.nodes, labels.classes),
+        shares=shares,
+        shipped=features,
+    )
 
 
 def _residuals(

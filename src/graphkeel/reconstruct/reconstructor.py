@@ -44,6 +44,7 @@ from graphkeel.reconstruct.inputs import (
     check_source,
     checked_budget,
     checked_feedback,
+    checked_shares,
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
@@ -92,6 +93,9 @@ class Reconstructor(BaseEstimator):
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
         guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
             and the statement in `guard_` is exact, at the price of those labels.
+        class_shares: how large the classes are, one number a class summing to 1, where that is
+            known; or `labels`: as large as among the labels that the model was not trained on,
+            which must then be a random sample (not so many of each class). None: unknown.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
@@ -108,7 +112,8 @@ class Reconstructor(BaseEstimator):
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
-            run; else None.
+            run; else None. New labels take out what it says of the graph's equilibrium.
+        states_: of the nodes at that equilibrium, for `check`; None where it was not enclosed.
         notes_: what `save` was given to keep, after `load`.
         n_features_in_, classes_: as scikit-learn has them.
     """
@@ -122,6 +127,7 @@ class Reconstructor(BaseEstimator):
         verifier: str = "auto",
         labels: str = "all",
         guard: str = "cross-fit",
+        class_shares: str | Sequence[float] | None = None,
         risk: float = RISK,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
@@ -134,6 +140,7 @@ class Reconstructor(BaseEstimator):
         self.verifier = verifier
         self.labels = labels
         self.guard = guard
+        self.class_shares = class_shares
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -215,6 +222,7 @@ class Reconstructor(BaseEstimator):
             self._make_context(data, model_kwargs)
             self._chooser.budget = checked_budget(budget)
             self.certificate_: dict[str, Any] | None = None
+            self.states_: dict[str, Tensor] | None = None
             if nodes is None and labels is None:
                 self._choose(*self._start)
             else:
@@ -312,6 +320,7 @@ class Reconstructor(BaseEstimator):
             self.seed,
             elsewhere=elsewhere,
             holdout=self.guard == "holdout",
+            class_shares=checked_shares(self.class_shares, task.n_classes),
         )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
@@ -361,6 +370,8 @@ class Reconstructor(BaseEstimator):
         return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
+        if self.states_ is not None and self.certificate_ is not None:
+            self._forget_equilibrium(labels)
         self.guard_ = self._chooser.choose(labels, validation)
         self.labels_ = labels
         self._validation = validation
@@ -408,6 +419,7 @@ class Reconstructor(BaseEstimator):
         if self.certificate_ is not None:
             _log.warning("the certificate was about the graph before the update: certify again")
             self.certificate_ = None
+            self.states_ = None
         if not self.guard_.reason.endswith(UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
         return self
@@ -500,6 +512,15 @@ class Reconstructor(BaseEstimator):
         self._start = start
         return "everything that depends on the graph was computed anew"
 
+    def _forget_equilibrium(self, labels: Labels) -> None:
+        """With other labels the features change, and with them the loop on this graph."""
+        same = self.labels_.nodes.equal(labels.nodes) and self.labels_.classes.equal(labels.classes)
+        if not same and self.certificate_ is not None:
+            from graphkeel.lyapunov.certify import released  # loads the verifiers
+
+            self.certificate_ = released(self.certificate_)
+            self.states_ = None
+
     # ---- another graph
 
     @one_at_a_time
@@ -555,6 +576,7 @@ class Reconstructor(BaseEstimator):
         if source is not None:
             check_source(source, adapted._context)
         adapted.certificate_ = None
+        adapted.states_ = None
         if self.controller == "neural":
             adapted.certify()
         if nodes is None or labels is None:
@@ -701,6 +723,11 @@ class Reconstructor(BaseEstimator):
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
         """Prove a controller per class around the anchors in use; predictions stay what they are.
 
+        Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
+        `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
+        how far the features in use are from it. Where these blend anchors, controllers are mixed
+        with the same shares at every node; else labelled nodes are controlled.
+
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
         proved and the guard finds them no worse on the same labels; else they stand beside. The
@@ -716,7 +743,7 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        from graphkeel.reconstruct.proofs import certify_context  # loads the verifiers
+        from graphkeel.reconstruct.proofs import certify_context, enclose  # loads the verifiers
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
@@ -724,7 +751,11 @@ class Reconstructor(BaseEstimator):
             result, anchors = certify_context(self._context, self.verifier, settings)
             if anchors is not None:
                 result = self._adopt(result, anchors)
+            if hasattr(self, "features_"):
+                shares = self._chooser.shares()
+                result = enclose(result, self._context, self.labels_, shares, self.features_)
             self.certificate_ = result.certificate
+            self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
             facts["classes"] = len(self.classes_)
         _warn_of(result)

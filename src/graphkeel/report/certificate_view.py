@@ -15,6 +15,10 @@ from graphkeel.certificate import (
     decode_array,
     source_from_json,
 )
+from graphkeel.certificate.equilibrium import graph_sentences
+from graphkeel.report.graph_chart import graph_loop_chart
+
+NAMED = 50  # uncertain nodes that the page lists
 
 CONDITIONS = {
     "representative": (
@@ -59,12 +63,32 @@ def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[
             verdict: verdicts.count(verdict) for verdict in ("proved", "refuted", "unknown")
         },
         "conclusions": _conclusions(classes),
+        "graph": _graph_view(certificate),
         "not_covered": [str(sentence) for sentence in certificate.get("not_covered", [])],
         "provenance": {
             key: value for key, value in provenance.items() if isinstance(value, str | int | float)
         },
         "data": certificate.get("data") or "",
         "sha256": certificate.get("sha256", ""),
+    }
+
+
+def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
+    """What holds with message passing; empty where nobody looked."""
+    graph = certificate.get("graph")
+    if not graph:
+        return {}
+    provenance = certificate.get("provenance") or {}
+    facts = graph.get("equilibrium") or {}
+    steps = provenance.get("graph_steps") or {}
+    uncertain = [int(node) for node in facts.get("uncertain", [])]
+    drawn = bool(steps) and bool(facts)
+    return {
+        "sentences": graph_sentences(graph, provenance.get("shipped") or {}),
+        "chart": graph_loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
+        "uncertain": uncertain[:NAMED],
+        "more": facts["nodes"] - facts["certain"] - len(uncertain[:NAMED]) if facts else 0,
+        "counted": bool(facts),
     }
 
 

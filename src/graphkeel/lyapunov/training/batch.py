@@ -17,6 +17,7 @@ from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import shared_domains
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
+from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.targets import Targets, choose_targets
 from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.training.replay import violates
@@ -37,6 +38,7 @@ class LoopBatch:
         classes: Sequence[int],
         config: ResolvedConfig,
         goals: Targets | None = None,
+        passing: Passing | None = None,
     ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
@@ -72,6 +74,7 @@ class LoopBatch:
             aims,
             config,
             self.goals.leads(self.classes),
+            passing.term(self.controller) if passing and config.form != "paper" else None,
         )
         self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
         self.states.fill(self.generator)
@@ -155,6 +158,8 @@ class LoopBatch:
             f"function.{name}": value.clone() for name, value in self.function.state_dict().items()
         }
         saved |= {f"states.{k}": extra.clone() for k, extra in enumerate(self.states.extra)}
+        if self.context.passing is not None:
+            saved["passing"] = self.context.passing.gauge.clone()
         return {
             **saved,
             "generator": self.generator.get_state(),
@@ -172,6 +177,8 @@ class LoopBatch:
             module.load_state_dict(own)
         self.states.extra = [tensors[f"states.{k}"] for k in range(len(self.classes))]
         self.states.pool = tensors["pool"]
+        if self.context.passing is not None:
+            self.context.passing.gauge = tensors["passing"]
         self.context.aims.copy_(tensors["aims"])
         self.generator.set_state(tensors["generator"])
 

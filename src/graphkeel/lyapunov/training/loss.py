@@ -2,8 +2,9 @@
 
 Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y.
 The margin loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
-⊆ D, F(Y) = Y, a decision region that keeps its states; and, where V is an l1 gauge, a contraction
-factor that proves the decrease without any search."""
+⊆ D, F(Y) = Y, a decision region that keeps its states; where V is an l1 gauge, a contraction factor
+that proves the decrease without any search; and, in one gauge for all classes, a factor below one
+of the loop with message passing."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from graphkeel.lyapunov.closed_loop import (
 )
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovBatch
+from graphkeel.lyapunov.message_passing import PassingTerm
 
 Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
@@ -45,6 +47,7 @@ class LossContext:
     aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
     config: ResolvedConfig
     leads: Tensor  # (classes,): by how much Y leads with its own class
+    passing: PassingTerm | None = None  # the graph's loop, where it can be proved to contract
 
 
 def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
@@ -86,6 +89,8 @@ def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: T
     gains = context.function.gains(active)
     if gains is not None:
         terms |= _closed_form(layers, gains, aim)
+    if context.passing is not None:
+        terms["passing"] = context.passing(active, aim)
     return terms
 
 

@@ -18,6 +18,7 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.targets import Targets
 from graphkeel.lyapunov.training.batch import LoopBatch
 from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
@@ -42,7 +43,7 @@ def train(
     resume: TrainState | None = None,
     targets: Targets | None = None,
     constant: bool = False,
-    passing: Factor | None = None,
+    passing: Passing | None = None,
 ) -> TrainResult:
     """Train and prove a controller and a Lyapunov function for each class.
 
@@ -57,12 +58,12 @@ def train(
         resume: the state that an interrupted run handed to `on_round`.
         targets: equilibria and anchors of the classes; chosen for the configuration where None.
         constant: give a class that ends without a proof the constant controller f ≡ h instead.
-        passing: the factor of the loop with message passing for given controllers; they are scaled
-            down until it is below one, where that costs no proof.
+        passing: the loop with message passing: the loss knows its factor; where training leaves it
+            above `CALM`, the controllers are scaled down, unless that costs a proof.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
-    batch = LoopBatch(plant, logits, labels, settings, targets)
+    batch = LoopBatch(plant, logits, labels, settings, targets, passing)
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
@@ -98,7 +99,7 @@ def train(
     if constant:
         verification.hold()
     if passing is not None and settings.form != "paper":
-        verification.calm(passing)
+        verification.calm(passing.factor)
     return TrainResult(
         verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
     )

@@ -104,14 +104,9 @@ def _baseline(method: str) -> str:
 
 def _ours(keep: str, case: Case) -> MethodResult:
     """`Reconstructor.adapt`, as a user calls it."""
-    model = case.frozen.model
-    rec = Reconstructor(model, seed=case.seed)
+    rec = Reconstructor(case.frozen.model, seed=case.seed)
     if keep != "model":
-        rec.fit(case.source.without_test_labels().to_data())
-    if keep == "summary":
-        with tempfile.TemporaryDirectory() as folder:
-            rec.save(folder, keep="summary")
-            rec = load_reconstructor(folder, model)
+        rec = _fitted(keep, case)
     classes = case.target.y[case.nodes]
     known = {"nodes": case.nodes, "labels": classes} if len(case.nodes) else {}
     there = rec.adapt(case.target.to_data(), keep=keep, **known)
@@ -120,6 +115,23 @@ def _ours(keep: str, case: Case) -> MethodResult:
         return MethodResult(None, None, decision)
     scores = case.frozen.logits(there.features_, case.target.edge_index)
     return MethodResult(scores, there.features_, decision)
+
+
+_FITTED: dict[tuple[str, str, int], Reconstructor] = {}  # of the source that was last worked on
+
+
+def _fitted(keep: str, case: Case) -> Reconstructor:
+    """The reconstructor of the source, fitted once for all numbers of target labels."""
+    key = (case.frozen.weights_hash, case.source.hash, case.seed)
+    if key not in _FITTED:
+        _FITTED.clear()
+        rec = Reconstructor(case.frozen.model, seed=case.seed)
+        _FITTED[key] = rec.fit(case.source.without_test_labels().to_data())
+    if keep != "summary":
+        return _FITTED[key]
+    with tempfile.TemporaryDirectory() as folder:
+        _FITTED[key].save(folder, keep="summary")
+        return load_reconstructor(folder, case.frozen.model)
 
 
 def _percent(known: ScoredCase, scores: Tensor) -> float:

@@ -126,6 +126,7 @@ TABLE_1 = (
         "frgnn-gcn-all", "FRGNN on GCN, all classes", "reading", "frgnn-gcn-all", paper="frgnn-gcn"
     ),
     TableRow("auto", "auto (ours)", "ours", "auto"),
+    TableRow("auto-shares", "auto, class shares of validation", "ours", "auto-shares"),
     TableRow("t3a", "T3A", "rival", "t3a"),
     TableRow("cs", "Correct & Smooth", "rival", "cs"),
     TableRow("smooth", "smoothing, labels clamped", "rival", "smooth"),

@@ -198,7 +198,9 @@ def verdicts(cells: Sequence[TableCell], datasets: Sequence[str]) -> list[str]:
         }
         auto = next((mean for cell, mean in means.items() if cell.method == "auto"), None)
         rivals = {
-            cell: mean for cell, mean in means.items() if cell.frozen and cell.method != "auto"
+            cell: mean
+            for cell, mean in means.items()
+            if cell.frozen and not cell.method.startswith("auto")
         }
         if auto is None or not rivals:
             continue

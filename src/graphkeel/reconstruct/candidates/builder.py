@@ -7,13 +7,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.candidates.diffuse import Diffusion, diffuse
 from graphkeel.reconstruct.candidates.prototype import SIZED, Posteriors, Prototype
 from graphkeel.reconstruct.candidates.replace import replace
+from graphkeel.reconstruct.candidates.steer import steer
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 
@@ -43,7 +43,18 @@ class Diffuse:
         return f"diffuse(alpha={self.alpha:g}, m={_show(self.strength)})"
 
 
-Candidate = Replace | Diffuse | Prototype
+@dataclass(frozen=True)
+class Steered:
+    """A prototype's posterior, held against message passing by feedback."""
+
+    recipe: Prototype
+
+    @property
+    def name(self) -> str:
+        return f"steered({self.recipe.name})"
+
+
+Candidate = Replace | Diffuse | Prototype | Steered
 
 
 def _show(strength: float | None) -> str:
@@ -102,6 +113,61 @@ PROBES: tuple[Prototype, ...] = (
     Prototype("probe", smooth=True),
     Prototype("probe", with_labels=True, smooth=True),
 )
+# Where neighbours differ in class: evidence that does not lean on their being alike, and features
+# that message passing cannot blur.
+HETEROPHILOUS: tuple[Candidate, ...] = (
+    Prototype("links"),
+    Prototype("plain-probe"),
+    *(Steered(Prototype(kind)) for kind in ("links", "plain-probe", "discriminant")),
+)
+# A second round: every recipe from the nodes that the leaders' mean is surest of.
+TAUGHT_SHARES = (0.1, 0.3)
+
+
+def taught(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates of the second round; none where the leaders are no prototypes.
+
+    Args:
+        leaders: of the first round.
+        candidates: of the first round.
+    """
+    teachers = tuple(one for one in leaders if isinstance(one, Prototype))
+    if not teachers:
+        return []
+    return [
+        dataclasses.replace(one, confident=share, teachers=teachers)
+        for share in TAUGHT_SHARES
+        for one in candidates
+        if isinstance(one, Prototype)
+    ]
+
+
+def sized(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The prototypes once more, each giving the classes as many nodes as the leaders' mean does.
+
+    Args:
+        leaders: of the rounds before.
+        candidates: of the rounds before.
+    """
+    models = tuple(one for one in leaders if isinstance(one, Prototype))
+    if not models:
+        return []
+    return [
+        dataclasses.replace(one, sized_as=models)
+        for one in candidates
+        if isinstance(one, Prototype) and not one.shares
+    ]
+
+
+def with_class_shares(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The prototypes among them once more, each rescaled to the class shares.
+
+    Args:
+        candidates: of any kind.
+    """
+    return [dataclasses.replace(one, shares=True) for one in candidates if type(one) is Prototype]
+
+
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)
 
 GRIDS: dict[str, tuple[Candidate, ...]] = {
@@ -129,32 +195,45 @@ class Builder:
     Args:
         context: the model on its graph.
         labels: the labels to use.
+        class_shares: for prototypes with `shares`, shape (n_classes,).
     """
 
-    def __init__(self, context: Context, labels: Labels) -> None:
+    def __init__(
+        self, context: Context, labels: Labels, class_shares: Tensor | None = None
+    ) -> None:
         self.context = context
         self.labels = labels
-        self.posteriors = Posteriors(context, labels)
+        self.posteriors = Posteriors(context, labels, class_shares)
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
         """New features for every node; several prototypes are averaged, which averages their
-        posteriors.
+        posteriors; so are several that are steered.
 
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
         if not members:
             return self.context.x
-        if len(members) > 1:
-            return self._blend(
-                [self.posteriors(one) for one in members if isinstance(one, Prototype)]
-            )
-        (one,) = members
-        if isinstance(one, Prototype):
-            return self._blend([self.posteriors(one)])
-        if isinstance(one, Diffuse):
-            return self.diffusion(one).features
-        return self._replaced(one.strength, one.only)
+        first = members[0]
+        if isinstance(first, Steered):
+            recipes = [one.recipe for one in members if isinstance(one, Steered)]
+            return steer(self.context, self.posteriors.mean(recipes))
+        posterior = self.posterior(members)
+        if posterior is not None:
+            return self.context.blend(posterior)
+        if isinstance(first, Diffuse):
+            return self.diffusion(first).features
+        assert isinstance(first, Replace)
+        return self._replaced(first.strength, first.only)
+
+    def posterior(self, members: Sequence[Candidate]) -> Tensor | None:
+        """The mean class probabilities of prototypes, shape (N, n_classes); None for others.
+
+        Args:
+            members: the candidates.
+        """
+        recipes = [one for one in members if isinstance(one, Prototype)]
+        return self.posteriors.mean(recipes) if recipes else None
 
     def scores(self, members: Sequence[Candidate]) -> Tensor:
         """The logits that the frozen model then gives every node, shape (N, n_classes).
@@ -182,6 +261,3 @@ class Builder:
 
     def _replaced(self, strength: float | None, only: int | None = None) -> Tensor:
         return replace(self.context.x, self.labels, self.context.anchors(strength).features, only)
-
-    def _blend(self, posteriors: list[Tensor]) -> Tensor:
-        return self.context.blend(torch.stack(posteriors).mean(dim=0))

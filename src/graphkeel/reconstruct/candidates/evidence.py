@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from graphkeel.graph.propagate.propagator import Propagator
@@ -129,14 +130,32 @@ def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Te
         members: of those with a class, shape (M, d).
         memberships: how much a node belongs to a class, shape (M, n_classes).
     """
-    gram = (members @ members.T).double()
-    ridge = RIDGE * float(gram.diagonal().mean()) + 1e-30
-    targets = memberships.double()
-    centre = targets.mean(dim=0)
-    system = gram + ridge * torch.eye(len(gram), dtype=torch.float64)
-    dual = torch.linalg.solve(system, targets - centre)
+    dual, centre = _ridge_dual(members @ members.T, memberships)
     scores = features @ (members.T @ dual.float()) + centre.float()
     return (PROBE_SHARPNESS * scores).softmax(dim=-1)
+
+
+def sparse_ridge_evidence(rows: sparse.csr_matrix, nodes: Tensor, memberships: Tensor) -> Tensor:
+    """The same for sparse features.
+
+    Args:
+        rows: features of all nodes, shape (N, d).
+        nodes: ids of those with a class, int64, shape (M,).
+        memberships: how much each belongs to a class, shape (M, n_classes).
+    """
+    members = rows[nodes.numpy()]
+    dual, centre = _ridge_dual(torch.from_numpy((members @ members.T).toarray()), memberships)
+    scores = torch.from_numpy(rows @ (members.T @ dual.numpy())) + centre
+    return (PROBE_SHARPNESS * scores).softmax(dim=-1).float()
+
+
+def _ridge_dual(gram: Tensor, memberships: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights of the members, and the mean that they are added to."""
+    ridge = RIDGE * float(gram.diagonal().double().mean()) + 1e-30
+    targets = memberships.double()
+    centre = targets.mean(dim=0)
+    system = gram.double() + ridge * torch.eye(len(gram), dtype=torch.float64)
+    return torch.linalg.solve(system, targets - centre), centre
 
 
 def label_evidence(propagator: Propagator, labels: Labels, teleport: float, steps: int) -> Tensor:
@@ -155,7 +174,7 @@ def label_evidence(propagator: Propagator, labels: Labels, teleport: float, step
 
 
 def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:
-    """Evidence reweighted by class until every class holds the same share of the nodes (Sinkhorn).
+    """Evidence reweighted by class until every class holds the same share of the nodes.
 
     Labels from one corner of the graph reach some classes' nodes better than others'; this takes
     that out again, at the price of believing the classes equally large.
@@ -164,10 +183,22 @@ def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:
         evidence: shape (N, n_classes), rows summing to one.
         rounds: how often shares are rescaled.
     """
+    n_classes = evidence.shape[1]
+    return with_shares(evidence, evidence.new_full((n_classes,), 1.0 / n_classes), rounds)
+
+
+def with_shares(evidence: Tensor, shares: Tensor, rounds: int = 20) -> Tensor:
+    """Evidence reweighted by class until the classes hold these shares of the nodes (Sinkhorn).
+
+    Args:
+        evidence: shape (N, n_classes), rows summing to one.
+        shares: of the classes, summing to one, shape (n_classes,).
+        rounds: how often shares are rescaled.
+    """
     weights = evidence.new_ones(evidence.shape[1])
     for _ in range(rounds):
-        share = _weighted(evidence, weights).mean(dim=0)
-        weights = weights / (share * evidence.shape[1]).clamp_min(FLOOR)
+        held = _weighted(evidence, weights).mean(dim=0)
+        weights = weights * shares / held.clamp_min(FLOOR)
     return _weighted(evidence, weights)
 
 

@@ -7,7 +7,7 @@ on all nodes, smoothed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,6 +23,8 @@ from graphkeel.reconstruct.candidates.evidence import (
     label_evidence,
     ridge_evidence,
     sized_discriminant_evidence,
+    sparse_ridge_evidence,
+    with_shares,
 )
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
@@ -32,7 +34,8 @@ FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach furt
 
 SIZED = "smoothed-sized-discriminant"
 MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant", SIZED)
-EVIDENCE = ("model", "source", "probe", *MEASURES, "labels", "balanced-labels")
+LEARNED = ("probe", "plain-probe", "links")
+EVIDENCE = ("model", "source", *LEARNED, *MEASURES, "labels", "balanced-labels")
 MOST_KEPT = 1 << 21  # numbers in a posterior up to which it is kept for the next average
 MOST_CLAIMED = 1000  # nodes that may stand for the classes without a label
 
@@ -48,7 +51,9 @@ class Prototype:
             graph it was trained on, joined with its own probabilities); `cosine` or `discriminant`
             (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's;
             `…sized…` with classes as likely as they are large); `probe` (ridge regression on all
-            smoothed features); `labels`, `balanced-labels` (labels spread).
+            smoothed features; `plain-probe`: as they are); `links` (the same on whom a node is
+            linked with, its features and its neighbours'); `labels`, `balanced-labels` (labels
+            spread).
         with_labels: join with the labels spread over the graph.
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
             evidences.
@@ -56,6 +61,9 @@ class Prototype:
         label_weight: how many nodes a labelled one counts for, where p is refined and smoothed.
         confident: a round of self-training: this share of each class, the nodes surest of it, count
             as labelled, and p is made anew.
+        teachers: whose mean says how sure a node is; the recipe itself where there are none.
+        shares: rescale p at the end, so that the classes hold the shares the builder was given.
+        sized_as: rescale p at the end, so that the classes hold as many nodes as these give them.
     """
 
     evidence: str
@@ -64,6 +72,9 @@ class Prototype:
     smooth: bool = False
     confident: float | None = None
     label_weight: float = 1.0
+    teachers: tuple[Prototype, ...] = ()
+    shares: bool = False
+    sized_as: tuple[Prototype, ...] = ()
 
     def __post_init__(self) -> None:
         if self.evidence not in EVIDENCE:
@@ -82,8 +93,11 @@ class Prototype:
         parts = [self.evidence + ("+labels" if self.with_labels else "")]
         parts += [self.refine] if self.refine else []
         parts += ["smooth"] if self.smooth else []
-        parts += [f"again({self.confident:g})"] if self.confident else []
+        taught = "taught" if self.teachers else "again"
+        parts += [f"{taught}({self.confident:g})"] if self.confident else []
         parts += [f"labels×{self.label_weight:g}"] if self.label_weight != 1.0 else []
+        parts += ["shares"] if self.shares else []
+        parts += ["sized"] if self.sized_as else []
         return ">".join(parts)
 
 
@@ -96,13 +110,18 @@ class Posteriors:
     Args:
         context: the model on its graph.
         labels: the labels to use.
+        class_shares: of the classes, for recipes that ask for them, shape (n_classes,).
     """
 
-    def __init__(self, context: Context, labels: Labels) -> None:
+    def __init__(
+        self, context: Context, labels: Labels, class_shares: Tensor | None = None
+    ) -> None:
         self.context = context
         self.labels = labels
+        self.class_shares = class_shares
         self._known: dict[str, Tensor] = {}
         self._made: dict[Prototype, Tensor] = {}
+        self._pupils: dict[tuple[tuple[Prototype, ...], float], Posteriors] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
         """p of every node, rows summing to one: shape (N, n_classes)."""
@@ -114,9 +133,16 @@ class Posteriors:
         return self._made[prototype]
 
     def _make(self, prototype: Prototype) -> Tensor:
+        if prototype.sized_as:
+            posterior = self(replace(prototype, sized_as=()))
+            return with_shares(posterior, self._shares_of(prototype.sized_as))
+        if prototype.shares:
+            posterior = self(replace(prototype, shares=False))
+            shares = self.class_shares
+            return posterior if shares is None else with_shares(posterior, shares)
         if prototype.confident is not None:
-            once = replace(prototype, confident=None)
-            return self._with_confident(once, prototype.confident)(once)
+            once = replace(prototype, confident=None, teachers=())
+            return self._pupil(prototype.teachers or (once,), prototype.confident)(once)
         weight = prototype.label_weight
         start = self._start(prototype.evidence, prototype.with_labels)
         posterior = self.labels.clamp(start, weight)
@@ -126,9 +152,31 @@ class Posteriors:
             posterior = self.context.propagator.smooth(posterior)
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)
 
-    def _with_confident(self, prototype: Prototype, share: float) -> Posteriors:
-        """The same for the labels and the nodes that this recipe is surest of."""
-        return Posteriors(self.context, self.labels.with_confident(self(prototype), share))
+    def mean(self, prototypes: Sequence[Prototype]) -> Tensor:
+        """The mean of their posteriors, shape (N, n_classes).
+
+        Args:
+            prototypes: at least one.
+        """
+        return torch.stack([self(one) for one in prototypes]).mean(dim=0)
+
+    def _shares_of(self, prototypes: tuple[Prototype, ...]) -> Tensor:
+        """The share of nodes that their mean gives each class; one node more, so that none is
+        ruled out."""
+
+        def shares() -> Tensor:
+            given = self.mean(prototypes).argmax(dim=1)
+            counts = torch.bincount(given, minlength=self.labels.n_classes) + 1.0
+            return counts / counts.sum()
+
+        return self._once(f"sizes {hash(prototypes)}", shares)
+
+    def _pupil(self, teachers: tuple[Prototype, ...], share: float) -> Posteriors:
+        """The same for the labels and the nodes that the teachers' mean is surest of."""
+        if (teachers, share) not in self._pupils:
+            labels = self.labels.with_confident(self.mean(teachers), share)
+            self._pupils[teachers, share] = Posteriors(self.context, labels)
+        return self._pupils[teachers, share]
 
     def _start(self, evidence: str, with_labels: bool) -> Tensor:
         if with_labels:
@@ -142,7 +190,9 @@ class Posteriors:
         makers: dict[str, Callable[[], Tensor]] = {
             "model": lambda: self.context.beliefs,
             "source": self._from_source,
-            "probe": self._from_probe,
+            "probe": lambda: self._from_probe(self.context.smoothed_features),
+            "plain-probe": lambda: self._from_probe(self.context.x),
+            "links": self._from_links,
             "near-labels": lambda: self._from_near_labels(*NEAR),
             "labels": lambda: self._from_near_labels(*FAR),
             "balanced-labels": lambda: balanced(self._evidence("labels")),
@@ -157,10 +207,12 @@ class Posteriors:
         features = source.smoothed(self.context.x, self.context.propagator)
         return both(gaussian_evidence(features, source.statistics), self.context.beliefs)
 
-    def _from_probe(self) -> Tensor:
-        features = self.context.smoothed_features
-        members, memberships = self._members(features)
-        return ridge_evidence(features, members, memberships)
+    def _from_probe(self, features: Tensor) -> Tensor:
+        nodes, memberships = self._members()
+        return ridge_evidence(features, features[nodes], memberships)
+
+    def _from_links(self) -> Tensor:
+        return sparse_ridge_evidence(self.context.links, *self._members())
 
     def _from_near_labels(self, teleport: float, steps: int) -> Tensor:
         near = label_evidence(self.context.propagator, self.labels, teleport, steps)
@@ -175,23 +227,23 @@ class Posteriors:
         """Classes that no label is of, bool, shape (n_classes,)."""
         return torch.bincount(self.labels.classes, minlength=self.labels.n_classes) == 0
 
-    def _members(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Features and memberships that stand for the classes: the labels', else the model's."""
-        members = features[self.labels.nodes]
+    def _members(self) -> tuple[Tensor, Tensor]:
+        """Ids and memberships of who stands for the classes: the labels', else the model's."""
         memberships = self.labels.one_hot()
         missing = self._missing
         if not bool(missing.any()):
-            return members, memberships
+            return self.labels.nodes, memberships
         beliefs = self.context.beliefs
         claimed = (
             beliefs * missing * torch.nn.functional.one_hot(beliefs.argmax(dim=1), beliefs.shape[1])
         )
         nodes = claimed.sum(dim=1).topk(min(MOST_CLAIMED, len(claimed))).indices
-        return torch.cat([members, features[nodes]]), torch.cat([memberships, claimed[nodes]])
+        return torch.cat([self.labels.nodes, nodes]), torch.cat([memberships, claimed[nodes]])
 
     def _from_labelled(self, kind: str) -> Tensor:
         features, measure = self._measure(kind)
-        return measure(features, *self._members(features))
+        nodes, memberships = self._members()
+        return measure(features, features[nodes], memberships)
 
     def _refined(self, kind: str, memberships: Tensor) -> Tensor:
         features, measure = self._measure(kind)

@@ -4,14 +4,14 @@ changes at all."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
-from graphkeel.reconstruct.candidates.builder import Candidate
+from graphkeel.reconstruct.candidates.builder import Candidate, Steered
 from graphkeel.reconstruct.candidates.prototype import Prototype
 from graphkeel.reconstruct.guard.statement import (
     Statement,
@@ -26,7 +26,12 @@ AGAINST = 0.2  # the p-value up to which labels speak against presumed candidate
 SLACK = 1e-9  # points of balanced accuracy that rounding may take
 MIN_LABELS = 10  # labels to judge by, below which the guard does not try
 ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
+CLEARLY = 3.0  # standard errors behind the best, beyond which a candidate has no second round
 NONE = "none"
+AVERAGED = (Prototype, Steered)  # kinds of candidates whose mean is a candidate
+
+# From the leaders and all candidates that are not clearly worse to further candidates.
+Round = Callable[[Sequence[Candidate], Sequence[Candidate]], Sequence[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,8 @@ def decide(
     risk: float = RISK,
     average: bool = True,
     presumed: tuple[Candidate, ...] = (),
+    rounds: Sequence[Round] = (),
+    n_predicted: int | None = None,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
@@ -143,6 +150,8 @@ def decide(
         average: take the mean of the leading prototypes rather than the single best candidate.
         presumed: candidates, averaged, that signs without labels speak for. The labels' own
             favourites have to beat them, and they are taken unless labels speak against them.
+        rounds: each gives further candidates, made from the leaders of those before.
+        n_predicted: how many nodes the statement is about; None: very many.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
@@ -154,7 +163,7 @@ def decide(
         )
     if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
         candidates = ()
-    trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
+    trials = _tried(candidates, judge, rounds)
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
@@ -167,7 +176,7 @@ def decide(
             f"left unchanged: no candidate beat the untouched model on {judge.source} "
             f"(best: {result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g})"
         )
-        return (), _left_alone(base, judge, reason, scores, result.p_value)
+        return (), _left_alone(base, judge, reason, scores, result.p_value, n_predicted)
     reason = (
         f"changed: {result.wins} labels won and {result.losses} lost against the untouched model "
         f"on {judge.source} (p = {result.p_value:.2g})"
@@ -182,10 +191,26 @@ def decide(
         result.accuracy,
         result.p_value,
         scores,
-        approximate_statement(final.correct, base.correct)
-        if members == presumed
-        else _statement(judge, trials, members, final, base),
+        approximate_statement(
+            final.correct if members == presumed else _without_luck(judge, trials, members, final),
+            base.correct,
+            n_predicted=n_predicted,
+        ),
     )
+
+
+def _tried(
+    candidates: Sequence[Candidate], judge: Judge, rounds: Sequence[Round]
+) -> dict[Candidate, Evaluation]:
+    """How every candidate does, those of later rounds among them."""
+    trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
+    for further in rounds if trials else ():
+        best = _best(trials)
+        top = trials[best].correct
+        promising = [c for c, trial in trials.items() if _as_good(trial.correct, top, CLEARLY)]
+        for candidate in further(leaders(trials, best), promising):
+            trials[candidate] = judge.evaluate((candidate,))
+    return trials
 
 
 def _favourites(
@@ -208,14 +233,13 @@ def _favourites(
     return (members, final) if beaten else (presumed, incumbent)
 
 
-def _statement(
+def _without_luck(
     judge: Judge,
     trials: dict[Candidate, Evaluation],
     members: tuple[Candidate, ...],
     final: Evaluation,
-    base: Evaluation,
-) -> Statement | None:
-    """Of the way of choosing: every fold is predicted by what the other folds would have chosen."""
+) -> Tensor:
+    """Which labels are predicted rightly, each by what the other folds would have chosen."""
     known = {members: final.correct}
 
     def choose(seen: Tensor) -> tuple[Candidate, ...]:
@@ -227,8 +251,7 @@ def _statement(
             known[chosen] = judge.evaluate(chosen).correct
         return known[chosen]
 
-    correct = chosen_without_each_fold(judge.folds, choose, correct_of)
-    return approximate_statement(correct, base.correct)
+    return chosen_without_each_fold(judge.folds, choose, correct_of)
 
 
 def _at(trial: Evaluation, seen: Tensor) -> Evaluation:
@@ -248,28 +271,26 @@ def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> boo
 
 
 def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
-    """The best and all prototypes within one standard error of it; the best alone if it is no
-    prototype.
+    """The best and all of its kind within one standard error of it; the best alone if it is of a
+    kind that is not averaged.
 
     Args:
         trials: for each candidate how it did.
         best: the best of them.
     """
-    if not isinstance(best, Prototype):
+    if not isinstance(best, AVERAGED):
         return (best,)
     top = trials[best].correct
     return tuple(
-        c
-        for c, trial in trials.items()
-        if isinstance(c, Prototype) and _as_good(trial.correct, top)
+        c for c, trial in trials.items() if type(c) is type(best) and _as_good(trial.correct, top)
     )
 
 
-def _as_good(correct: Tensor, top: Tensor) -> bool:
+def _as_good(correct: Tensor, top: Tensor, errors: float = 1.0) -> bool:
     """(losses − wins) / √(losses + wins) ≤ 1: the paired difference is within its own standard
-    error."""
+    error, or so many of them."""
     wins, losses = _paired(correct, top)
-    return losses - wins <= math.sqrt(wins + losses)
+    return losses - wins <= errors * math.sqrt(wins + losses)
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -302,9 +323,10 @@ def _left_alone(
     reason: str,
     scores: tuple[Score, ...] = (),
     p_value: float = 1.0,
+    n_predicted: int | None = None,
 ) -> GuardDecision:
     accuracy = percent(base.correct) if len(base.correct) else None
-    statement = approximate_statement(base.correct, base.correct)
+    statement = approximate_statement(base.correct, base.correct, n_predicted=n_predicted)
     return GuardDecision(
         (), reason, judge.source, len(base.correct), accuracy, accuracy, p_value, scores, statement
     )

@@ -143,7 +143,13 @@ def shuffled_folds(n_labels: int, seed: int) -> list[Tensor]:
     return [fold for fold in order.chunk(FOLDS) if len(fold)]
 
 
-def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed: int) -> Judge:
+def choose_judge(
+    builder: Builder,
+    validation: Labels,
+    trained_on: Tensor,
+    seed: int,
+    make: Make | None = None,
+) -> Judge:
     """Validation labels where there are any; else known labels, those the model was not trained on
     if possible.
 
@@ -152,12 +158,12 @@ def choose_judge(builder: Builder, validation: Labels, trained_on: Tensor, seed:
         validation: the labels to judge by.
         seed: of the folds.
         trained_on: bool mask over the nodes: the labels that the model has seen in training.
+        make: makes a builder of the same kind from other labels.
     """
     if len(validation):
         return ValidationJudge(builder, validation)
-    return cross_fit(
-        lambda labels: Builder(builder.context, labels), builder.labels, trained_on, seed
-    )
+    again = make or (lambda labels: Builder(builder.context, labels))
+    return cross_fit(again, builder.labels, trained_on, seed)
 
 
 def cross_fit(make: Make, labels: Labels, trained_on: Tensor, seed: int) -> CrossFitJudge:

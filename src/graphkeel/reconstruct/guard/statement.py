@@ -42,31 +42,40 @@ class Statement:
 
 
 def approximate_statement(
-    correct: Tensor, base: Tensor, confidence: float = CONFIDENCE
+    correct: Tensor,
+    base: Tensor,
+    confidence: float = CONFIDENCE,
+    *,
+    n_predicted: int | None = None,
 ) -> Statement | None:
     """Wilson's interval for the accuracy, Agresti and Min's for the paired gain.
+
+    What is stated is the accuracy on the nodes that are predicted. Where these are few, luck
+    decides there as well: labels and nodes together count as 1/(1/n + 1/m) labels.
 
     Args:
         correct: which labels the choice predicts rightly, bool, shape (k,).
         base: the same for the untouched model.
         confidence: of the intervals.
+        n_predicted: m, the nodes that the statement is about; None: very many.
     """
     n = len(correct)
     if n == 0:
         return None
-    right = int(correct.sum())
-    interval = binomtest(right, n).proportion_ci(confidence, method="wilson")
-    wins, losses = _paired(correct, base)
-    low, high = _agresti_min(wins, losses, n, confidence)
+    size = n if not n_predicted else 1.0 / (1.0 / n + 1.0 / n_predicted)
+    right = float(correct.double().mean())
+    won, lost = (count / n for count in _paired(correct, base))
+    accuracy = _wilson(right, size, confidence)
+    gain = _agresti_min(won, lost, size, confidence)
     return Statement(
         confidence,
         n,
-        100.0 * right / n,
-        100.0 * float(interval.low),
-        100.0 * float(interval.high),
-        100.0 * (wins - losses) / n,
-        100.0 * low,
-        100.0 * high,
+        100.0 * right,
+        100.0 * accuracy[0],
+        100.0 * accuracy[1],
+        100.0 * (won - lost),
+        100.0 * gain[0],
+        100.0 * gain[1],
     )
 
 
@@ -108,12 +117,21 @@ def _paired(correct: Tensor, base: Tensor) -> tuple[int, int]:
     return int((correct & ~base).sum()), int((base & ~correct).sum())
 
 
-def _agresti_min(wins: int, losses: int, n: int, confidence: float) -> tuple[float, float]:
+def _wilson(share: float, size: float, confidence: float) -> tuple[float, float]:
+    """Wilson's score interval for a share seen in a sample of this size."""
+    z = float(norm.ppf(0.5 + confidence / 2.0))
+    centre = (share + z * z / (2.0 * size)) / (1.0 + z * z / size)
+    spread = (share * (1.0 - share) / size + z * z / (4.0 * size * size)) ** 0.5
+    reach = z * spread / (1.0 + z * z / size)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def _agresti_min(won: float, lost: float, size: float, confidence: float) -> tuple[float, float]:
     """An adjusted Wald interval for the difference of paired proportions: half a label is added to
     each of the four cells."""
-    total = n + 2.0
-    won = (wins + 0.5) / total
-    lost = (losses + 0.5) / total
+    total = size + 2.0
+    won = (won * size + 0.5) / total
+    lost = (lost * size + 0.5) / total
     centre = won - lost
     error = ((won + lost - centre**2) / total) ** 0.5
     reach = float(norm.ppf(0.5 + confidence / 2.0)) * error

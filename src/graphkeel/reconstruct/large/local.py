@@ -213,6 +213,15 @@ class LocalBuilder:
             return self.context.logits
         return self.fixed.model.everywhere(self.carried(members))
 
+    def posterior(self, members: Sequence[Candidate]) -> Tensor | None:
+        """The mean class probabilities of prototypes, shape (N, n_classes); None for others.
+
+        Args:
+            members: the candidates.
+        """
+        blends = [one for one in members if isinstance(one, Prototype)]
+        return self._mean_posterior(blends) if blends else None
+
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class of every node, shape (N,).
 

@@ -1,0 +1,56 @@
+"""`steer`: a closed loop around the frozen model that holds its answers at a wanted posterior.
+
+A blend of anchors is answered by the *propagated* posterior: right where neighbours are alike,
+wrong where they are not. Here the error between what the model answers and what is wanted goes
+back into the coefficients of the anchors, step by step, until message passing is made up for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.large.linear import LinearModel
+
+STEPS = 40
+GAIN = 0.1  # of a step, in units of an anchor
+
+
+def steer(context: Context, posterior: Tensor) -> Tensor:
+    """Features under which the model answers with this posterior as nearly as it can.
+
+    Reads the context; its model is asked `STEPS` times, with gradients into the features only. A
+    model that passes no gradients on gets the plain blend.
+
+    Args:
+        context: the model on its graph.
+        posterior: class probabilities, shape (N, n_classes).
+    """
+    anchors = context.anchors().features
+    answer = _answer(context, anchors)
+    coefficients = context.shares(posterior).clone().requires_grad_(True)
+    optimiser = torch.optim.Adam([coefficients], lr=GAIN)
+    with torch.enable_grad():
+        for _ in range(STEPS):
+            logits = answer(coefficients)
+            if not logits.requires_grad:
+                break
+            optimiser.zero_grad()
+            cross_entropy(logits, posterior).backward()
+            optimiser.step()
+    return coefficients.detach() @ anchors
+
+
+def _answer(context: Context, anchors: Tensor) -> Callable[[Tensor], Tensor]:
+    """From coefficients to logits; of a linear model without a detour over all features."""
+    linear = None
+    if not context.model_kwargs:
+        linear = LinearModel.of(context.frozen, context.edge_index, len(context.x))
+    if linear is None:
+        return lambda mixture: context.differentiable_logits_for(mixture @ anchors)
+    model = linear
+    carried = model.project(anchors)
+    return lambda mixture: model.everywhere(mixture @ carried)
