@@ -56,6 +56,25 @@ assert torch.equal(model(changed.x, changed.edge_index).argmax(1), rec.predict(d
 assert not torch.equal(changed.x, data.x)
 
 # %% [markdown]
+# ## A page about it
+#
+# What was decided and why, what changed and for which nodes, in one HTML file that loads nothing.
+# Test labels are looked at here alone, to score.
+
+# %%
+rec.report("report.html", data)
+
+# %% [markdown]
+# ## Which labels next
+#
+# A person labels the nodes that `suggest` names; `feedback` takes them in, without retraining.
+
+# %%
+nodes = rec.suggest(20)
+rec.feedback(nodes, data.y[nodes])
+print(f"with {len(nodes)} more labels: {accuracy(rec.predict(data)):.1f} %")
+
+# %% [markdown]
 # ## Keeping it
 #
 # `save` writes safetensors and JSON. The model is yours to keep; hand it over again to predict.

@@ -63,6 +63,23 @@ def test_a_whole_table() -> None:
     assert sum(line.count("±") for line in untouched[:2]) == 5, "two groups of columns"
 
 
+def test_a_table_that_was_run(tmp_path, capsys) -> None:
+    words = ["table", "1", "--datasets", "digits", "--only", "sgc,auto", "--seeds", "2"]
+    text = "\n".join(captured([*words, "--out", str(tmp_path)], capsys))
+    assert len(re.findall(r"\d\d\.\d\d ± \d\.\d\d", text)) >= 2
+    main([*words, "--out", str(tmp_path)])
+    assert "4 of 4 measurements were in" in capsys.readouterr().err
+
+
+def test_run_and_feedback(tmp_path, capsys) -> None:
+    words = ["run", "--seeds", "2", "--out", str(tmp_path)]
+    captured(words, capsys)
+    main(words)
+    assert "2 of 2 seeds were in" in capsys.readouterr().err
+    captured(["feedback", "--simulate", "100", "--batches", "1"], capsys)
+    captured(["report", str(tmp_path), "--to", str(tmp_path / "page.html")], capsys)
+
+
 def test_words_and_numbers_are_never_cut() -> None:
     long_path = "x" * 100
     assert fitted([f"see {long_path} there"], 20) == ["see", long_path, "there"]

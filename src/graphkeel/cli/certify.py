@@ -36,6 +36,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     width_type,
 )
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.signals import end_if_asked
 
@@ -123,6 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds for training and proofs",
     )
+    add_own_model(parser)
     add_common(
         parser, out_help="write the certificate and the controllers here (default: certify-DATASET)"
     )
@@ -168,6 +170,12 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
 
     features, pca = parse_features(args.features)
     task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
+    name, own = chosen_model(args)
+    if own:
+        from graphkeel.paper.tables.own_model import own_model
+
+        args.model = name
+        return task, own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
     options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
     path = out / MODEL
     subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"

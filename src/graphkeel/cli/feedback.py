@@ -2,16 +2,20 @@
 
   keel feedback --simulate 300                        digits: 300 labels arrive in five batches
   keel feedback --dataset cora --simulate 200 --batches 4
-  keel feedback --dataset my_graph.npz --split public --labels new.csv --out runs/updated
+  keel feedback --dataset my_graph.npz --split public --suggest 50 --to wanted.csv
+  keel feedback --dataset my_graph.npz --split public --labels wanted.csv --out runs/updated
 
-The file is a CSV with the header node,label. Accuracy is measured on test nodes whose label never
-arrives, so the steps can be compared. With --out the features after the last batch are kept in a
-folder that `graphkeel.load` reads; an interrupted run continues with the batch it was at."""
+The file is a CSV with the header node,label. --suggest writes one with the nodes whose labels would
+help most, for a person to fill in and hand back with --labels; lines without a label are skipped.
+Accuracy is measured on test nodes whose label never arrives, so the steps can be compared. With
+--out the features after the last batch are kept in a folder that `graphkeel.load` reads; an
+interrupted run continues with the batch it was at."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import (
@@ -20,14 +24,17 @@ from graphkeel.cli.shared.common import (
     add_dataset,
     console,
     emit_json,
+    emit_lines,
     make_out_dir,
     path_type,
     positive_int,
     verbatim,
 )
+from graphkeel.cli.shared.own_model import add_own_model, chosen_spec, model_name
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.feedback import Step
+    from graphkeel.paper.tables.run import RunSpec
 
 HELP = "take in labels that arrive later: new features, the same weights"
 
@@ -56,6 +63,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let the labels of N random test nodes arrive",
     )
+    source.add_argument(
+        "--suggest",
+        type=positive_int,
+        metavar="N",
+        help="write the N nodes whose labels would help most, to be filled in",
+    )
+    parser.add_argument(
+        "--to",
+        type=path_type,
+        default=None,
+        metavar="FILE",
+        help="the file that --suggest writes (default: suggested.csv, in --out where it is given)",
+    )
+    add_own_model(parser)
     parser.add_argument(
         "--batches",
         type=positive_int,
@@ -74,12 +95,13 @@ def run(args: argparse.Namespace) -> int:
     """
     from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
-    from graphkeel.paper.tables.run import RunSpec
 
     if args.out is not None:
         make_out_dir(args.out)
+    spec = chosen_spec(args)
+    if args.suggest is not None:
+        return _suggest(args, spec)
     file = None if args.labels is None else read_labels(args.labels)
-    spec = RunSpec(args.dataset, args.model, "auto", split=args.split, features=args.features)
     steps: list[Step] = []
     for step in run_feedback(
         spec,
@@ -107,11 +129,32 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
+    """Write the list that a person fills in."""
+    from graphkeel.paper.tables.feedback import suggest_nodes, write_wanted
+
+    path = args.to or (args.out or Path()) / "suggested.csv"
+    nodes = suggest_nodes(spec, args.seed, args.suggest)
+    write_wanted(path, nodes)
+    if args.json:
+        found = {"command": "feedback", "dataset": args.dataset, "suggested": nodes.tolist()}
+        emit_json({**found, "file": str(path)})
+    else:
+        emit_lines(
+            [
+                f"{len(nodes)} nodes to label, the most helpful first: {path}",
+                "Fill in their labels, then: keel feedback … --labels " + str(path),
+            ]
+        )
+    return EXIT_DONE
+
+
 def _show(args: argparse.Namespace, steps: list[Step]) -> None:
     from rich.table import Table
 
     table = Table(
-        title=verbatim(f"{args.dataset} · {args.model} · labels arriving"), title_justify="left"
+        title=verbatim(f"{args.dataset} · {model_name(args)} · labels arriving"),
+        title_justify="left",
     )
     for column in ("labels in use", "untouched", "reconstructed", "gain", "seconds"):
         table.add_column(column, justify="right")

@@ -4,6 +4,7 @@
   keel run --dataset cora --method none --seeds 10    the untouched model, in the paper's protocol
   keel run --dataset cora --method auto --seeds 10 --out runs/cora
   keel run --dataset my_graph.npz --model gcn --method auto
+  keel run --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
 run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
@@ -23,14 +24,17 @@ from graphkeel.cli.shared.common import (
     emit_json,
     make_out_dir,
     positive_int,
+    say_reused,
     verbatim,
 )
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.published import Published
     from graphkeel.paper.tables.run import AnySpec, RunResult, RunSpec
 
+SEEDS = 10  # of a run of ours, as the paper has
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
@@ -55,9 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
         type=positive_int,
-        default=10,
+        default=None,
         metavar="N",
-        help="how many seeds, from --seed on (default 10)",
+        help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
     )
     parser.add_argument(
         "--split", default="biased", help="biased, random or public (default biased)"
@@ -74,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="dimensions of --features pca (default 20)",
     )
+    add_own_model(parser)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
 
@@ -85,12 +90,21 @@ def run(args: argparse.Namespace) -> int:
     """
     from graphkeel.paper.tables.run import RunSpec
 
+    model, options = chosen_model(args)
     spec = RunSpec(
-        args.dataset, args.model, args.method, args.labels, args.split, args.features, args.pca
+        args.dataset,
+        model,
+        args.method,
+        args.labels,
+        args.split,
+        args.features,
+        args.pca,
+        model_options=options,
     )
     if args.out is not None:
         make_out_dir(args.out)
-    result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)
+    seeds = args.seeds or (1 if args.weights else SEEDS)
+    result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
     if args.json:
         emit_json(payload(result))
     else:
@@ -118,7 +132,10 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
             progress.advance(bar)
             end_if_asked()
 
-        return run_seeds(spec, seeds, on_row=on_row, **options)
+        result = run_seeds(spec, seeds, on_row=on_row, **options)
+    if result.reused:
+        say_reused(f"{result.reused} of {len(result.rows)} seeds", options["out"])
+    return result
 
 
 def payload(result: RunResult[RunSpec]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from graphkeel.cli.shared.common import (
     jobs_type,
     make_out_dir,
     positive_int,
+    say_reused,
     verbatim,
     whole_number,
 )
@@ -219,6 +220,10 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     from graphkeel.paper.tables.workers import Workers
 
     waiting = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
+    wanted = len({job.key for job in jobs})
+    reused = wanted - len({job.key for job in waiting})
+    if reused:
+        say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
     if waiting:
         with _Progress(len(jobs) - len(waiting), waiting, store, args.jobs) as on_job:
             workers = Workers(args.jobs, args.backend, args.address)
@@ -253,7 +258,10 @@ class _Progress:
 
     def _left(self) -> str:
         seconds = self.estimate.left()
-        return "" if seconds is None else f"about {_duration(seconds)} left"
+        if seconds is None:
+            return ""
+        about = "more than" if self.estimate.is_lower_bound else "about"
+        return f"{about} {_duration(seconds)} left"
 
     def __enter__(self) -> Callable[[Job, Measurement], None]:
         self.bar.start()

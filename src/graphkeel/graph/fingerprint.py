@@ -1,26 +1,49 @@
-"""Which graph it was: digests of features and edges that say, when another one comes, how it
-differs. Shapes alone do not tell a permuted graph from its original."""
+"""Which graph it was: digests of features, edges and what edges carry, that say, when another one
+comes, how it differs. Shapes alone do not tell a permuted graph from its original.
+
+Rows are digested in blocks, so that a graph which has grown is digested where it is new alone."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 1 << 16  # looked at together, so that features on disk are never in memory as a whole
+ROWS = 1 << 13  # digested together; a row that changes costs its block alone
+CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
+_MODULUS = 2**64
+_ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of rows.
+
+    Attributes:
+        sha256: of its numbers, in their order.
+        total: the sum of a number per row, modulo 2^64, whatever their order.
+    """
+
+    sha256: bytes
+    total: int
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Digests of a graph's features (as float32) and edges.
+    """Digests of a graph's features (as float32), edges and what they carry.
 
     Attributes:
         nodes, features, edges: how many there are.
         x, edge_index: SHA-256 of the numbers, in their order.
-        x_rows, edge_set: SHA-256 that does not depend on the order of nodes, or of edges.
+        x_rows, edge_set: numbers that do not depend on the order of nodes, or of edges.
+        carried: SHA-256 of edge_weight and edge_attr, where there are any.
     """
 
     nodes: int
@@ -30,24 +53,51 @@ class Fingerprint:
     edge_index: str
     x_rows: str
     edge_set: str
+    carried: dict[str, str] = field(default_factory=dict)
+    blocks: tuple[tuple[Block, ...], tuple[Block, ...]] = field(
+        default=((), ()), compare=False, repr=False
+    )
 
     @classmethod
-    def of(cls, x: Tensor, edge_index: Tensor) -> Fingerprint:
+    def of(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        carried: Mapping[str, Tensor] | None = None,
+        *,
+        before: Fingerprint | None = None,
+        same_nodes: Tensor | None = None,
+        same_edges: int = 0,
+    ) -> Fingerprint:
         """The fingerprint of a graph.
 
         Args:
             x: features, shape (N, d).
             edge_index: edges, shape (2, E).
+            carried: what edges carry, E rows each, by name.
+            before: of the graph as it was; what has not changed since is not digested again.
+            same_nodes: which of the first nodes have the features they had, bool, shape (n,).
+            same_edges: how many of the first edges are those that they were.
         """
-        pairs = edge_index.detach().T.to("cpu", torch.int64)
+        known = ((), ()) if before is None else before.blocks
+        kept_nodes = _kept_blocks(known[0], same_nodes)
+        kept_edges = dict(enumerate(known[1][: same_edges // ROWS]))
+        nodes = _blocks(x, torch.float32, kept_nodes)
+        edges = _blocks(edge_index.T, torch.int64, kept_edges)
+        weights = {
+            name: _whole(_blocks(_as_rows(value), torch.float32, {}))
+            for name, value in sorted((carried or {}).items())
+        }
         return cls(
             nodes=int(x.shape[0]),
             features=int(x.shape[1]),
             edges=int(edge_index.shape[1]),
-            x=_digest(x, torch.float32),
-            edge_index=_digest(pairs, torch.int64),
-            x_rows=_unordered(x, torch.float32),
-            edge_set=_unordered(pairs, torch.int64),
+            x=_whole(nodes),
+            edge_index=_whole(edges),
+            x_rows=_total(nodes),
+            edge_set=_total(edges),
+            carried=weights,
+            blocks=(nodes, edges),
         )
 
     def difference(self, other: Fingerprint) -> str | None:
@@ -66,33 +116,81 @@ class Fingerprint:
         if self.edge_index != other.edge_index:
             permuted = self.edge_set == other.edge_set
             return "the same edges in another order" if permuted else "other edges"
+        for name in sorted(self.carried.keys() | other.carried.keys()):
+            if name not in other.carried:
+                return f"no {name}"
+            if self.carried.get(name) != other.carried[name]:
+                return f"other {name}"
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "blocks"}
 
 
-def _chunks(values: Tensor, dtype: torch.dtype) -> Any:
-    for part in values.detach().split(ROWS):
-        yield part.to("cpu", dtype).contiguous()
+def carried_by(data: Any) -> dict[str, Tensor]:
+    """What the edges of a graph carry beside their ends, by name.
+
+    Args:
+        data: a PyG `Data`.
+    """
+    found = {name: getattr(data, name, None) for name in CARRIED}
+    return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
-def _digest(values: Tensor, dtype: torch.dtype) -> str:
-    found = hashlib.sha256()
-    for part in _chunks(values, dtype):
-        found.update(part.numpy().data)
-    return found.hexdigest()
+def _as_rows(values: Tensor) -> Tensor:
+    return values.reshape(values.shape[0], -1) if values.dim() else values.reshape(1, 1)
 
 
-def _unordered(values: Tensor, dtype: torch.dtype) -> str:
-    """Of one number per row, sorted: exact arithmetic modulo 2^64, so the same on every machine."""
-    generator = torch.Generator().manual_seed(0)
+def _kept_blocks(blocks: tuple[Block, ...], same: Tensor | None) -> dict[int, Block]:
+    """The whole blocks none of whose rows has changed, by their number."""
+    if same is None:
+        return {}
+    whole = len(same) // ROWS
+    unchanged = same[: whole * ROWS].reshape(whole, ROWS).all(dim=1)
+    return {number: blocks[number] for number in unchanged.nonzero().flatten().tolist()}
+
+
+def _blocks(values: Tensor, dtype: torch.dtype, kept: Mapping[int, Block]) -> tuple[Block, ...]:
+    parts = values.detach().split(ROWS) if len(values) else ()
+    weights = _row_weights(int(values.shape[1]))
+    return tuple(
+        kept[number] if number in kept else _block(part, dtype, weights)
+        for number, part in enumerate(parts)
+    )
+
+
+def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Block:
+    rows = part.to("cpu", dtype).contiguous()
+    bits = rows.view(torch.int32) if dtype == torch.float32 else rows
+    total = int(_sum_of_rows(bits.numpy(), weights))
+    return Block(hashlib.sha256(rows.numpy().data).digest(), total % _MODULUS)
+
+
+@njit(cache=True, nogil=True)
+def _sum_of_rows(
+    bits: NDArray[Any], weights: NDArray[np.int64]
+) -> np.int64:  # pragma: no cover - compiled
+    """A number per row, summed: exact arithmetic modulo 2^64, so the same on every machine."""
+    total = np.int64(0)
+    for i in range(bits.shape[0]):
+        row = np.int64(0)
+        for j in range(bits.shape[1]):
+            mixed = np.int64(bits[i, j]) * weights[j]
+            row += mixed ^ (mixed >> 29)
+        row *= np.int64(_ODD)
+        total += row ^ (row >> 32)
+    return total
+
+
+def _row_weights(width: int) -> NDArray[np.int64]:
     bound = 2**62
-    weights = torch.randint(-bound, bound, (values.shape[1],), generator=generator) | 1
-    rows = [torch.empty(0, dtype=torch.int64)]
-    for part in _chunks(values, dtype):
-        whole = part.view(torch.int32).to(torch.int64) if dtype == torch.float32 else part
-        mixed = whole * weights
-        rows.append((mixed ^ (mixed >> 29)).sum(dim=1))
-    return hashlib.sha256(torch.cat(rows).sort().values.numpy().data).hexdigest()
+    return np.random.default_rng(0).integers(-bound, bound, width) | 1
+
+
+def _whole(blocks: Iterable[Block]) -> str:
+    return hashlib.sha256(b"".join(block.sha256 for block in blocks)).hexdigest()
+
+
+def _total(blocks: Iterable[Block]) -> str:
+    return f"{sum(block.total for block in blocks) % _MODULUS:016x}"

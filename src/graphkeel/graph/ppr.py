@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
+from graphkeel.core.steps import progress
 from graphkeel.graph.datasets.archives import read_arrays
 
 logger = logging.getLogger(__name__)
@@ -69,10 +70,10 @@ class PprDistance:
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + _BLOCK] for i in range(0, len(missing), _BLOCK)]
-        threads = Parallel(n_jobs=os.cpu_count(), prefer="threads")
-        for block, values in zip(
-            blocks, threads(delayed(self._diagonal)(b) for b in blocks), strict=True
-        ):
+        threads = Parallel(n_jobs=os.cpu_count(), prefer="threads", return_as="generator")
+        norms = threads(delayed(self._diagonal)(block) for block in blocks)
+        pairs = zip(blocks, norms, strict=True)
+        for block, values in progress(pairs, "biased sampler: row norms", len(blocks)):
             self._norms[block] = values
         if len(missing) and self._cache is not None:
             self._cache = _write_norms(self._cache, self._norms)

@@ -47,6 +47,7 @@ class ExactBiasedSampler:
                 f"class {self.y[seed]} has too few nodes in the pool for {self.per_class} "
                 "training nodes",
                 got=len(candidates),
+                fix="Take --split random (split='random'), which needs fewer.",
             )
         distances = self.distance.to_seed(seed, candidates)
         distances[candidates == seed] = -1.0

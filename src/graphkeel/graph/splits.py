@@ -31,6 +31,7 @@ _TELEPORT = {"cora": 0.01}
 _DEFAULT_TELEPORT = 0.1
 _POOL = {"cora": 1500, "citeseer": 1000, "pubmed": 10_000}
 _EXACT_LIMIT = 50_000  # nodes; beyond it the exact sampler's row norms take minutes
+_EXACT_EDGES = 4_000_000  # the same for edges: every norm reads all of them, dozens of times
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def biased_training_set(graph: RawGraph, seed: int) -> Ids:
     published = published_seeds(graph.name) if graph.name in _POOL else None
     if published is not None and 0 <= seed < len(published):
         return _checked(graph, published[seed])
-    if graph.n_nodes > _EXACT_LIMIT:
+    if graph.n_nodes > _EXACT_LIMIT or graph.edge_index.shape[1] > _EXACT_EDGES:
         return scalable_sampler(graph).draw(seed)
     return exact_sampler(graph).draw(seed)
 

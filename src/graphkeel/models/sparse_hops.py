@@ -44,6 +44,16 @@ def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
         _matrices[copied] = (copied._version, *known[1:])
 
 
+def remember_convolution(edge_index: Tensor, matrix: sparse.csr_matrix) -> None:
+    """The matrix of an edge list, made elsewhere.
+
+    Args:
+        edge_index: int64, shape (2, E).
+        matrix: what `normalise_as_given` would make of it.
+    """
+    _matrices[edge_index] = (edge_index._version, matrix.shape[0], matrix)
+
+
 def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
     """matrix @ values, with gradients into the values where they are asked for.
 

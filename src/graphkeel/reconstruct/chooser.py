@@ -3,6 +3,7 @@ be added to."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ from graphkeel.reconstruct.guard.statement import exact_statement
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
+from graphkeel.reconstruct.later.budget import tried
 from graphkeel.reconstruct.summary import edge_agreement
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
@@ -80,6 +82,7 @@ class Chooser:
         self.seed = seed
         self.elsewhere = elsewhere
         self.holdout = holdout
+        self.budget: float | None = None  # seconds for trying candidates
         self.class_shares = class_shares
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
@@ -92,6 +95,7 @@ class Chooser:
         self._builder: Builder | LocalBuilder | None = None
         self._validation_rows: PropagatedRows | None = None
         self._judged_by: Judge | None = None
+        self._asked: tuple[Labels, Labels] | None = None  # what a judge would be made of
         self.members: tuple[Candidate, ...] = ()
 
     def choose(self, labels: Labels, validation: Labels) -> GuardDecision:
@@ -142,19 +146,27 @@ class Chooser:
             members = joined(self.transfer) if len(labels) else self.transfer
             self.members, by_signs = decide_by_signs(self._builder, members)
             if few:
+                self._asked = None
                 return by_signs
+        self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
         presumed = self.members if by_signs is not None else ()
         # Where signs speak against a change, the labels have to be surer of it.
         doubted = by_signs is not None and by_signs.left_alone
+        wanted = self._candidates_for(labels)
+        candidates, judge = tried(wanted, judge, self.budget)
+        is_whole = len(candidates) == len(wanted)
         self.members, decision = decide(
-            self._candidates_for(labels),
+            candidates,
             judge,
             risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
             presumed=presumed,
-            rounds=self._rounds(),
+            rounds=self._rounds() if is_whole else (),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
         )
+        if not is_whole:
+            share = f"{len(candidates)} of {len(wanted)} candidates"
+            decision = replace(decision, reason=f"{decision.reason}; {share} within the budget")
         return decision
 
     def _candidates_for(self, labels: Labels) -> tuple[Candidate, ...]:
@@ -206,14 +218,52 @@ class Chooser:
         """Logits (k, n_classes) and classes (k,) of labels that had no part in these logits."""
         if self._held is not None:
             return self._scores_at(self._held.nodes, self.members), self._held.classes
+        if self._judged_by is None and self._asked is not None:  # the graph has changed since
+            self._judged_by = self._judge(*self._asked, self._fixed)
         if self._judged_by is None:
             return None
         evaluation = self._judged_by.evaluate(self.members)
         return evaluation.scores, evaluation.classes
 
+    def probabilities(self) -> Tensor:
+        """How sure the classes of every node are, rows summing to one, shape (N, n_classes).
+
+        An anchor is answered by its strength, far beyond what a softmax can tell apart; the logits
+        as shares of it are what the neighbourhood says."""
+        if self._builder is None or not self.members:
+            return self.context.beliefs
+        shares = (self._builder.scores(self.members) / self.context.typical_strength).clamp_min(0)
+        return shares / shares.sum(dim=1, keepdim=True).clamp_min(1e-9)
+
     def features(self) -> Tensor:
         """The chosen features; the context's own where they are left alone."""
         return self.context.x if self._builder is None else self._builder.features(self.members)
+
+    @property
+    def local_state(self) -> LocalContext | None:
+        """What no label changes, where candidates are local; else None."""
+        return self._fixed
+
+    def moved(self, context: Context, fixed: LocalContext | None) -> Chooser:
+        """The same choice on a later state of the graph; this one stays as it was.
+
+        Args:
+            context: the model on the graph as it is now.
+            fixed: its state, where candidates are local.
+        """
+        later = copy.copy(self)
+        later.context = context
+        later._fixed = fixed
+        later._validation_rows = None
+        later._judged_by = None
+        later.trained_on = torch.zeros(context.x.shape[0], dtype=torch.bool)
+        later.trained_on[: len(self.trained_on)] = self.trained_on
+        if isinstance(self._builder, LocalBuilder) and fixed is not None:
+            later._builder = LocalBuilder(fixed, self._builder.labels)
+        elif isinstance(self._builder, Builder):
+            shares = self._builder.posteriors.class_shares
+            later._builder = Builder(context, self._builder.labels, shares)
+        return later
 
     def shares(self) -> Tensor | None:
         """The share of each anchor in every node's chosen feature, shape (N, n_classes); None where
@@ -259,9 +309,8 @@ class Chooser:
         else:
             self._builder = LocalBuilder(fixed, labels)
         if not len(validation):
-            return cross_fit(
-                lambda part: LocalBuilder(fixed, part), labels, self.trained_on, self.seed
-            )
+            # folds leave few labels out: they begin with all of them, and take those back
+            return cross_fit(self._builder.with_labels, labels, self.trained_on, self.seed)
         self._validation_rows = (
             fixed.model.rows_at(validation.nodes)
             if self._validation_rows is None

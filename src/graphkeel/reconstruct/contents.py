@@ -114,4 +114,6 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
 
 
 def _parameters(rec: Reconstructor) -> dict[str, Any]:
-    return {name: value for name, value in rec.get_params().items() if name != "model"}
+    """What can be stored of the constructor's arguments: not the model, and no function."""
+    left_out = ("model", "callbacks")
+    return {name: value for name, value in rec.get_params().items() if name not in left_out}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -48,6 +48,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_choice("labels", parameters["labels"], LABELS)
     _check_choice("guard", parameters["guard"], GUARDS)
     _check_seed(parameters["seed"])
+    _check_callbacks(parameters["callbacks"])
 
 
 def checked_shares(value: object, n_classes: int) -> str | Tensor | None:
@@ -103,6 +104,28 @@ def _check_seed(value: object) -> None:
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or not 0 <= int(value) <= LARGEST_SEED:  # type: ignore[call-overload]
         raise ConfigError(f"seed must be a whole number from 0 to {LARGEST_SEED}", got=repr(value))
+
+
+def _check_callbacks(value: object) -> None:
+    is_list = isinstance(value, Sequence) and not isinstance(value, str)
+    if not is_list or not all(callable(one) for one in value):  # type: ignore[attr-defined]
+        raise ConfigError(
+            "callbacks must be a list of functions, each called with a step", got=repr(value)[:80]
+        )
+
+
+def checked_budget(value: object) -> float | None:
+    """Seconds, or None.
+
+    Args:
+        value: as given.
+    """
+    if value is None:
+        return None
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not float(value) > 0.0:  # type: ignore[arg-type]
+        raise ConfigError("budget must be seconds, more than 0, or None", got=repr(value))
+    return float(value)  # type: ignore[arg-type]
 
 
 # ---- another graph

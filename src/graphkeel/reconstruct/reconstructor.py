@@ -7,6 +7,8 @@ import copy
 import inspect
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +21,9 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
-from graphkeel.graph.fingerprint import Fingerprint
+from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.node_graph import node_graph
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
@@ -39,17 +42,30 @@ from graphkeel.reconstruct.inputs import (
     check_parameters,
     check_scores,
     check_source,
+    checked_budget,
     checked_feedback,
     checked_shares,
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
+from graphkeel.reconstruct.later.change import change_between, check_grown
+from graphkeel.reconstruct.later.story import story_of
+from graphkeel.reconstruct.later.suggest import (
+    allowed_nodes,
+    checked_count,
+    suggested,
+    uncertainty,
+)
+from graphkeel.reconstruct.later.update import arguments_again, keep_anchors, moved_locally
 from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.summary import SourceSummary, summarise
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
     from graphkeel.reconstruct.guard.decision import GuardDecision
+    from graphkeel.reconstruct.large.local import LocalContext
+
+UPDATED = " (judged before the graph was updated)"
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +100,10 @@ class Reconstructor(BaseEstimator):
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
+        verbose: say on stderr what happens, with a progress bar where it takes longer than two
+            seconds. `logging` (logger `graphkeel`, level INFO) hears it in any case.
+        callbacks: functions that are called with each `Step` that has ended: `fit`, `feedback`,
+            `update`, `adapt`, `suggest`, `certify`.
 
     Attributes:
         guard_: the guard's decision, with scores and p-value.
@@ -111,6 +131,8 @@ class Reconstructor(BaseEstimator):
         risk: float = RISK,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
+        verbose: bool = False,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self.model = model
         self.method = method
@@ -122,6 +144,8 @@ class Reconstructor(BaseEstimator):
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
+        self.verbose = verbose
+        self.callbacks = callbacks
 
     def set_params(self, **params: Any) -> Reconstructor:
         """Change arguments of the constructor; `fit` checks them.
@@ -175,6 +199,7 @@ class Reconstructor(BaseEstimator):
         *,
         nodes: Tensor | None = None,
         labels: Tensor | None = None,
+        budget: float | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Choose new features for the graph.
@@ -189,18 +214,41 @@ class Reconstructor(BaseEstimator):
             nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
                 take them in, but in one step.
             labels: their classes, int64, shape (k,).
+            budget: seconds after which no further candidate is tried, here and in later calls;
+                None: all are.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
-        self._make_context(data, model_kwargs)
-        self.certificate_: dict[str, Any] | None = None
-        self.states_: dict[str, Tensor] | None = None
-        if nodes is None and labels is None:
-            self.reset()
-        else:
-            self._take_in(*self._start, nodes, labels)  # one without the other is refused
+        with self._step("fit") as facts:
+            self._make_context(data, model_kwargs)
+            self._chooser.budget = checked_budget(budget)
+            self.certificate_: dict[str, Any] | None = None
+            self.states_: dict[str, Tensor] | None = None
+            if nodes is None and labels is None:
+                self._choose(*self._start)
+            else:
+                self._take_in(*self._start, nodes, labels)  # one without the other is refused
+            facts.update(self._facts())
         if self.controller == "neural":
             self.certify()
         return self
+
+    def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
+        return step(name, self.callbacks, verbose=self.verbose)
+
+    def _facts(self) -> dict[str, Any]:
+        """What a log says of the state after a choice."""
+        guard = self.guard_
+        judged = guard.accuracy is not None and guard.untouched is not None
+        return {
+            "nodes": int(self.features_.shape[0]),
+            "labels": len(self.labels_),
+            "untouched": guard.untouched,
+            "accuracy": guard.accuracy,
+            "gain": guard.accuracy - guard.untouched if judged else None,  # type: ignore[operator]
+            "p_value": guard.p_value,
+            "chosen": "+".join(guard.chosen) or "none",
+            "reason": guard.reason,
+        }
 
     @one_at_a_time
     def attach(self, data: Data, **model_kwargs: Any) -> Reconstructor:
@@ -282,7 +330,9 @@ class Reconstructor(BaseEstimator):
         self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
-        self._fingerprint: Fingerprint | None = Fingerprint.of(data.x, data.edge_index)
+        self._fingerprint: Fingerprint | None = Fingerprint.of(
+            data.x, data.edge_index, carried_by(data)
+        )
         self._weight_digests = frozen.weight_digests
 
     @one_at_a_time
@@ -305,7 +355,10 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        return self._take_in(self.labels_, self._validation, nodes, labels)
+        with self._step("feedback") as facts:
+            self._take_in(self.labels_, self._validation, nodes, labels)
+            facts.update(self._facts())
+        return self
 
     def _take_in(
         self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
@@ -323,9 +376,141 @@ class Reconstructor(BaseEstimator):
         self.labels_ = labels
         self._validation = validation
         self.anchors_: Anchors = self._context.anchors()
-        features = self._chooser.features()
-        self.features_ = features.clone() if features is self._context.x else features
+        self.features_ = self._own_features()
         return self
+
+    def _own_features(self) -> Tensor:
+        """The chosen features, never the context's own tensor."""
+        features = self._chooser.features()
+        return features.clone() if features is self._context.x else features
+
+    # ---- the same graph, later
+
+    @one_at_a_time
+    def update(self, data: Data, **model_kwargs: Any) -> Reconstructor:
+        """Follow a graph to which nodes, edges or features were added, or in which they changed.
+
+        The choice, the labels and the anchors stay; the features are those that a fresh fit with
+        this choice would make of the graph as it is now. For a linear model on a large graph only
+        what the change reaches is computed; elsewhere one candidate is, where a fit computes all.
+        `guard_` still tells of the graph that was judged; `feedback` judges on the new one. A
+        certificate is about one graph, and is dropped.
+
+        Args:
+            data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
+                Labels and masks are not looked at: new labels go to `feedback`.
+            model_kwargs: passed to the model on the new graph, as in `fit`.
+        """
+        self._check_fitted()
+        self._check_context()
+        graph = node_graph(data)
+        check_graph(graph)
+        context = self._context
+        check_grown(context.x, graph.x)
+        arguments = arguments_again(context.model_kwargs, model_kwargs, graph)
+        fixed = self._chooser.local_state
+        with self._step("update") as facts:
+            if fixed is not None and not arguments:
+                facts["change"] = self._update_locally(graph, fixed)
+            else:
+                facts["change"] = self._update_anew(graph, arguments)
+            self.features_ = self._own_features()
+            facts["nodes"] = int(self.features_.shape[0])
+        if self.certificate_ is not None:
+            _log.warning("the certificate was about the graph before the update: certify again")
+            self.certificate_ = None
+            self.states_ = None
+        if not self.guard_.reason.endswith(UPDATED):
+            self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
+        return self
+
+    @one_at_a_time
+    def suggest(self, k: int = 50, *, among: Tensor | None = None) -> Tensor:
+        """The nodes whose labels would help most, best first.
+
+        Uncertain nodes count, as far as no label is near them; nodes with a label are left out.
+
+        Args:
+            k: how many.
+            among: the nodes to choose from, bool, shape (N,), or ids, int64; None: all.
+
+        Returns:
+            Node ids, int64, shape (k,), fewer where there are no more: label them, and hand them to
+            `feedback`.
+        """
+        self._check_fitted()
+        self._check_context()
+        labelled = torch.cat([self.labels_.nodes, self._validation.nodes])
+        allowed = allowed_nodes(among, self._context.x.shape[0])
+        allowed[labelled] = False
+        wanted = checked_count(k, int(allowed.sum()))
+        with self._step("suggest") as facts:
+            weights = uncertainty(self._chooser.probabilities())
+            propagator = self._context.propagator
+            nodes = suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+            facts["nodes"] = len(nodes)
+        return nodes
+
+    @one_at_a_time
+    def report(self, path: str | Path, data: Data | None = None) -> Path:
+        """One self-contained HTML page about this fit: what was decided and why, what changed, for
+        which nodes, and what is proved.
+
+        Args:
+            path: the HTML file to write.
+            data: the graph with `y` and `test_mask`, to score by labels that took no part; None:
+                the page shows the guard's own estimate.
+        """
+        self._check_fitted()
+        self._check_context()
+        if data is not None:
+            data = node_graph(self._same_graph(data))
+        from graphkeel import write_own_report  # the report stands above this package
+
+        story = story_of(
+            self._context,
+            self.features_,
+            self.guard_,
+            self.labels_,
+            self._chooser.trained_on,
+            self._validation,
+            data,
+        )
+        return write_own_report(story, self.certificate_, Path(path))
+
+    def _update_locally(self, graph: Data, fixed: LocalContext) -> str:
+        """Compute what the change reaches; returns the change in words."""
+        context = self._context
+        change = change_between(context.x, context.edge_index, graph.x, graph.edge_index)
+        frozen, _ = self._bind(graph, {})
+        self._chooser = moved_locally(self._chooser, fixed, change, frozen)
+        self._context = self._chooser.context
+        self._fingerprint = Fingerprint.of(
+            change.x,
+            change.edge_index,
+            carried_by(graph),
+            before=self._fingerprint,
+            same_nodes=change.same,
+            same_edges=change.same_edges,
+        )
+        return change.in_words()
+
+    def _update_anew(self, graph: Data, arguments: dict[str, Any]) -> str:
+        """Compute everything that depends on the graph; returns that in words."""
+        before = self._context
+        chooser = self._chooser
+        start = self._start
+        bare = copy.copy(graph)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            bare[name] = None
+        n_classes = len(self.classes_)
+        self._make_context(bare, arguments, elsewhere=chooser.elsewhere, source=before.source)
+        if len(self.classes_) != n_classes:
+            raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
+        keep_anchors(before, self._context)
+        self._chooser = chooser.moved(self._context, None)
+        self._start = start
+        return "everything that depends on the graph was computed anew"
 
     def _forget_equilibrium(self, labels: Labels) -> None:
         """With other labels the features change, and with them the loop on this graph."""
@@ -370,10 +555,23 @@ class Reconstructor(BaseEstimator):
         if keep is None:
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
         check_keep(keep)
+        with self._step("adapt") as facts:
+            adapted = self._adapted(target, nodes, labels, keep, model_kwargs)
+            facts.update(adapted._facts())
+        return adapted
+
+    def _adapted(
+        self,
+        target: Data,
+        nodes: Tensor | None,
+        labels: Tensor | None,
+        keep: str,
+        model_kwargs: dict[str, Any],
+    ) -> Reconstructor:
         source = None if keep == "model" else self._summary()
         adapted = Reconstructor(**self.get_params())
         check_graph(target)
-        bare = Data(x=target.x, edge_index=target.edge_index)
+        bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
         adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
         if source is not None:
             check_source(source, adapted._context)
@@ -549,14 +747,17 @@ class Reconstructor(BaseEstimator):
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
-        result, anchors = certify_context(self._context, self.verifier, settings)
-        if anchors is not None:
-            result = self._adopt(result, anchors)
-        if hasattr(self, "features_"):
-            shares = self._chooser.shares()
-            result = enclose(result, self._context, self.labels_, shares, self.features_)
-        self.certificate_ = result.certificate
-        self.states_ = result.states
+        with self._step("certify") as facts:
+            result, anchors = certify_context(self._context, self.verifier, settings)
+            if anchors is not None:
+                result = self._adopt(result, anchors)
+            if hasattr(self, "features_"):
+                shares = self._chooser.shares()
+                result = enclose(result, self._context, self.labels_, shares, self.features_)
+            self.certificate_ = result.certificate
+            self.states_ = result.states
+            facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
+            facts["classes"] = len(self.classes_)
         _warn_of(result)
         return result
 
@@ -651,7 +852,7 @@ class Reconstructor(BaseEstimator):
                 fix="Call fit.",
             )
         if self._fingerprint is not None:
-            found = Fingerprint.of(graph.x, graph.edge_index)
+            found = Fingerprint.of(graph.x, graph.edge_index, carried_by(graph))
             difference = self._fingerprint.difference(found)
             if difference is not None:
                 raise DataError(

@@ -12,12 +12,13 @@ LEFT = 70
 RIGHT = 60
 
 
-def dumbbells(rows: list[dict[str, Any]], *, label: str) -> Markup:
+def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
     """A chart with a line a row from `before` to `after`, in percent.
 
     Args:
         rows: each with name, before and after.
         label: what the chart shows, for readers who do not see it.
+        neutral: more is not better, so that no colour says so.
     """
     if not rows:
         return Markup("")
@@ -45,13 +46,14 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str) -> Markup:
             )
         )
     for i, row in enumerate(rows):
-        parts.append(_dumbbell(row, x(row["before"]), x(row["after"]), ROW * i + 17))
+        gain = 0.0 if neutral else row["after"] - row["before"]
+        kind = "up" if gain > 0 else "down" if gain < 0 else "same"
+        parts.append(_dumbbell(row, kind, x(row["before"]), x(row["after"]), ROW * i + 17))
     return Markup("").join([*parts, Markup("</svg>")])
 
 
-def _dumbbell(row: dict[str, Any], before: float, after: float, y: int) -> Markup:
+def _dumbbell(row: dict[str, Any], kind: str, before: float, after: float, y: int) -> Markup:
     gain = row["after"] - row["before"]
-    kind = "up" if gain > 0 else "down" if gain < 0 else "same"
     return (
         Markup('<text class="name" x="4" y="{}">{}</text>').format(y + 4, row["name"])
         + Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{y}" y2="{y}"/>').format(

@@ -13,11 +13,13 @@ from typing import Any
 from markupsafe import Markup
 
 from graphkeel import __version__
+from graphkeel.certificate import check_certificate
 from graphkeel.core.errors import CertificateError, ConfigError
 from graphkeel.core.files import write_text
 from graphkeel.core.optional import import_optional
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
+from graphkeel.report.own_view import own_nodes, own_view
 from graphkeel.report.run_view import is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
 
@@ -39,6 +41,18 @@ def write_report(sources: Sources, path: Path) -> Path:
     """
     write_text(path, render_page(sources))
     return path
+
+
+def write_own_report(story: dict[str, Any], certificate: dict[str, Any] | None, path: Path) -> Path:
+    """Write the page about a model of the user's own; returns its path.
+
+    Args:
+        story: what the reconstructor tells of itself.
+        certificate: the JSON object of a certificate, checked for the page; None: there is none.
+        path: the HTML file.
+    """
+    checked = None if certificate is None else check_certificate(certificate)
+    return write_report(Sources(own=story, certificate=certificate, checked=checked), path)
 
 
 def render_page(sources: Sources) -> str:
@@ -67,26 +81,50 @@ def render_page(sources: Sources) -> str:
 
 def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
+    own = own_view(sources.own) if sources.own else None
     certificate = _certificate(sources)
     data = {
-        "nodes": node_data(sources.run) if sources.run else {},
+        "nodes": _nodes(sources),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
     return _template().render(
-        title=_title(run, certificate),
+        title=_own_title(own) if own else _title(run, certificate),
         run=run,
+        own=own,
         certificate=certificate,
         same_data=_same_data(sources),
         figures=[_figure(path) for path in sources.figures],
         tables=[_table(content) for content in sources.tables],
         seed_chart=_seed_chart(run),
         class_chart=_class_chart(run),
-        commands=_commands(run, certificate),
+        own_chart=_own_chart(own),
+        commands=_commands(run, None if own else certificate),
         data=script_json(data),
         style=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
         version=__version__,
     )
+
+
+def _nodes(sources: Sources) -> dict[str, Any]:
+    if sources.own:
+        return own_nodes(sources.own)
+    return node_data(sources.run) if sources.run else {}
+
+
+def _own_title(own: dict[str, Any]) -> str:
+    return f"{own['model']} on {own['nodes']:,} nodes"
+
+
+def _own_chart(own: dict[str, Any] | None) -> Markup:
+    if own is None:
+        return Markup("")
+    rows = [{**row, "name": f"class {row['label']}"} for row in own["by_class"]]
+    if own["tested"]:
+        tested = [{**row, **row["tested"]} for row in rows if row["tested"]]
+        return dumbbells(tested, label="test accuracy of each class, before and after")
+    label = "share of nodes predicted in each class, before and after"
+    return dumbbells(rows, label=label, neutral=True)
 
 
 def script_json(value: Any) -> Markup:

@@ -43,6 +43,7 @@ class Sources:
     """Everything found in the folders given."""
 
     run: RunFiles | None = None
+    own: dict[str, Any] | None = None  # what a reconstructor tells of itself
     certificate: dict[str, Any] | None = None
     checked: CheckResult | None = None  # what the independent checker says of it, asked now
     figures: list[Path] = field(default_factory=list)

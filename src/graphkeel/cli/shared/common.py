@@ -174,6 +174,16 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr)
 
 
+def say_reused(what: str, folder: Path) -> None:
+    """On stderr: what an earlier run has left, so that nobody wonders why this one was quick.
+
+    Args:
+        what: how many of what.
+        folder: where they are.
+    """
+    sys.stderr.write(printable(f"{what} were in {folder} already and are reused") + "\n")
+
+
 def verbatim(text: str) -> str:
     """A name from outside as rich shows it letter for letter: "[/]" in a file's name is no markup,
     and an escape sequence in it is no command to the terminal."""

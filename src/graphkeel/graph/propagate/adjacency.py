@@ -86,6 +86,138 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     return _matrix(starts, columns, values, n_nodes, canonical=False)
 
 
+# ---- a graph that has grown
+
+
+def grown(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+    """What `normalise` would make of the edges of a matrix that it made and further ones.
+
+    Args:
+        matrix: D^-1/2 (A + I) D^-1/2, float32, shape (n, n).
+        added: further edges, int64, shape (2, k).
+        n_nodes: N; the nodes n..N-1 are new.
+    """
+    more = pattern(_checked(added, n_nodes), n_nodes, loops=False)
+    old_starts = _lengthened(matrix.indptr, n_nodes)
+    starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    columns = np.empty(matrix.nnz + len(more[1]) + n_nodes, dtype=np.int32)
+    _merge_rows(old_starts, matrix.indices, *more, True, starts, columns)
+    columns = columns[: starts[-1]]
+    return _with_values(starts, columns, n_nodes, canonical=True)
+
+
+def grown_as_given(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+    """The same for a matrix that `normalise_as_given` made; the edges came after all others.
+
+    Args:
+        matrix: D^-1/2 (Aᵀ + I) D^-1/2, float32, shape (n, n).
+        added: further edges, int64, shape (2, k).
+        n_nodes: N; the nodes n..N-1 are new.
+    """
+    source, target = _checked(added, n_nodes)
+    is_loop = source == target
+    more = by_row(target[~is_loop], source[~is_loop], n_nodes)
+    old_starts = _lengthened(matrix.indptr, n_nodes)
+    new_loops = n_nodes - matrix.shape[0]
+    starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    columns = np.empty(matrix.nnz + len(more[1]) + new_loops, dtype=np.int32)
+    _append_to_rows(old_starts, matrix.indices, *more, matrix.shape[0], starts, columns)
+    return _with_values(starts, columns, n_nodes, canonical=False)
+
+
+def _lengthened(starts: NDArray[Any], n_rows: int) -> Ids:
+    """Row starts with empty rows at the end."""
+    longer = np.full(n_rows + 1, starts[-1], dtype=np.int64)
+    longer[: len(starts)] = starts
+    return longer
+
+
+def _with_values(
+    starts: Ids, columns: NDArray[np.int32], n_nodes: int, *, canonical: bool
+) -> sparse.csr_matrix:
+    scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
+    values = entry_values(starts, columns, scale, True)
+    return _matrix(starts, columns, values, n_nodes, canonical=canonical)
+
+
+@njit(cache=True, nogil=True)
+def _append_to_rows(
+    starts_a: Ids,
+    columns_a: NDArray[Any],
+    starts_b: Ids,
+    columns_b: NDArray[Any],
+    n_old: int,
+    starts: Ids,
+    columns: NDArray[np.int32],
+) -> None:  # pragma: no cover - compiled
+    """Each row of the first matrix, then that of the second; new rows begin with their loop."""
+    end = 0
+    for i in range(len(starts) - 1):
+        if i >= n_old:
+            columns[end] = i
+            end += 1
+        for p in range(starts_a[i], starts_a[i + 1]):
+            columns[end] = columns_a[p]
+            end += 1
+        for p in range(starts_b[i], starts_b[i + 1]):
+            columns[end] = columns_b[p]
+            end += 1
+        starts[i + 1] = end
+
+
+@njit(cache=True, nogil=True)
+def changed_rows(
+    starts_a: NDArray[Any],
+    columns_a: NDArray[np.int32],
+    values_a: NDArray[np.float32],
+    starts_b: NDArray[Any],
+    columns_b: NDArray[np.int32],
+    values_b: NDArray[np.float32],
+) -> NDArray[np.bool_]:  # pragma: no cover - compiled
+    """Which rows of the second matrix are not rows of the first.
+
+    Args:
+        starts_a, columns_a, values_a: a CSR matrix with n rows.
+        starts_b, columns_b, values_b: one with N >= n rows.
+    """
+    n_old = len(starts_a) - 1
+    n_new = len(starts_b) - 1
+    changed = np.ones(n_new, dtype=np.bool_)
+    for i in range(n_old):
+        a = starts_a[i]
+        b = starts_b[i]
+        length = starts_a[i + 1] - a
+        if starts_b[i + 1] - b != length:
+            continue
+        same = True
+        for p in range(length):
+            if columns_a[a + p] != columns_b[b + p] or values_a[a + p] != values_b[b + p]:
+                same = False
+                break
+        changed[i] = not same
+    return changed
+
+
+@njit(cache=True, nogil=True)
+def rows_looking_at(
+    starts: NDArray[Any], columns: NDArray[np.int32], marked: NDArray[np.bool_]
+) -> NDArray[np.bool_]:  # pragma: no cover - compiled
+    """Which rows have an entry in a marked column.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: columns of its entries.
+        marked: bool, shape (N,).
+    """
+    found = np.zeros(len(starts) - 1, dtype=np.bool_)
+    for i in range(len(starts) - 1):
+        for p in range(starts[i], starts[i + 1]):
+            if marked[columns[p]]:
+                found[i] = True
+                break
+    return found
+
+
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
     """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from graphkeel.graph.propagate.adjacency import normalise
@@ -30,6 +31,18 @@ class Propagator:
     def __init__(self, edge_index: Tensor, n_nodes: int) -> None:
         self.n_nodes = n_nodes
         self.matrix = normalise(edge_index.numpy(), n_nodes)
+
+    @classmethod
+    def of_matrix(cls, matrix: sparse.csr_matrix) -> Propagator:
+        """Of Ŝ itself.
+
+        Args:
+            matrix: what `normalise` makes of an edge list, shape (N, N).
+        """
+        found = object.__new__(cls)
+        found.n_nodes = matrix.shape[0]
+        found.matrix = matrix
+        return found
 
     def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
         """Row starts, columns and values of Ŝ, sharing memory with it."""

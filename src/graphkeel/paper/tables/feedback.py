@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.files import write_text
 from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy
 from graphkeel.paper.tables.job import RunSpec, sha256_of
@@ -150,8 +152,44 @@ def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Ba
     return [Batch(part, task.y[part]) for part in nodes.chunk(n_batches)]
 
 
+def suggest_nodes(spec: RunSpec, seed: int, count: int) -> Tensor:
+    """The nodes whose labels would help most, after a fit; int64, shape (count,).
+
+    Args:
+        spec: dataset, split, model and method.
+        seed: of the split, the training and the method.
+        count: how many.
+    """
+    return fitted(spec, seed)[0].suggest(count)
+
+
+def fitted(spec: RunSpec, seed: int) -> tuple[Reconstructor, Data]:
+    """A reconstructor fitted to the split of a seed, and that split.
+
+    Args:
+        spec: dataset, split, model and method.
+        seed: of the split, the training and the method.
+    """
+    prepared = prepare(spec, seed)
+    data = prepared.task.to_data()
+    rec = Reconstructor(prepared.frozen.model, method=spec.method, seed=seed)
+    return rec.fit(data), data
+
+
+def write_wanted(path: Path, nodes: Tensor) -> None:
+    """A CSV file `node,label` whose labels a person fills in.
+
+    Args:
+        path: the file.
+        nodes: ids, the most helpful first.
+    """
+    lines = ["node,label", *(f"{node}," for node in nodes.tolist())]
+    write_text(path, "\n".join(lines) + "\n")
+
+
 def read_labels(path: Path) -> Batch:
-    """Labels from a CSV file with a header line `node,label`.
+    """Labels from a CSV file with a header line `node,label`; a line whose label is empty is one
+    that nobody has filled in.
 
     Args:
         path: the file.
@@ -165,7 +203,8 @@ def read_labels(path: Path) -> Batch:
         got = rows[0] if rows else "an empty file"
         raise DataError(f"{path} must begin with the line node,label", got=got)
     try:
-        pairs = torch.tensor([(int(node), int(label)) for node, label in rows[1:]])
+        filled = [(node, label) for node, label in rows[1:] if label.strip()]
+        pairs = torch.tensor([(int(node), int(label)) for node, label in filled])
     except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits
         raise DataError(
             f"every line of {path} after the first must be two integers", got=str(error)

@@ -207,6 +207,11 @@ class Estimate:
             return None
         return sum(self._expected(job) for job in self.waiting.values()) / self.workers
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether a row is to come of which nothing is known: it may be dearer than all others."""
+        return any(not self.seconds.get((job.row,)) for job in self.waiting.values())
+
     def _expected(self, job: Job) -> float:
         for group in ((job.row, job.spec.dataset), (job.row,), ()):
             if times := self.seconds.get(group):

@@ -13,15 +13,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy, train_model
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.outputs import ReturnType
 from graphkeel.paper.baselines.registry import find_method
 from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
+from graphkeel.paper.tables.own_model import OWN, own_model
 from graphkeel.paper.tables.provenance import package_versions
 from graphkeel.paper.tables.statistics import summarise
 from graphkeel.paper.tables.store import FILE, Store
@@ -86,6 +88,7 @@ class RunResult(Generic[AnySpec]):
 
     spec: AnySpec
     rows: list[Row]
+    reused: int = 0  # rows that the folder held already
 
     def summary(self) -> dict[str, Any]:
         """Means and sample deviations over the seeds, in percent; one seed has no deviation."""
@@ -125,7 +128,7 @@ def run_seeds(
         row = spec.outcome(seed).row if folder is None else folder.row(seed)
         rows.append(row)
         on_row(row)
-    return RunResult(spec, rows)
+    return RunResult(spec, rows, 0 if folder is None else folder.reused)
 
 
 class RunFolder:
@@ -141,6 +144,7 @@ class RunFolder:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
+        self.reused = 0  # rows that were found
         self.store.claim({"spec": asdict(spec), **package_versions()})
 
     def row(self, seed: int) -> Row:
@@ -153,6 +157,7 @@ class RunFolder:
         job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
         found = self.store.find(job)
         if found is not None and found.done:
+            self.reused += 1
             return found.result
         start = time.perf_counter()
         outcome = spec.outcome(seed)
@@ -213,9 +218,24 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
         seed: of the split and the training.
     """
     task = spec.task(seed)
-    model = train_model(spec.model, task, seed=seed, **spec.model_options)
-    frozen = FrozenModel(model, n_classes=task.n_classes)
+    model = model_of(spec, task, seed)
+    return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
+    frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
     return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
+    """The frozen model of a seed: one of ours, trained now, or the user's own.
+
+    Args:
+        spec: the model, and its options.
+        task: the split.
+        seed: of the training.
+    """
+    if spec.model == OWN:
+        weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
+        return own_model(weights, factory, task.n_features, task.n_classes)
+    return train_model(spec.model, task, seed=seed, **spec.model_options)
 
 
 def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:

@@ -7,6 +7,7 @@ rounding, what it would have held had it begun with them."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -23,7 +24,7 @@ from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel
-from graphkeel.reconstruct.large.push import EPSILON, push
+from graphkeel.reconstruct.large.push import push_all
 
 TELEPORT = NEAR[0]
 LOCAL: tuple[Candidate, ...] = (
@@ -88,8 +89,7 @@ class LocalBuilder:
             None  # the features handed out last, and of whom
         )
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
-        prototypes = [one for one in LOCAL if isinstance(one, Prototype)]
-        self._posteriors = {one: self._posterior(one, slice(None)) for one in prototypes}
+        self._posteriors: dict[Prototype, Tensor] = {}  # of those that were asked for
         self.update_labels(labels)
 
     # ---- labels
@@ -116,6 +116,23 @@ class LocalBuilder:
         for prototype, posterior in self._posteriors.items():
             posterior[rows] = self._posterior(prototype, rows)
 
+    def with_labels(self, labels: Labels) -> LocalBuilder:
+        """A builder of its own for other labels; the work is that of the labels that differ.
+
+        Args:
+            labels: the labels to use.
+        """
+        other = copy.copy(self)
+        other._known = self._known.clone()
+        other._spread = self._spread.clone()
+        other._log_near = self._log_near.clone()
+        other._replaced = self._replaced.clone()
+        other._posteriors = {one: found.clone() for one, found in self._posteriors.items()}
+        other._written = None
+        other._stale = self._stale.copy()
+        other.update_labels(labels)
+        return other
+
     def _row(self, nodes: Tensor, classes: Tensor) -> Tensor:
         """What the hops carry from these nodes: their anchor's answer, or their own where no label
         is known."""
@@ -134,17 +151,7 @@ class LocalBuilder:
         return touched
 
     def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
-        touched = np.zeros(out.shape[0], dtype=bool)
-        push(
-            *self.fixed.graph,
-            nodes.numpy(),
-            amounts.numpy(),
-            TELEPORT,
-            EPSILON,
-            out.numpy(),
-            touched,
-        )
-        return touched
+        return push_all(self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, out.numpy())
 
     # ---- candidates
 
@@ -233,10 +240,16 @@ class LocalBuilder:
         named = (classes != _UNKNOWN).unsqueeze(1)
         return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
 
+    def _all(self, prototype: Prototype) -> Tensor:
+        """p of every node; made once, and kept up to date with the labels."""
+        if prototype not in self._posteriors:
+            self._posteriors[prototype] = self._posterior(prototype, slice(None))
+        return self._posteriors[prototype]
+
     def _mean_posterior(
         self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)
     ) -> Tensor:
-        found = [self._posteriors[one][rows] for one in members if isinstance(one, Prototype)]
+        found = [self._all(one)[rows] for one in members if isinstance(one, Prototype)]
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
 
 

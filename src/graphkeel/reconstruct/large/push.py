@@ -8,6 +8,8 @@ alone, in any order of arrival."""
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,46 @@ from numba import njit
 from numpy.typing import NDArray
 
 EPSILON = 1e-4
+FEW = 64  # labels that are not worth a thread of their own
+MOST_SHARED = 1 << 27  # numbers in the result up to which each thread may have one to itself
 Floats = NDArray[np.float32] | NDArray[np.float64]
+
+
+def push_all(
+    graph: tuple[NDArray[Any], NDArray[Any], Floats],
+    nodes: NDArray[np.int64],
+    amounts: Floats,
+    teleport: float,
+    out: Floats,
+) -> NDArray[np.bool_]:
+    """`push` for many nodes, on all cores; returns which rows of `out` it added to.
+
+    Args:
+        graph: starts, columns and weights of a CSR matrix.
+        nodes: where mass starts, int64, shape (k,).
+        amounts: what each unit of mass carries, shape (k, c).
+        teleport: the share a that stays at its source.
+        out: shape (N, c); added to.
+    """
+    cores = os.cpu_count() or 1
+    alone = cores == 1 or len(nodes) < 2 * FEW or out.size > MOST_SHARED
+    parts = [np.arange(len(nodes))] if alone else np.array_split(np.arange(len(nodes)), cores)
+
+    def spread(number: int) -> tuple[Floats, NDArray[np.bool_]]:
+        mine = parts[number]
+        result = out if number == 0 else np.zeros_like(out)
+        touched = np.zeros(len(out), dtype=bool)
+        push(*graph, nodes[mine], amounts[mine], teleport, EPSILON, result, touched)
+        return result, touched
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        found = list(pool.map(spread, range(len(parts))))
+    touched = found[0][1]
+    for result, more in found[1:]:
+        rows = np.flatnonzero(more)
+        out[rows] += result[rows]
+        touched |= more
+    return touched
 
 
 @njit(cache=True, nogil=True)

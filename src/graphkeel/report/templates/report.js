@@ -11,6 +11,9 @@ function effect(label, before, after) {
   return after === label ? "gained" : before === label ? "lost" : "changed";
 }
 
+// Pages about large graphs hold some of the nodes; their numbers then come along.
+function numberOf(nodes, i) { return nodes.id ? nodes.id[i] : i; }
+
 // "class 3", "to 2", "from 1" and "degree 5" are pairs; every other word stands alone.
 function conditions(text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -29,10 +32,10 @@ function matches(nodes, i, wanted) {
     if (word === "to") return nodes.after[i] === number;
     if (word === "from") return nodes.before[i] === number;
     if (word === "degree") return nodes.degree[i] === number;
-    if (word === "node") return i === number;
+    if (word === "node") return numberOf(nodes, i) === number;
     if (word === "changed") return kind !== "";
     if (word === "gained" || word === "lost") return kind === word;
-    if (/^\d+$/.test(word)) return String(i).startsWith(word);
+    if (/^\d+$/.test(word)) return String(numberOf(nodes, i)).startsWith(word);
     return SPLITS[nodes.split[i]].startsWith(word) && SPLITS[nodes.split[i]] !== "";
   });
 }
@@ -50,7 +53,7 @@ function showNodes() {
     if (count > limit) continue;
     const kind = effect(nodes.y[i], nodes.before[i], nodes.after[i]);
     const row = body.insertRow();
-    const cells = [i, SPLITS[nodes.split[i]], nodes.degree[i], nodes.y[i] < 0 ? "?" : nodes.y[i], nodes.before[i], nodes.after[i], kind];
+    const cells = [numberOf(nodes, i), SPLITS[nodes.split[i]], nodes.degree[i], nodes.y[i] < 0 ? "?" : nodes.y[i], nodes.before[i], nodes.after[i], kind];
     for (const value of cells) row.insertCell().textContent = value;
     row.lastChild.className = kind === "gained" ? "up" : kind === "lost" ? "down" : "same";
   }

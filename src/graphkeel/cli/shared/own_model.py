@@ -1,0 +1,86 @@
+"""The options with which commands take a model of the user's own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from graphkeel.cli.shared.common import path_type
+from graphkeel.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from graphkeel.paper.tables.run import RunSpec
+
+OWN = "own"
+
+
+def add_own_model(parser: argparse.ArgumentParser) -> None:
+    """--weights and --factory.
+
+    Args:
+        parser: of a command.
+    """
+    parser.add_argument(
+        "--weights",
+        type=path_type,
+        default=None,
+        metavar="FILE",
+        help="a model of your own: its weights, as safetensors or torch.save(state_dict)",
+    )
+    parser.add_argument(
+        "--factory",
+        default=None,
+        metavar="MODULE:FUNCTION",
+        help="the function that builds it: called with n_features and n_classes if it takes them",
+    )
+
+
+def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Name and options of the model for a `RunSpec`: one of ours, or the user's own.
+
+    Args:
+        args: the flags.
+    """
+    if args.weights is None and args.factory is None:
+        return getattr(args, "model", OWN), {}
+    if args.weights is None or args.factory is None:
+        given = "--weights" if args.factory is None else "--factory"
+        raise ConfigError(
+            "a model of your own needs both --weights FILE and --factory MODULE:FUNCTION",
+            got=f"{given} alone",
+        )
+    from graphkeel.core.tensor_files import file_sha256
+
+    if not args.weights.is_file():
+        raise ConfigError("there is no such file of weights", got=str(args.weights))
+    sha256 = file_sha256(args.weights)  # so that other weights of the same name are another run
+    return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
+
+
+def chosen_spec(args: argparse.Namespace, method: str = "auto") -> RunSpec:
+    """One model, ours or the user's, on one dataset.
+
+    Args:
+        args: the flags.
+        method: what is done to it.
+    """
+    from graphkeel.paper.tables.run import RunSpec
+
+    model, options = chosen_model(args)
+    return RunSpec(
+        args.dataset,
+        model,
+        method,
+        split=args.split,
+        features=args.features,
+        model_options=options,
+    )
+
+
+def model_name(args: argparse.Namespace) -> str:
+    """What to call the model in a title.
+
+    Args:
+        args: the flags.
+    """
+    return str(args.model if args.factory is None else args.factory)

@@ -1,0 +1,163 @@
+"""Steps that take time: logged, shown and told to callbacks. Standard library only at import.
+
+`logging` always hears of a step (logger `graphkeel`, level INFO). Who sets `verbose` sees the same
+lines on stderr, and a progress bar where something takes longer than two seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+PATIENCE = 2.0  # seconds without a progress bar
+ROOT = logging.getLogger("graphkeel")
+_shown: ContextVar[bool] = ContextVar("graphkeel_shown", default=False)
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that has ended.
+
+    Attributes:
+        name: `fit`, `feedback`, `update`, `adapt`, `suggest`, `certify`.
+        seconds: the time it took.
+        values: plain facts: numbers such as `accuracy` and `gain` (percent), and texts such as
+            `reason`.
+    """
+
+    name: str
+    seconds: float
+    values: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The values that can be plotted, the seconds among them."""
+        found = {
+            key: float(value)
+            for key, value in self.values.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
+        return {**found, "seconds": self.seconds}
+
+
+class Callback(Protocol):
+    """Whoever wants to know: any function of one step."""
+
+    def __call__(self, step: Step) -> None:
+        """Take a step in.
+
+        Args:
+            step: the step that has ended.
+        """
+
+
+@contextlib.contextmanager
+def step(
+    name: str, callbacks: Sequence[Callback] = (), *, verbose: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Time what happens inside; log it and tell the callbacks when it has ended well.
+
+    Args:
+        name: of the step.
+        callbacks: called one after the other.
+        verbose: show log lines and progress bars on stderr meanwhile.
+
+    Yields a dictionary, to be filled with facts."""
+    values: dict[str, Any] = {}
+    with shown(verbose):
+        start = time.perf_counter()
+        ROOT.debug("%s: begins", name)
+        yield values
+        done = Step(name, time.perf_counter() - start, values)
+        ROOT.info("%s: %s (%.2f s)", name, _in_words(values), done.seconds)
+    for callback in callbacks:
+        callback(done)
+
+
+def _in_words(values: dict[str, Any]) -> str:
+    texts = (
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in values.items()
+        if value is not None
+    )
+    return ", ".join(texts) or "done"
+
+
+@contextlib.contextmanager
+def shown(verbose: bool) -> Iterator[None]:
+    """Log lines and progress bars on stderr, if asked for, as long as this lasts.
+
+    Args:
+        verbose: whether.
+    """
+    if not verbose or _shown.get():
+        yield
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("graphkeel: %(message)s"))
+    level = ROOT.level
+    ROOT.addHandler(handler)
+    ROOT.setLevel(logging.INFO)
+    token = _shown.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+        ROOT.setLevel(level)
+        ROOT.removeHandler(handler)
+
+
+@contextlib.contextmanager
+def progress_shown() -> Iterator[None]:
+    """Progress bars without log lines: what the command line wants."""
+    token = _shown.set(True)
+    try:
+        yield
+    finally:
+        _shown.reset(token)
+
+
+def progress(
+    items: Iterable[Item], what: str, total: int, *, cost: Callable[[Item], float] | None = None
+) -> Iterator[Item]:
+    """The same items, with a progress bar on stderr once they take longer than two seconds.
+
+    Args:
+        items: what is worked on.
+        what: the words beside the bar.
+        total: how many there are; with `cost`, what all of them cost.
+        cost: what an item costs, so that the time left is not told by the count; None: all the
+            same.
+    """
+    if not _shown.get() or not sys.stderr.isatty():
+        yield from items
+        return
+    start = time.monotonic()
+    bar = None
+    done = 0.0
+    try:
+        for item in items:
+            yield item
+            done += 1.0 if cost is None else cost(item)
+            if bar is None and time.monotonic() - start > PATIENCE:
+                bar, task = _bar(what, total)
+            if bar is not None:
+                bar.update(task, completed=done)
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(what: str, total: int) -> tuple[Any, Any]:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar, bar.add_task(what, total=total)

@@ -1,0 +1,1 @@
+"""After the fit: the graph changes, labels are wanted, and somebody asks what happened."""

@@ -1,0 +1,122 @@
+"""A model of one's own on the command line: run, certify, feedback, report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from graphkeel.cli.main import main
+from graphkeel.core.errors import ModelError
+from graphkeel.graph import load
+from graphkeel.models import train_model
+from graphkeel.paper.tables.feedback import read_labels
+from graphkeel.paper.tables.own_model import own_model
+
+MODULE = """
+from graphkeel.models.networks import SGC
+
+def make(n_features, n_classes):
+    return SGC(n_features, n_classes)
+
+def narrow():
+    return SGC(3, 10)
+
+def number():
+    return 7
+
+def broken():
+    raise ValueError("no weights today")
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own")
+    (path / "own_net_for_tests.py").write_text(MODULE)
+    model = train_model("sgc", load("digits"))
+    save_file(model.state_dict(), path / "net.safetensors")
+    torch.save(model.state_dict(), path / "net.pt")
+    torch.save(model, path / "whole.pt")
+    return path
+
+
+@pytest.fixture
+def own(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    return ["--weights", "net.safetensors", "--factory", "own_net_for_tests:make"]
+
+
+def test_run_gives_what_the_model_of_ours_gives(own, capsys):
+    assert main(["run", "--json", *own]) == 0
+    mine = json.loads(capsys.readouterr().out)
+    assert main(["run", "--json", "--seeds", "1"]) == 0
+    ours = json.loads(capsys.readouterr().out)
+    assert mine["rows"] == ours["rows"]
+    assert mine["model"] == "own"
+
+
+def test_weights_of_torch_save(folder, own):
+    model = own_model("net.pt", "own_net_for_tests:make", 64, 10)
+    assert not model.training
+
+
+def test_suggest_writes_a_list_that_feedback_reads(own, tmp_path, capsys):
+    path = tmp_path / "wanted.csv"
+    assert main(["feedback", "--suggest", "7", "--to", str(path), *own]) == 0
+    assert "7 nodes to label" in capsys.readouterr().out
+    lines = path.read_text().splitlines()
+    assert lines[0] == "node,label"
+    assert len(lines) == 8
+    task = load("digits")
+    filled = [f"{line}{int(task.y[int(line[:-1])])}" for line in lines[1:5]]
+    path.write_text("\n".join(["node,label", *filled, *lines[5:]]) + "\n")
+    assert len(read_labels(path).nodes) == 4
+    assert main(["feedback", "--labels", str(path), "--json", *own]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    assert steps[-1]["known"] == steps[0]["known"] + 4
+
+
+def test_report(own, tmp_path, capsys):
+    path = tmp_path / "page.html"
+    assert main(["report", "--to", str(path), *own]) == 0
+    assert "SGC on 1,797 nodes" in path.read_text()
+
+
+def test_certify(own, tmp_path, capsys):
+    assert main(["certify", "--json", "--out", str(tmp_path), *own]) == 0
+    assert {row["verdict"] for row in json.loads(capsys.readouterr().out)["classes"]} == {"proved"}
+
+
+@pytest.mark.parametrize(
+    ("weights", "factory", "words"),
+    [
+        ("net.safetensors", "own_net_for_tests", "must be module:function"),
+        ("net.safetensors", "own_net_for_tests:absent", "has no function absent"),
+        ("net.safetensors", "no_such_module:make", "cannot be imported"),
+        ("net.safetensors", "own_net_for_tests:number", "must return a torch module"),
+        ("net.safetensors", "own_net_for_tests:broken", "no weights today"),
+        ("net.safetensors", "own_net_for_tests:narrow", r"another shape .*\(10, 3\)"),
+        ("whole.pt", "own_net_for_tests:make", "no file of weights alone"),
+        ("own_net_for_tests.py", "own_net_for_tests:make", "no file of weights alone"),
+        ("absent.pt", "own_net_for_tests:make", "cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_named(own, weights, factory, words):
+    with pytest.raises(ModelError, match=words):
+        own_model(weights, factory, 64, 10)
+
+
+def test_missing_keys_are_named(own, folder):
+    save_file({"elsewhere": torch.zeros(3)}, folder / "other.safetensors")
+    with pytest.raises(ModelError, match=r"missing conv\.lin\.bias.*not in the model elsewhere"):
+        own_model("other.safetensors", "own_net_for_tests:make", 64, 10)
+
+
+def test_one_option_without_the_other_is_refused(own, capsys):
+    assert main(["run", *own[:2]]) == 2
+    assert "needs both --weights FILE and --factory" in capsys.readouterr().err
+    assert main(["report"]) == 2

@@ -1,0 +1,188 @@
+"""`update`: a graph that has grown or changed gives what a fresh fit with the same choice gives."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.nn import GCNConv
+
+from graphkeel.core.errors import DataError
+from graphkeel.graph import make_sbm, make_task
+from graphkeel.graph.fingerprint import Fingerprint
+from graphkeel.graph.propagate import normalise, normalise_as_given
+from graphkeel.graph.propagate.adjacency import grown, grown_as_given
+from graphkeel.models import train_model
+from graphkeel.reconstruct import chooser as chooser_module
+from graphkeel.reconstruct.reconstructor import Reconstructor
+
+N = 600
+NEW = 12
+
+
+@pytest.fixture(scope="module")
+def task():
+    graph = make_sbm(N, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
+    return make_task(graph, split="random")
+
+
+@pytest.fixture(scope="module")
+def model(task):
+    return train_model("sgc", task)
+
+
+@pytest.fixture(params=["small", "large"])
+def size(request, monkeypatch):
+    if request.param == "large":
+        monkeypatch.setattr(chooser_module, "LARGE", 10)
+    return request.param
+
+
+def grown_graph(data, generator):
+    """New nodes, edges from and between them, other features at some old nodes."""
+    later = data.clone()
+    later.x = torch.cat([data.x, torch.randn(NEW, data.x.shape[1], generator=generator)])
+    later.x[[3, 77]] += 1.0
+    ends = torch.randint(0, N, (2, 40), generator=generator)
+    ends[0] = N + torch.arange(40) % NEW
+    later.edge_index = torch.cat([data.edge_index, ends, ends.flip(0)], dim=1)
+    later.y = torch.cat([data.y, torch.zeros(NEW, dtype=torch.long)])
+    for name in ("train_mask", "val_mask", "test_mask"):
+        later[name] = torch.cat([data[name], torch.zeros(NEW, dtype=torch.bool)])
+    return later
+
+
+def fresh(rec, model, data):
+    """A fit on the new graph that is made to use the choice and the anchors of another."""
+    other = Reconstructor(model, **{k: v for k, v in rec.get_params().items() if k != "model"})
+    other.fit(data)
+    other._context.typical_strength = rec._context.typical_strength
+    other._context.use_anchors(rec.anchors_)
+    other._chooser.reset()
+    other._choose(rec.labels_, rec._validation)
+    other._chooser.members = rec._chooser.members
+    return other._chooser.features()
+
+
+def test_growth_equals_a_fresh_fit(task, model, size) -> None:
+    data = task.to_data()
+    rec = Reconstructor(model).fit(data)
+    assert (rec._chooser.local_state is not None) == (size == "large")
+    later = grown_graph(data, torch.Generator().manual_seed(0))
+    rec.update(later)
+    assert rec.features_.shape == (N + NEW, 8)
+    torch.testing.assert_close(rec.features_, fresh(rec, model, later), rtol=1e-5, atol=1e-5)
+    assert rec.predict(later).shape == (N + NEW,)
+    with pytest.raises(DataError, match="made for a graph"):
+        rec.predict(data)
+    nodes = later.test_mask.nonzero().flatten()[:40]
+    rec.feedback(nodes, later.y[nodes])
+    assert rec.predict_sets(later).shape == (N + NEW, 3)
+
+
+@pytest.mark.parametrize("method", ["replace", "diffuse", "prototype"])
+def test_every_method(task, model, method) -> None:
+    data = task.to_data()
+    rec = Reconstructor(model, method=method).fit(data)
+    later = grown_graph(data, torch.Generator().manual_seed(1))
+    rec.update(later)
+    torch.testing.assert_close(rec.features_, fresh(rec, model, later), rtol=1e-5, atol=1e-5)
+
+
+def test_every_local_candidate(task, model, monkeypatch) -> None:
+    monkeypatch.setattr(chooser_module, "LARGE", 10)
+    data = task.to_data()
+    later = grown_graph(data, torch.Generator().manual_seed(2))
+    for candidate in chooser_module.LOCAL:
+        rec = Reconstructor(model).fit(data)
+        rec._chooser.members = (candidate,)
+        rec.update(later)
+        torch.testing.assert_close(rec.features_, fresh(rec, model, later), rtol=1e-4, atol=1e-4)
+
+
+def test_edges_taken_away_and_reordered(task, model, size) -> None:
+    data = task.to_data()
+    rec = Reconstructor(model).fit(data)
+    later = data.clone()
+    later.edge_index = data.edge_index[:, 50:].flip(1).contiguous()
+    rec.update(later)
+    torch.testing.assert_close(rec.features_, fresh(rec, model, later), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        rec._context.logits, model.eval()(later.x, later.edge_index), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_a_local_change_is_computed_locally(task, model, monkeypatch) -> None:
+    monkeypatch.setattr(chooser_module, "LARGE", 10)
+    data = task.to_data()
+    rec = Reconstructor(model).fit(data)
+    before = rec._context.logits.clone()
+    later = data.clone()
+    later.x[5] += 1.0
+    rec.update(later)
+    moved = (rec._context.logits != before).any(dim=1)
+    assert 0 < int(moved.sum()) < N / 2
+    torch.testing.assert_close(
+        rec._context.logits, model.eval()(later.x, later.edge_index), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_nothing_changed_changes_nothing(task, model, size) -> None:
+    data = task.to_data()
+    rec = Reconstructor(model).fit(data)
+    before = rec.features_.clone()
+    rec.update(data)
+    assert torch.equal(rec.features_, before)
+    assert "judged before the graph was updated" in rec.guard_.reason
+
+
+def test_grown_matrices_are_those_of_all_edges() -> None:
+    generator = torch.Generator().manual_seed(0)
+    old = torch.randint(0, 50, (2, 200), generator=generator)
+    added = torch.randint(0, 60, (2, 80), generator=generator)
+    together = torch.cat([old, added], dim=1).numpy()
+    for make, grow in ((normalise, grown), (normalise_as_given, grown_as_given)):
+        found = grow(make(old.numpy(), 50), added.numpy(), 60)
+        expected = make(together, 60)
+        for name in ("indptr", "indices", "data"):
+            assert (getattr(found, name) == getattr(expected, name)).all()
+
+
+def test_a_grown_fingerprint_is_that_of_the_graph(monkeypatch) -> None:
+    monkeypatch.setattr("graphkeel.graph.fingerprint.ROWS", 7)
+    x = torch.randn(40, 3)
+    edges = torch.randint(0, 40, (2, 90))
+    before = Fingerprint.of(x, edges)
+    later = torch.cat([x, torch.randn(5, 3)])
+    later[20] += 1
+    more = torch.cat([edges, torch.randint(0, 45, (2, 11))], dim=1)
+    same = torch.ones(40, dtype=torch.bool)
+    same[20] = False
+    found = Fingerprint.of(later, more, before=before, same_nodes=same, same_edges=90)
+    assert found == Fingerprint.of(later, more)
+    assert found.difference(before) == "40 nodes instead of 45"
+
+
+def test_what_cannot_be_the_same_graph_is_refused(task, model) -> None:
+    data = task.to_data()
+    rec = Reconstructor(model).fit(data)
+    fewer = data.subgraph(torch.arange(N - 1))
+    with pytest.raises(DataError, match="keeps the ids of all 600 nodes"):
+        rec.update(fewer)
+    wider = data.clone()
+    wider.x = torch.cat([data.x, data.x], dim=1)
+    with pytest.raises(DataError, match="the 8 features"):
+        rec.update(wider)
+
+
+def test_edge_weights_are_asked_for_again(task) -> None:
+    torch.manual_seed(0)
+    conv = GCNConv(8, 3)
+    data = task.to_data()
+    weight = torch.rand(data.edge_index.shape[1])
+    rec = Reconstructor(conv).fit(data, edge_weight=weight)
+    later = grown_graph(data, torch.Generator().manual_seed(0))
+    with pytest.raises(DataError, match="fitted with edge_weight"):
+        rec.update(later)
+    more = torch.cat([weight, torch.rand(80)])
+    rec.update(later, edge_weight=more)
+    assert rec.predict(later).shape == (N + NEW,)
