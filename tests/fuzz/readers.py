@@ -47,7 +47,7 @@ from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.job import Job, Measurement, RunSpec, sha256_of
 from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.reconstructor import load_reconstructor
-from graphkeel.reconstruct.storage import save_folder
+from graphkeel.reconstruct.storage import FORMAT, save_folder
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
 from graphkeel.verify.problem import Affine, Network, Problem
@@ -409,7 +409,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
 
     sha256 = hashlib.sha256(content).hexdigest()
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
-    facts = {"format": 2, "sha256": sha256, **reconstruction_facts()}
+    facts = {"format": FORMAT, "sha256": sha256, **reconstruction_facts()}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
     repr(load_reconstructor(folder))
 

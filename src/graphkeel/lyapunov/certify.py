@@ -96,8 +96,8 @@ class CertifyResult:
 
     @property
     def equilibrium(self) -> dict[str, Any]:
-        """What holds on this graph: certain nodes counted, uncertain ones listed, the distance of
-        the features; empty where no equilibrium was enclosed."""
+        """What holds on this graph, with certain nodes counted, uncertain ones listed and the
+        distance of the features; empty where no equilibrium was enclosed."""
         return dict(self.graph.get("equilibrium", {}))
 
     @property
