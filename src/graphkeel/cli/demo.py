@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
         type=positive_int,
-        default=10,
+        default=5,
         metavar="N",
-        help="biased splits to run (default 10)",
+        help="biased splits to run (default 5)",
     )
     add_common(parser, out_help="write demo.png and the rows of every seed here")
 
