@@ -117,6 +117,9 @@ def test_sentences_count_where_ours_is_first():
     assert "mean gain +6.00, least +6.00" in said
     assert "first among frozen rows on 2 of 2" in said
     assert "above every trained row on 0 of 2" in said
+    alone = Plan("adapt", "t", rows[:2], ["b"], columns, [0], [], sentences)
+    (said,) = sentences(Filled(alone, cells[:4]))
+    assert "row on" not in said  # nobody to be compared with
 
 
 def test_unknown_rows_are_refused_and_the_base_always_stays():

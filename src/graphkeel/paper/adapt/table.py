@@ -137,10 +137,13 @@ def _parts(table: Filled, row: Row, block: str) -> list[str]:
     if gains:
         mean = sum(gains) / len(gains)
         parts.append(f"citation pairs: mean gain {mean:+.2f}, least {min(gains):+.2f}")
-        first = sum(table.is_above(cell, ("frozen", "base")) for cell in cells)
-        parts.append(f"first among frozen rows on {first} of {len(gains)}")
-        above = sum(table.is_above(cell, ("trained",)) for cell in cells)
-        parts.append(f"above every trained row on {above} of {len(gains)}")
+        present = {other.group for other in table.plan.rows}
+        if "frozen" in present:
+            first = sum(table.is_above(cell, ("frozen", "base")) for cell in cells)
+            parts.append(f"first among frozen rows on {first} of {len(gains)}")
+        if "trained" in present:
+            above = sum(table.is_above(cell, ("trained",)) for cell in cells)
+            parts.append(f"above every trained row on {above} of {len(gains)}")
     balanced = [cell.balanced_gain for column, cell in mine.items() if column in twitch]
     known = [gain for gain in balanced if gain is not None]
     if known:
