@@ -4,6 +4,7 @@ be added to."""
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -38,7 +39,7 @@ from graphkeel.reconstruct.guard.statement import exact_statement
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
-from graphkeel.reconstruct.later.budget import tried
+from graphkeel.reconstruct.later.budget import tried, within
 from graphkeel.reconstruct.summary import edge_agreement
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
@@ -154,6 +155,7 @@ class Chooser:
         # Where signs speak against a change, the labels have to be surer of it.
         doubted = by_signs is not None and by_signs.left_alone
         wanted = self._candidates_for(labels)
+        deadline = None if self.budget is None else time.monotonic() + self.budget
         candidates, judge = tried(wanted, judge, self.budget)
         is_whole = len(candidates) == len(wanted)
         self.members, decision = decide(
@@ -161,7 +163,7 @@ class Chooser:
             judge,
             risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
             presumed=presumed,
-            rounds=self._rounds() if is_whole else (),
+            rounds=within(self._rounds(), deadline) if is_whole else (),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
         )
         if not is_whole:

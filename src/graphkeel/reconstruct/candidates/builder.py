@@ -131,14 +131,12 @@ def taught(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> lis
         leaders: of the first round.
         candidates: of the first round.
     """
-    teachers = tuple(one for one in leaders if isinstance(one, Prototype))
-    if not teachers:
-        return []
+    teachers = tuple(_prototypes(leaders))
     return [
         dataclasses.replace(one, confident=share, teachers=teachers)
         for share in TAUGHT_SHARES
-        for one in candidates
-        if isinstance(one, Prototype)
+        for one in _prototypes(candidates)
+        if teachers
     ]
 
 
@@ -149,13 +147,11 @@ def sized(leaders: Sequence[Candidate], candidates: Sequence[Candidate]) -> list
         leaders: of the rounds before.
         candidates: of the rounds before.
     """
-    models = tuple(one for one in leaders if isinstance(one, Prototype))
-    if not models:
-        return []
+    models = tuple(_prototypes(leaders))
     return [
         dataclasses.replace(one, sized_as=models)
-        for one in candidates
-        if isinstance(one, Prototype) and not one.shares
+        for one in _prototypes(candidates)
+        if models and not one.shares
     ]
 
 
@@ -165,7 +161,11 @@ def with_class_shares(candidates: Sequence[Candidate]) -> list[Candidate]:
     Args:
         candidates: of any kind.
     """
-    return [dataclasses.replace(one, shares=True) for one in candidates if type(one) is Prototype]
+    return [dataclasses.replace(one, shares=True) for one in _prototypes(candidates)]
+
+
+def _prototypes(candidates: Sequence[Candidate]) -> list[Prototype]:
+    return [one for one in candidates if isinstance(one, Prototype)]
 
 
 AUTO: tuple[Candidate, ...] = (Replace(), Diffuse(0.9), *PROTOTYPE)

@@ -122,6 +122,7 @@ class Posteriors:
         self._known: dict[str, Tensor] = {}
         self._made: dict[Prototype, Tensor] = {}
         self._pupils: dict[tuple[tuple[Prototype, ...], float], Posteriors] = {}
+        self._sizes: dict[tuple[Prototype, ...], Tensor] = {}
 
     def __call__(self, prototype: Prototype) -> Tensor:
         """p of every node, rows summing to one: shape (N, n_classes)."""
@@ -163,13 +164,11 @@ class Posteriors:
     def _shares_of(self, prototypes: tuple[Prototype, ...]) -> Tensor:
         """The share of nodes that their mean gives each class; one node more, so that none is
         ruled out."""
-
-        def shares() -> Tensor:
+        if prototypes not in self._sizes:
             given = self.mean(prototypes).argmax(dim=1)
             counts = torch.bincount(given, minlength=self.labels.n_classes) + 1.0
-            return counts / counts.sum()
-
-        return self._once(f"sizes {hash(prototypes)}", shares)
+            self._sizes[prototypes] = counts / counts.sum()
+        return self._sizes[prototypes]
 
     def _pupil(self, teachers: tuple[Prototype, ...], share: float) -> Posteriors:
         """The same for the labels and the nodes that the teachers' mean is surest of."""

@@ -4,7 +4,7 @@ changes at all."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -30,7 +30,7 @@ NONE = "none"
 AVERAGED = (Prototype, Steered)  # kinds of candidates whose mean is a candidate
 
 # From the leaders and all candidates so far to further candidates.
-Round = Callable[[Sequence[Candidate], Sequence[Candidate]], Sequence[Candidate]]
+Round = Callable[[Sequence[Candidate], Sequence[Candidate]], Iterable[Candidate]]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
 from graphkeel.core.steps import progress
 from graphkeel.reconstruct.candidates.builder import Candidate
-from graphkeel.reconstruct.guard.decision import Evaluation, Judge
+from graphkeel.reconstruct.guard.decision import Evaluation, Judge, Round
 
 
 class Remembering:
@@ -35,6 +35,28 @@ class Remembering:
         if key not in self._known:
             self._known[key] = self.judge.evaluate(members)
         return self._known[key]
+
+
+def within(rounds: Sequence[Round], deadline: float | None) -> tuple[Round, ...]:
+    """The same rounds; past the deadline they have no further candidates.
+
+    Args:
+        rounds: of further candidates.
+        deadline: by `time.monotonic`; None: there is none.
+    """
+
+    def bounded(further: Round) -> Round:
+        def candidates(
+            leaders: Sequence[Candidate], so_far: Sequence[Candidate]
+        ) -> Iterator[Candidate]:
+            for candidate in further(leaders, so_far):
+                if deadline is not None and time.monotonic() > deadline:
+                    return
+                yield candidate
+
+        return candidates
+
+    return tuple(bounded(further) for further in rounds)
 
 
 def tried(
