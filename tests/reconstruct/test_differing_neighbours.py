@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -14,6 +16,7 @@ from graphkeel.reconstruct.candidates.builder import HETEROPHILOUS, Steered, siz
 from graphkeel.reconstruct.candidates.evidence import with_shares
 from graphkeel.reconstruct.candidates.steer import steer
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.later.budget import within
 
 N = 60
 
@@ -146,3 +149,13 @@ def test_shares_come_from_labels_that_the_model_was_not_trained_on():
     counts = torch.bincount(data.y[data.val_mask], minlength=2) + 1.0
     torch.testing.assert_close(shares, counts / counts.sum())
     assert any(score.name.endswith(">shares") for score in rec.guard_.scores)
+
+
+def test_later_rounds_end_with_the_budget():
+    def further(leaders, so_far):
+        return [Prototype("cosine"), Prototype("labels")]
+
+    (late,) = within([further], deadline=time.monotonic() - 1.0)
+    (free,) = within([further], deadline=None)
+    assert list(late([], [])) == []
+    assert list(free([], [])) == further([], [])
