@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
+from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 HARDEST = "decrease"  # asked last, so that it gets the time that the others did not need
@@ -17,6 +17,7 @@ class ConditionwiseEngine(ABC):
     """An engine that decides each condition on its own; subclasses write `decide`."""
 
     name: str
+    sublevels = False  # whether it can take conditions on a sublevel set
 
     def supports(self, problem: Problem) -> str | None:
         """Why the engine cannot take the problem, or None.
@@ -66,10 +67,17 @@ class ConditionwiseEngine(ABC):
             began = budget.now()
             left = budget.seconds - (began - start)
             share = max(left / (len(conditions) - done), 0.0)
-            report = self.decide(problem, condition, replace(budget, seconds=share))
+            report = self._answer(problem, condition, replace(budget, seconds=share))
             reports[condition] = replace(report, seconds=budget.now() - began)
         answers = tuple(reports[condition] for condition in conditions)
         return VerifyReport(answers, budget.now() - start)
+
+
+    def _answer(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
+        if condition in SUBLEVEL and not self.sublevels:
+            reason = "unsupported: a sublevel set is no box"
+            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+        return self.decide(problem, condition, budget)
 
 
 def refuted_one(reports: Mapping[str, ConditionReport]) -> str | None:

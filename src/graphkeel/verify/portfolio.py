@@ -11,10 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.engine import ConditionwiseEngine, not_asked, refuted_one
 from graphkeel.verify.engines.contraction import ContractionVerifier
+from graphkeel.verify.engines.sublevel import SublevelVerifier
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier
-from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
+from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 
@@ -54,14 +55,24 @@ class AutoVerifier:
         check_conditions(problem, conditions)
         budget = budget or Budget()
         start = budget.now()
-        answers = {condition: _without_search(problem, condition) for condition in conditions}
+        boxed = [condition for condition in conditions if condition not in SUBLEVEL]
+        answers = {condition: _without_search(problem, condition) for condition in boxed}
         seconds = budget.now() - start
-        undecided = [c for c in conditions if answers[c].verdict is Verdict.UNKNOWN]
-        if undecided:
-            left = replace(budget, seconds=max(budget.seconds - seconds, 0.0))
-            report = self._search().solve(problem, left, undecided)
-            answers |= {answer.condition: answer for answer in report.conditions}
-            seconds += report.seconds
+        undecided = [c for c in boxed if answers[c].verdict is Verdict.UNKNOWN]
+        sublevels = [condition for condition in conditions if condition in SUBLEVEL]
+        waiting = len(undecided) + len(sublevels)
+        for names in (sublevels, undecided):
+            refuted = refuted_one(answers) if budget.first_refutation else None
+            if refuted is not None:
+                skipped = {name: not_asked(name, refuted, self.name) for name in names}
+                answers |= skipped
+            elif names:
+                share = max(budget.seconds - seconds, 0.0) * len(names) / waiting
+                engine = self._search() if names is undecided else SublevelVerifier()
+                report = engine.solve(problem, replace(budget, seconds=share), names)
+                answers |= {answer.condition: answer for answer in report.conditions}
+                seconds += report.seconds
+            waiting -= len(names)
         return VerifyReport(tuple(answers[condition] for condition in conditions), seconds)
 
     def _search(self) -> ConditionwiseEngine:

@@ -176,6 +176,22 @@ class Region:
         return np.asarray(points[..., self.axis] - others)
 
 
+@dataclass(frozen=True)
+class Sublevel:
+    """A sublevel set {y in the box: V(y) ≤ level}, and what of it V has to fall on.
+
+    Where the box itself is not invariant, a sublevel set of V often is: trajectories that start in
+    it stay where the conditions were shown.
+
+    Args:
+        level: c of V(y) ≤ c.
+        floor: c₁ of c₁ ≤ V(y) ≤ c, the part on which V has to fall; None for all of the set.
+    """
+
+    level: float
+    floor: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Is V a Lyapunov function of y⁺ = F(y) on the box [lower, upper] without a hole around the
@@ -192,6 +208,12 @@ class Problem:
     * region (only where `region` is given): a state of the class's decision region stays in it,
       F(y)_c − F(y)_k ≥ margin for every k ≠ c; with `margin == 0` strictly, so that no tie is left.
 
+    With a `sublevel` set, level c and floor c₁:
+
+    * sublevel-invariance: for all y in the box with V(y) ≤ c, hole included, V(F(y)) ≤ c and
+      lower ≤ F(y) ≤ upper;
+    * sublevel-decrease: decrease for all y in the box without the hole with c₁ ≤ V(y) ≤ c.
+
     The box may be thin: lower = upper along an axis fixes that coordinate.
     The hole is open: its boundary has to satisfy the conditions. `hole_radius == 0` excludes the
     equilibrium only.
@@ -206,6 +228,7 @@ class Problem:
         positivity: c ≥ 0.
         name: for messages.
         region: the class whose decision region is asked about, if any.
+        sublevel: the sublevel set that is asked about, if any.
     """
 
     closed_loop: Network  # F: R^n -> R^n
@@ -219,6 +242,7 @@ class Problem:
     positivity: float = 0.0
     name: str = field(default="problem")
     region: Region | None = None
+    sublevel: Sublevel | None = None
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "equilibrium"):
@@ -257,6 +281,8 @@ class Problem:
             raise ProblemError("positivity must be finite and not negative", got=self.positivity)
         if self.region is not None:
             self._check_region(self.region)
+        if self.sublevel is not None:
+            self._check_sublevel(self.sublevel)
 
     def _check_region(self, region: Region) -> None:
         if not 0 <= region.axis < self.n:
@@ -264,6 +290,16 @@ class Problem:
         if not (np.isfinite(region.margin) and region.margin >= 0):
             raise ProblemError(
                 "a region's margin must be finite and not negative", got=region.margin
+            )
+
+    def _check_sublevel(self, sublevel: Sublevel) -> None:
+        if not np.isfinite(sublevel.level):
+            raise ProblemError("a sublevel set's level must be finite", got=sublevel.level)
+        floor = sublevel.floor
+        if floor is not None and not (np.isfinite(floor) and floor <= sublevel.level):
+            raise ProblemError(
+                "a sublevel set's floor must be finite and not above its level",
+                got=f"floor {floor}, level {sublevel.level}",
             )
 
     @property
@@ -284,6 +320,8 @@ class Problem:
 
 CONDITIONS: Sequence[str] = ("positivity", "decrease", "invariance")
 REGION = "region"  # asked for by name only: it needs a problem with a region
+STAYS, FALLS = "sublevel-invariance", "sublevel-decrease"
+SUBLEVEL: Sequence[str] = (STAYS, FALLS)  # likewise: they need a problem with a sublevel set
 
 
 def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
@@ -291,15 +329,16 @@ def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
 
     Args:
         problem: the problem they are asked about.
-        conditions: names, of CONDITIONS or "region".
+        conditions: names, of CONDITIONS, "region" or SUBLEVEL.
     """
+    known = (*CONDITIONS, REGION, *SUBLEVEL)
     for condition in conditions:
-        if condition not in (*CONDITIONS, REGION):
-            raise ProblemError(
-                f"a condition must be one of {(*CONDITIONS, REGION)}", got=repr(condition)
-            )
+        if condition not in known:
+            raise ProblemError(f"a condition must be one of {known}", got=repr(condition))
         if condition == REGION:
             region_of(problem)
+        if condition in SUBLEVEL:
+            sublevel_of(problem)
 
 
 def region_of(problem: Problem) -> Region:
@@ -315,3 +354,18 @@ def region_of(problem: Problem) -> Region:
             fix="Give the problem a class: replace(problem, region=Region(axis, margin)).",
         )
     return problem.region
+
+
+def sublevel_of(problem: Problem) -> Sublevel:
+    """The problem's sublevel set; a `ProblemError` where it has none.
+
+    Args:
+        problem: the problem.
+    """
+    if problem.sublevel is None:
+        raise ProblemError(
+            "a condition on a sublevel set needs a problem with one",
+            got=problem.name,
+            fix="Give a level: --sublevel C, or the key sublevel in the file.",
+        )
+    return problem.sublevel

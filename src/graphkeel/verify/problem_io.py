@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.core.errors import ProblemError
-from graphkeel.verify.problem import Affine, Array, Network, Problem, Region
+from graphkeel.verify.problem import Affine, Array, Network, Problem, Region, Sublevel
 from graphkeel.verify.proof import encode as encode_array
 
 FORMAT = "graphkeel-problem"
@@ -31,6 +31,7 @@ _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
 _REGION = ("region_axis", "region_margin")
+_SUBLEVEL = ("sublevel", "sublevel_floor")
 _TOP_LEVEL = {
     "format",
     "version",
@@ -40,6 +41,7 @@ _TOP_LEVEL = {
     *_VECTORS,
     *_NUMBERS,
     *_REGION,
+    *_SUBLEVEL,
 }
 
 
@@ -108,6 +110,7 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         **{key: float(getattr(problem, key)) for key in _NUMBERS},
         "hole_norm": problem.hole_norm,
         **_region_entries(problem),
+        **_sublevel_entries(problem),
     }
 
 
@@ -115,6 +118,14 @@ def _region_entries(problem: Problem) -> dict[str, Any]:
     if problem.region is None:
         return {}
     return {"region_axis": problem.region.axis, "region_margin": float(problem.region.margin)}
+
+
+def _sublevel_entries(problem: Problem) -> dict[str, float]:
+    if problem.sublevel is None:
+        return {}
+    level = {"sublevel": float(problem.sublevel.level)}
+    floor = problem.sublevel.floor
+    return level if floor is None else level | {"sublevel_floor": float(floor)}
 
 
 def from_dict(content: Any, *, name: str = "problem") -> Problem:
@@ -242,7 +253,7 @@ def _flat(problem: Problem) -> dict[str, Any]:
                     flat[f"{key}_{part}_{i}"] = getattr(layer, part)
     for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
         flat[key] = getattr(problem, key)
-    return flat | _region_entries(problem)
+    return flat | _region_entries(problem) | _sublevel_entries(problem)
 
 
 # ---- from the nested content to the problem
@@ -267,6 +278,7 @@ def _problem(content: Mapping[str, Any], name: str) -> Problem:
         positivity=positivity,
         name=str(content.get("name", name))[:200],
         region=_region(content),
+        sublevel=_sublevel(content),
     )
 
 
@@ -279,6 +291,16 @@ def _region(content: Mapping[str, Any]) -> Region | None:
     if axis != int(axis):
         raise ProblemError("region_axis must be a whole number", got=axis)
     return Region(int(axis), _number(content.get("region_margin", 0.0), "region_margin"))
+
+
+def _sublevel(content: Mapping[str, Any]) -> Sublevel | None:
+    if "sublevel" not in content:
+        if "sublevel_floor" in content:
+            raise ProblemError("a sublevel_floor needs a sublevel", got="none")
+        return None
+    level = _number(content["sublevel"], "sublevel")
+    floor = content.get("sublevel_floor")
+    return Sublevel(level, None if floor is None else _number(floor, "sublevel_floor"))
 
 
 def _check_header(content: Mapping[str, Any]) -> None:

@@ -13,7 +13,16 @@ from math import isqrt
 
 import numpy as np
 
-from graphkeel.verify.problem import Affine, Array, Network, Problem, region_of
+from graphkeel.verify.problem import (
+    STAYS,
+    SUBLEVEL,
+    Affine,
+    Array,
+    Network,
+    Problem,
+    region_of,
+    sublevel_of,
+)
 
 Interval = tuple[Fraction, Fraction]
 Vector = list[Fraction]
@@ -155,7 +164,7 @@ def violates(problem: Problem, condition: str, point: Array) -> bool:
 
     Args:
         problem: the problem.
-        condition: "positivity", "decrease", "invariance" or "region".
+        condition: the name of one of the problem's conditions.
         point: a state, shape (n,).
     """
     state = rationals(point)
@@ -165,6 +174,10 @@ def violates(problem: Problem, condition: str, point: Array) -> bool:
         return _leaves_box(problem, state)
     if condition == "region":
         return _leaves_region(problem, state)
+    if condition in SUBLEVEL and not _in_sublevel(problem, condition, state):
+        return False
+    if condition == STAYS:
+        return _leaves_box(problem, state) or _leaves_sublevel(problem, state)
     if in_hole(problem, state):
         return False
     here = evaluate(problem.lyapunov, _exactly(state))[0]
@@ -193,6 +206,20 @@ def _leaves_region(problem: Problem, state: Vector) -> bool:
     highest = after[region.axis][1]
     leads = [highest - after[k][0] for k in rivals]
     return any(lead <= 0 if margin == 0 else lead < margin for lead in leads)
+
+
+def _in_sublevel(problem: Problem, condition: str, state: Vector) -> bool:
+    """Whether the state surely has floor ≤ V ≤ level; for invariance there is no floor."""
+    sublevel = sublevel_of(problem)
+    low, high = evaluate(problem.lyapunov, _exactly(state))[0]
+    if high > Fraction(sublevel.level):
+        return False
+    return condition == STAYS or sublevel.floor is None or low >= Fraction(sublevel.floor)
+
+
+def _leaves_sublevel(problem: Problem, state: Vector) -> bool:
+    after = evaluate(problem.closed_loop, _exactly(state))
+    return evaluate(problem.lyapunov, after)[0][0] > Fraction(sublevel_of(problem).level)
 
 
 def _too_small(problem: Problem, state: Vector, here: Interval) -> bool:

@@ -21,6 +21,7 @@ class SmtVerifier(ConditionwiseEngine):
     """One satisfiability question per condition: is there a state that violates it?"""
 
     name = "smt"
+    sublevels = True
 
     def supports(self, problem: Problem) -> str | None:
         """None where Z3 is installed.

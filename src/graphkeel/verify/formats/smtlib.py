@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from graphkeel.verify.formats.vnnlib import POLARITY
-from graphkeel.verify.problem import Affine, Network, Problem, region_of
+from graphkeel.verify.problem import (
+    STAYS,
+    SUBLEVEL,
+    Affine,
+    Network,
+    Problem,
+    region_of,
+    sublevel_of,
+)
 from graphkeel.verify.rational import sup_radius
 
 
@@ -60,8 +68,11 @@ def violation(problem: Problem, condition: str) -> str:
         leaves = _leaves_box if condition == "invariance" else _leaves_region
         script.add(leaves(problem, state, image))
     else:
-        script.add(_outside_hole(problem, state))
+        if condition != STAYS:
+            script.add(_outside_hole(problem, state))
         here = script.network("v", problem.lyapunov, state, _box_sizes(problem))[0]
+        if condition in SUBLEVEL:
+            script.add(_in_sublevel(problem, condition, here))
         script.add(_violated(problem, condition, state, here, script))
     return "\n".join(script.lines)
 
@@ -77,7 +88,7 @@ def _error_comment(problem: Problem) -> list[str]:
 
 
 def _l2_comment(problem: Problem, condition: str) -> list[str]:
-    if problem.hole_norm == "inf" or condition in ("invariance", "region"):
+    if problem.hole_norm == "inf" or condition in ("invariance", "region", STAYS):
         return []
     return [
         "; the L2 hole is replaced by the box inside it: unsat proves more than asked, "
@@ -100,6 +111,14 @@ def _leaves_region(problem: Problem, state: list[str], image: list[str]) -> str:
     return f"(and {' '.join(leads)} {_any(lost)})"
 
 
+def _in_sublevel(problem: Problem, condition: str, here: str) -> str:
+    sublevel = sublevel_of(problem)
+    below = f"(<= {here} {_rational(sublevel.level)})"
+    if condition == STAYS or sublevel.floor is None:
+        return below
+    return f"(and {below} (>= {here} {_rational(sublevel.floor)}))"
+
+
 def _violated(
     problem: Problem, condition: str, state: list[str], here: str, script: _Script
 ) -> str:
@@ -111,6 +130,10 @@ def _violated(
         offsets = [f"(- {y} {_rational(e)})" for y, e in pairs]
         return _any(f"(or (< {here} (* {c} {o})) (< {here} (* (- {c}) {o})))" for o in offsets)
     image = script.network("f", problem.closed_loop, state, _box_sizes(problem))
+    if condition == STAYS:
+        after = script.network("w", problem.lyapunov, image, None)[0]
+        level = _rational(sublevel_of(problem).level)
+        return _any([f"(> {after} {level})", _leaves_box(problem, state, image)])
     after = script.network("w", problem.lyapunov, image, None)[0]
     if problem.rho == 1:
         return f"(>= {after} {here})"

@@ -6,6 +6,7 @@ time that is left."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -49,7 +50,13 @@ class Answer:
         return f"({lines})"
 
 
-def decide(network: BlockNetwork, prop: Property, seconds: float = 60.0, seed: int = 0) -> Answer:
+def decide(
+    network: BlockNetwork,
+    prop: Property,
+    seconds: float = 60.0,
+    seed: int = 0,
+    now: Callable[[], float] = time.monotonic,
+) -> Answer:
     """Decide whether an input satisfies one of the property's cases.
 
     Args:
@@ -57,12 +64,13 @@ def decide(network: BlockNetwork, prop: Property, seconds: float = 60.0, seed: i
         prop: the property; its cases describe violations.
         seconds: the limit.
         seed: of the random inputs of the attack.
+        now: the clock of the limit.
     """
-    started = time.monotonic()
+    started = now()
     prop.check_fits(network)
-    decision = _Decision(network, prop, started + seconds, seed)
+    decision = _Decision(network, prop, started + seconds, seed, now)
     answer = decision.answer()
-    spent = time.monotonic() - started
+    spent = now() - started
     return Answer(**{**vars(answer), "seconds": spent, "nodes": decision.nodes})
 
 
@@ -72,7 +80,15 @@ class _Decision:
     Writes: nodes, and the trees and reasons of its cases.
     """
 
-    def __init__(self, network: BlockNetwork, prop: Property, deadline: float, seed: int) -> None:
+    def __init__(
+        self,
+        network: BlockNetwork,
+        prop: Property,
+        deadline: float,
+        seed: int,
+        now: Callable[[], float],
+    ) -> None:
+        self.now = now
         self.network = network
         self.prop = prop
         self.deadline = deadline
@@ -84,7 +100,7 @@ class _Decision:
             point = attack.search()
             if point is not None:
                 return self._sat(point)
-            if time.monotonic() >= self.deadline:
+            if self.now() >= self.deadline:
                 return Answer(UNKNOWN, reason="time budget: spent on looking for a counterexample")
         return self._searched()
 
@@ -94,9 +110,9 @@ class _Decision:
 
         trees, reasons = [], []
         for k, (case, attack) in enumerate(zip(self.prop.cases, self.attacks, strict=True)):
-            now = time.monotonic()
-            share = (self.deadline - now) / (len(self.attacks) - k)
-            outcome = Search(self.network, case, attack, now + share).run()
+            start = self.now()
+            share = (self.deadline - start) / (len(self.attacks) - k)
+            outcome = Search(self.network, case, attack, start + share, self.now).run()
             self.nodes += outcome.nodes
             if outcome.counterexample is not None:
                 return self._sat(outcome.counterexample)

@@ -26,10 +26,12 @@ Terms = dict[int, Fraction]  # a number for each variable: inputs first, then ou
 
 @dataclass(frozen=True, eq=False)
 class Inequality:
-    """Σ terms + constant ≥ 0, in rationals."""
+    """Σ terms + constant ≥ 0, in rationals; > 0 where strict, which a counterexample has to show
+    and a proof does not use."""
 
     terms: Terms
     constant: Fraction
+    strict: bool = False
 
     def value(self, variables: list[Fraction]) -> Fraction:
         """The left side.
@@ -38,6 +40,15 @@ class Inequality:
             variables: inputs, then outputs.
         """
         return self.constant + sum(c * variables[i] for i, c in self.terms.items())
+
+    def holds(self, variables: list[Fraction]) -> bool:
+        """Whether the inequality holds.
+
+        Args:
+            variables: inputs, then outputs.
+        """
+        value = self.value(variables)
+        return value > 0 or (value == 0 and not self.strict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +103,7 @@ class Case:
         if not inside:
             return False
         variables = [*exact, *network.exact_outputs(exact)]
-        return all(inequality.value(variables) >= 0 for inequality in self.inequalities)
+        return all(inequality.holds(variables) for inequality in self.inequalities)
 
 
 @dataclass(frozen=True, eq=False)

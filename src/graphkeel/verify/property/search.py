@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,10 +66,19 @@ class Search:
         network: the network.
         case: the case.
         attack: how points become counterexamples.
-        deadline: of the monotonic clock.
+        deadline: of the clock.
+        now: the clock.
     """
 
-    def __init__(self, network: BlockNetwork, case: Case, attack: Attack, deadline: float) -> None:
+    def __init__(
+        self,
+        network: BlockNetwork,
+        case: Case,
+        attack: Attack,
+        deadline: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.now = now
         self.case = case
         self.attack = attack
         self.deadline = deadline
@@ -155,7 +165,7 @@ class Search:
             return STUCK_REASON
         if waiting + 1 >= MOST_OPEN:
             return "too many boxes are open at once"
-        if why not in (FINISHED, CANDIDATE) and time.monotonic() >= self.deadline:
+        if why not in (FINISHED, CANDIDATE) and self.now() >= self.deadline:
             return f"time budget: {self.nodes} boxes explored, {waiting} still open"
         return ""
 

@@ -1,0 +1,136 @@
+"""A condition on a sublevel set as a question about one network (docs/proof-format.md, 8).
+
+The network is y -> (V(y), V(F(y)), F(y)). The layers of F and of V stay as they are, V twice, and
+none is multiplied with another, so that nothing is rounded: the network's numbers are those of the
+problem. A state violates the condition if it satisfies one of the cases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.problem import STAYS, Network, Problem, sublevel_of
+from graphkeel.verify.proof import Json, encode
+from graphkeel.verify.property.network import Block, BlockNetwork
+from graphkeel.verify.property.question import Case, Inequality, Property
+
+ONE = Fraction(1)
+Ends = list[tuple[Fraction, Fraction]]
+
+
+def sublevel_network(problem: Problem) -> BlockNetwork:
+    """The network y -> (V(y), V(F(y)), F(y)).
+
+    Args:
+        problem: a problem whose layers are exact.
+    """
+    blocks: list[Block] = []
+    after = _append(blocks, problem.closed_loop, 0)
+    here = _append(blocks, problem.lyapunov, 0)
+    there = _append(blocks, problem.lyapunov, after)
+    n = problem.n
+    height = n + 2
+    place = np.eye(height)
+    parts = ((here, place[:, :1]), (there, place[:, 1:2]), (after, place[:, 2:]))
+    blocks.append(Block(parts, np.zeros(height), relu=False))
+    return BlockNetwork(n, tuple(blocks))
+
+
+def sublevel_property(problem: Problem, condition: str) -> Property:
+    """The cases of a violation, in the order of the proof format.
+
+    Args:
+        problem: the problem.
+        condition: one of `SUBLEVEL`.
+    """
+    stays = condition == STAYS
+    cases = _stays(problem) if stays else _falls(problem)
+    outputs = problem.n + 2
+    return Property(
+        problem.n, outputs, tuple(Case.of(ends, rows, outputs) for ends, rows in cases)
+    )
+
+
+def loop_entry(problem: Problem) -> Json:
+    """The loop as a proof has it: all that a checker compiles the cases from.
+
+    Args:
+        problem: a problem with a sublevel set.
+    """
+    sublevel = sublevel_of(problem)
+    floor = {} if sublevel.floor is None else {"floor": float(sublevel.floor)}
+    return {
+        "F": _layers(problem.closed_loop),
+        "V": _layers(problem.lyapunov),
+        "lower": encode(problem.lower),
+        "upper": encode(problem.upper),
+        "equilibrium": encode(problem.equilibrium),
+        "hole_radius": inner_radius(problem),
+        "rho": float(problem.rho),
+        "level": float(sublevel.level),
+        **floor,
+    }
+
+
+def _layers(network: Network) -> list[Json]:
+    return [{"weight": encode(a.weight), "bias": encode(a.bias)} for a in network.layers]
+
+
+def _append(blocks: list[Block], network: Network, source: int) -> int:
+    """Add a network that reads one value; the number of its output."""
+    for layer in network.layers:
+        blocks.append(Block(((source, layer.weight),), layer.bias, relu=True))
+        source = len(blocks)
+    blocks[-1] = Block(blocks[-1].terms, blocks[-1].bias, relu=False)
+    return source
+
+
+def _box(problem: Problem) -> Ends:
+    ends = zip(problem.lower, problem.upper, strict=True)
+    return [(Fraction(float(low)), Fraction(float(high))) for low, high in ends]
+
+
+def _below(problem: Problem) -> Inequality:
+    """level − V(y) ≥ 0."""
+    return Inequality({problem.n: -ONE}, Fraction(sublevel_of(problem).level))
+
+
+def _stays(problem: Problem) -> list[tuple[Ends, list[Inequality]]]:
+    """V(y) ≤ c, and V(F(y)) > c or F_i(y) > upper_i or F_i(y) < lower_i."""
+    n, ends = problem.n, _box(problem)
+    level = Fraction(sublevel_of(problem).level)
+    wrong = [Inequality({n + 1: ONE}, -level, strict=True)]
+    for axis, (low, high) in enumerate(ends):
+        image = n + 2 + axis
+        wrong.append(Inequality({image: ONE}, -high, strict=True))
+        wrong.append(Inequality({image: -ONE}, low, strict=True))
+    return [(ends, [_below(problem), one]) for one in wrong]
+
+
+def _falls(problem: Problem) -> list[tuple[Ends, list[Inequality]]]:
+    """c₁ ≤ V(y) ≤ c and V(F(y)) > ρ·V(y), on every part of the box outside the hole."""
+    n, rho = problem.n, Fraction(problem.rho)
+    rows = [_below(problem)]
+    floor = sublevel_of(problem).floor
+    if floor is not None:
+        rows.append(Inequality({n: ONE}, -Fraction(floor)))
+    rows.append(Inequality({n + 1: ONE, n: -rho}, Fraction(0), strict=rho < 1))
+    return [(ends, rows) for ends in _outside_hole(problem)]
+
+
+def _outside_hole(problem: Problem) -> list[Ends]:
+    """Boxes whose union is the box without the hole; the hole of radius 0 leaves nothing out."""
+    box, radius = _box(problem), Fraction(inner_radius(problem))
+    if radius == 0:
+        return [box]
+    parts = []
+    for axis, centre in enumerate(problem.equilibrium):
+        low, high = box[axis]
+        above = (max(low, Fraction(float(centre)) + radius), high)
+        below = (low, min(high, Fraction(float(centre)) - radius))
+        parts += [
+            [*box[:axis], ends, *box[axis + 1 :]] for ends in (above, below) if ends[0] <= ends[1]
+        ]
+    return parts
