@@ -5,6 +5,7 @@ solver.
   keel check run/certificate.json --model run/model.safetensors
   keel check run/certificate.json --model run/model.safetensors --data cora
   keel check proof.json --network net.onnx --property property.vnnlib
+  keel check proof.json --problem loop.npz                   a proof about a loop's sublevel set
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
 that model again and compared number by number; with --data also the graph's hash, whether the
@@ -33,6 +34,7 @@ from graphkeel.cli.shared.common import (
     emit_lines,
     path_type,
 )
+from graphkeel.cli.shared.sublevel import add_check_problem, link_problem
 from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare hash and domain with this graph (needs --model)",
     )
     add_check_arguments(parser)
+    add_check_problem(parser)
     add_json(parser)
 
 
@@ -106,6 +109,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     result = check_certificate(args.certificate)
     if args.network is not None or args.property is not None:
         return link_proof(args, result)
+    if args.problem is not None:
+        return link_problem(args, result)
     if args.model is None or not result.accepted:
         return result
     from graphkeel.models import load_model

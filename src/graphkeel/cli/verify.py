@@ -3,6 +3,8 @@
   keel verify problem.json
   keel verify problem.json --conditions decrease      only what you name, of positivity, decrease,
                                                       invariance and region
+  keel verify problem.json --sublevel 0.25 --conditions sublevel-invariance,sublevel-decrease
+                                                      is {V ≤ 0.25} invariant, does V fall on it?
   keel verify problem.npz --engine milp --timeout 120 --json
   keel verify problem.json --cross-check              every installed engine; a contradiction is an
                                                       error
@@ -18,6 +20,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
+from graphkeel.cli.shared.sublevel import (
+    add_sublevel_arguments,
+    proof_lines,
+    store_proof,
+    with_sublevel,
+)
 from graphkeel.cli.shared.verify_property import add_verify_arguments, run_verify
 from graphkeel.core.errors import ConfigError
 
@@ -53,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--conditions",
         default=None,
         metavar="LIST",
-        help="of positivity, decrease, invariance, region (default: all that the file has)",
+        help="of positivity, decrease, invariance, region, sublevel-invariance, sublevel-decrease"
+        " (default: all that the problem has)",
     )
     parser.add_argument(
         "--all",
@@ -73,21 +82,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="wall",
         help="whether --timeout is of wall or of processor time (default wall)",
     )
+    add_sublevel_arguments(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.property is not None or args.problem.suffix == ".onnx":
-        return run_verify(args)
     """Read, decide, print.
 
     Args:
         args: the parsed flags.
     """
+    if args.property is not None or args.problem.suffix == ".onnx":
+        return run_verify(args)
     from graphkeel.verify.crosscheck import cross_check
     from graphkeel.verify.problem_io import read_problem
 
-    problem = read_problem(args.problem)
+    problem = with_sublevel(read_problem(args.problem), args)
     conditions = selected(args.conditions, problem)
     budget = _budget(args)
     if args.cross_check:
@@ -95,12 +105,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         name = args.engine
         report = engine(name, problem).solve(problem, budget, conditions)
+    shown = store_proof(problem, report, args.proof)
     if args.json:
-        emit_json(
-            {"command": "verify", "problem": str(args.problem), "engine": name, **_payload(report)}
-        )
+        stored = {} if args.proof is None else {"proof": str(args.proof) if shown else None}
+        what = {"command": "verify", "problem": str(args.problem), "engine": name}
+        emit_json({**what, **_payload(report), **stored})
     else:
-        emit_lines(_lines(report))
+        emit_lines([*_lines(report), *proof_lines(args.proof, shown)])
     return report.verdict.exit_code
 
 
@@ -111,10 +122,12 @@ def selected(listed: str | None, problem: Problem) -> tuple[str, ...]:
         listed: names with commas between them, or None.
         problem: the problem.
     """
-    from graphkeel.verify.problem import CONDITIONS, check_conditions
+    from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, check_conditions
 
     if listed is None:
-        return (*CONDITIONS, *(() if problem.region is None else ("region",)))
+        region = () if problem.region is None else ("region",)
+        sublevel = () if problem.sublevel is None else tuple(SUBLEVEL)
+        return (*CONDITIONS, *region, *sublevel)
     names = tuple(dict.fromkeys(part.strip() for part in listed.split(",") if part.strip()))
     if not names:
         raise ConfigError("--conditions names no condition", got=repr(listed))

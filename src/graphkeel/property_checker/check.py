@@ -2,7 +2,8 @@
 
     s(x) = A·x + B·N(x) + c, one line for each inequality of the case.
 
-A leaf carries μ ≥ 0, not all 0: where Σ μ_j·s_j < 0 on its box, not all s_j are ≥ 0.
+A leaf carries μ ≥ 0, not all 0: where Σ μ_j·s_j < 0 on its box, not all s_j are ≥ 0. Conditions on
+a loop's sublevel set (proof format, 8) are cases of a network that is compiled from the loop.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from graphkeel.checker.reading import (
 from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound
 from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
+from graphkeel.property_checker.sublevel import FALLS, STAYS, Loop, cases_of, covers, read_loop
 
 FORMAT = "graphkeel-proof"
 _REMARKS = frozenset({"sha256", "provenance"})
@@ -63,6 +65,8 @@ def check_bytes(raw: bytes) -> CheckResult:
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     """Re-prove every case."""
+    if "loop" in content:
+        return _check_loop(content, work)
     top = mapping(content, "the proof", {"format", "version", "network", "cases"}, _REMARKS)
     network = mapping(top["network"], "network", {"inputs", "blocks"})
     if type(network["inputs"]) is not int or not isinstance(top["cases"], list):
@@ -71,6 +75,34 @@ def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     leaves = sum(_check_case(case, blocks, widths, work) for case in top["cases"])
     reason = f"no input satisfies any of {len(top['cases'])} case(s); {leaves} leaves re-proved"
     return {"reason": reason, "leaves": leaves}
+
+
+def _check_loop(content: dict[str, Any], work: Work) -> dict[str, Any]:
+    """Re-prove the conditions on a loop's sublevel set."""
+    top = mapping(content, "the proof", {"format", "version", "loop", "conditions"}, _REMARKS)
+    stored = mapping(top["conditions"], "conditions", set(), frozenset({STAYS, FALLS}))
+    if not stored:
+        raise Unreadable("the proof shows no condition")
+    loop = read_loop(top["loop"], work)
+    leaves = sum(_check_condition(loop, name, stored[name], work) for name in sorted(stored))
+    shown = ", ".join(f"{name} of {loop.set_name(name)}" for name in sorted(stored))
+    return {"reason": f"shown: {shown}; {leaves} leaves re-proved", "leaves": leaves}
+
+
+def _check_condition(loop: Loop, name: str, value: Any, work: Work) -> int:
+    """That no state of the box satisfies any case of a violation; the number of leaves."""
+    cases = cases_of(loop, name)
+    if not isinstance(value, list) or len(value) != len(cases):
+        raise Rejected(f"{name} needs a list of {len(cases)} cases")
+    leaves = 0
+    for case, stored in zip(cases, value, strict=True):
+        mapping(stored, f"a case of {name}", {"lower", "upper", "tree"})
+        n = len(loop.box)
+        lower, upper = (vector(stored[side], side, n) for side in ("lower", "upper"))
+        if not covers(lower, upper, case):
+            raise Rejected(f"{name}: a root leaves out a part of the box")
+        leaves += _check_tree(stored["tree"], lower, upper, loop.blocks, case.forms, work)
+    return leaves
 
 
 def _read_blocks(network: dict[str, Any], work: Work) -> tuple[list[Block], list[int]]:

@@ -72,7 +72,6 @@ class ConditionwiseEngine(ABC):
         answers = tuple(reports[condition] for condition in conditions)
         return VerifyReport(answers, budget.now() - start)
 
-
     def _answer(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         if condition in SUBLEVEL and not self.sublevels:
             reason = "unsupported: a sublevel set is no box"

@@ -45,7 +45,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
         "--proof",
         type=path_type,
         metavar="FILE",
-        help="write the proof of an unsat property, for keel check",
+        help="write the proof of an unsat property, or of a loop's sublevel set, for keel check",
     )
 
 

@@ -60,15 +60,20 @@ def difference(content: Json, network: BlockNetwork, prop: Property) -> str | No
         prop: the property that it should show.
     """
     wanted = question_entry(network, prop)
-    if _text(content["network"]) != _text(wanted["network"]):
+    if as_text(content["network"]) != as_text(wanted["network"]):
         return "the proof is about another network than the file's"
     stored = [{key: value for key, value in c.items() if key != "tree"} for c in content["cases"]]
-    if _text(stored) != _text(wanted["cases"]):
+    if as_text(stored) != as_text(wanted["cases"]):
         return "the proof is about other cases than the property's"
     return None
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """JSON for comparing: to Python, 1, 1.0 and True are the same.
+
+    Args:
+        value: of a proof.
+    """
     return json.dumps(value, sort_keys=True)
 
 

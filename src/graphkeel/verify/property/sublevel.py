@@ -6,14 +6,17 @@ problem. A state violates the condition if it satisfies one of the cases."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from graphkeel.verify.conditions import inner_radius
-from graphkeel.verify.problem import STAYS, Network, Problem, sublevel_of
-from graphkeel.verify.proof import Json, encode
+from graphkeel.verify.problem import STAYS, Network, Problem, Sublevel, sublevel_of
+from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import Block, BlockNetwork
+from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
 
 ONE = Fraction(1)
@@ -48,9 +51,7 @@ def sublevel_property(problem: Problem, condition: str) -> Property:
     stays = condition == STAYS
     cases = _stays(problem) if stays else _falls(problem)
     outputs = problem.n + 2
-    return Property(
-        problem.n, outputs, tuple(Case.of(ends, rows, outputs) for ends, rows in cases)
-    )
+    return Property(problem.n, outputs, tuple(Case.of(ends, rows, outputs) for ends, rows in cases))
 
 
 def loop_entry(problem: Problem) -> Json:
@@ -72,6 +73,41 @@ def loop_entry(problem: Problem) -> Json:
         "level": float(sublevel.level),
         **floor,
     }
+
+
+def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
+    """The file that shows conditions on a sublevel set; whoever writes it seals it.
+
+    Args:
+        problem: the problem.
+        proofs: the proofs of its conditions, by name.
+    """
+    cases = {name: proof["cases"] for name, proof in proofs.items()}
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "loop": loop_entry(problem),
+        "conditions": cases,
+    }
+
+
+def loop_difference(content: Json, problem: Problem) -> str | None:
+    """How a proof's loop differs from a problem, or None. A problem without a sublevel set of its
+    own takes the proof's.
+
+    Args:
+        content: the JSON object of an accepted proof.
+        problem: the problem that it should be about.
+    """
+    stored = content.get("loop")
+    if stored is None:
+        return "the proof is about a network, not about a loop"
+    if problem.sublevel is None:
+        problem = replace(problem, sublevel=Sublevel(stored["level"], stored.get("floor")))
+    wanted = loop_entry(problem)
+    names = sorted({*wanted, *stored})
+    other = [name for name in names if as_text(stored.get(name)) != as_text(wanted.get(name))]
+    return f"the proof is about another loop: {', '.join(other)} differ" if other else None
 
 
 def _layers(network: Network) -> list[Json]:
