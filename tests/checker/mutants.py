@@ -18,6 +18,111 @@ class Mutant(NamedTuple):
     package: str = "checker"
 
 
+# ---- property_checker/sublevel.py and what calls it
+SUBLEVEL = [
+    (file, old, new, f"sublevel: {breaks}", "property_checker")
+    for file, old, new, breaks in [
+        ("check.py", "len(value) != len(cases)", "False", "cases left out"),
+        ("check.py", "if not covers(lower, upper, case):", "if False:", "roots not looked at"),
+        ("check.py", "if not stored:", "if False:", "no condition at all"),
+        (
+            "sublevel.py",
+            "low <= ends[0] and ends[1] <= high",
+            "ends[1] <= high",
+            "the lower ends of roots",
+        ),
+        (
+            "sublevel.py",
+            "low <= ends[0] and ends[1] <= high",
+            "low <= ends[0]",
+            "the upper ends of roots",
+        ),
+        (
+            "sublevel.py",
+            "{loop.here: Fraction(-1), None: loop.level}",
+            "{loop.there: Fraction(-1), None: loop.level}",
+            "the set after a step instead of before it",
+        ),
+        (
+            "sublevel.py",
+            "{loop.there: Fraction(1), None: -loop.level}",
+            "{loop.here: Fraction(1), None: -loop.level}",
+            "V before the step",
+        ),
+        (
+            "sublevel.py",
+            "{unit: Fraction(1), None: -high}",
+            "{unit: Fraction(1), None: -high - 1}",
+            "the box's upper ends",
+        ),
+        (
+            "sublevel.py",
+            "{unit: Fraction(-1), None: low}",
+            "{unit: Fraction(-1), None: low - 1}",
+            "the box's lower ends",
+        ),
+        (
+            "sublevel.py",
+            "return [Case(loop.box, [below, form]) for form in wrong]",
+            "return [Case(loop.box, [below, wrong[0]]) for form in wrong]",
+            "leaving the box",
+        ),
+        (
+            "sublevel.py",
+            "loop.here: -loop.rho, None: Fraction(0)",
+            "loop.here: Fraction(-1), None: Fraction(0)",
+            "ρ left out",
+        ),
+        (
+            "sublevel.py",
+            "forms.append({loop.here: Fraction(1), None: -loop.floor})",
+            "forms.append({loop.here: Fraction(1), None: -loop.floor - 1})",
+            "the floor",
+        ),
+        ("sublevel.py", "middle + loop.radius", "middle + 2 * loop.radius", "a hole too wide"),
+        ("sublevel.py", "middle - loop.radius", "middle - 2 * loop.radius", "the hole's other end"),
+        (
+            "sublevel.py",
+            "((above, high), (low, below))",
+            "((above, high),)",
+            "one side of the hole",
+        ),
+        (
+            "sublevel.py",
+            "    if loop.radius == 0:",
+            "    if True:",
+            "the hole not left out",
+        ),
+        (
+            "sublevel.py",
+            "(floor is not None and floor > level)",
+            "False",
+            "a floor above the level",
+        ),
+        ("sublevel.py", "relu=k + 1 < len(network)", "relu=True", "a ReLU after the last layer"),
+        ("sublevel.py", "if widths != (n, n, 1):", "if False:", "widths that do not fit"),
+        (
+            "sublevel.py",
+            "if any(low > high for low, high in zip(lower, upper, strict=True)):",
+            "if False:",
+            "an empty box",
+        ),
+        (
+            "sublevel.py",
+            "_append(blocks, gauge, 0), _append(blocks, gauge, end)",
+            "_append(blocks, gauge, end), _append(blocks, gauge, 0)",
+            "V before and after exchanged",
+        ),
+        (
+            "sublevel.py",
+            "if any(after.weight.width != before.weight.height",
+            "if False and any(after.weight.width != before.weight.height",
+            "layers that do not fit",
+        ),
+        ("sublevel.py", "not 0 < rho <= 1", "not 0 < rho", "a ρ above one"),
+    ]
+]
+
 MUTANTS = [
     Mutant(*entry)
     for entry in [
@@ -1261,5 +1366,6 @@ MUTANTS = [
             "stages in reverse",
             "property_checker",
         ),
+        *SUBLEVEL,
     ]
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import graph_cases  # noqa: F401 (adds its cases)
 import property_cases  # noqa: F401
 import pytest
+import sublevel_cases  # noqa: F401
 from checker_cases import CASES
 from run_cases import as_expected, outcome
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import graph_cases  # noqa: F401 (adds its cases)
 import property_cases  # noqa: F401
 import pytest
+import sublevel_cases  # noqa: F401
 from bound_queries import plain_answer, random_query
 from checker_cases import CASES
 from mutants import MUTANTS, Mutant

@@ -15,7 +15,7 @@ from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 _warm = False
-LOST = "numerical: the violating state is lost in the L2 hole"
+DIFFERS = "the violating state is not confirmed by a second replay"
 
 
 class SublevelVerifier(ConditionwiseEngine):
@@ -68,7 +68,7 @@ class SublevelVerifier(ConditionwiseEngine):
         """The counterexample, once the problem's own replay agrees."""
         point = np.array(answer.inputs)
         if not violates(problem, condition, point):
-            return self._report(condition, Verdict.UNKNOWN, LOST, nodes=answer.nodes)
+            return self._report(condition, Verdict.UNKNOWN, DIFFERS, nodes=answer.nodes)
         return self._report(
             condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point
         )

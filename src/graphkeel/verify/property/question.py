@@ -12,6 +12,7 @@ decimals; and a counterexample is tested against the decimals."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -61,6 +62,7 @@ class Case:
         lower, upper: the box in floats, rounded outward, shape (inputs,).
         weight: the inequalities' coefficients, shape (count, inputs + outputs).
         constant: their constants, rounded up, shape (count,).
+        counts: whether an input in rationals counts as a member; a proof does not use it.
     """
 
     ends: tuple[tuple[Fraction, Fraction], ...]
@@ -69,6 +71,7 @@ class Case:
     upper: Array
     weight: Array
     constant: Array
+    counts: Callable[[list[Fraction]], bool] | None = None
 
     @classmethod
     def of(
@@ -100,7 +103,7 @@ class Case:
         """
         exact = [Fraction(float(x)) for x in point]
         inside = all(a <= x <= b for x, (a, b) in zip(exact, self.ends, strict=True))
-        if not inside:
+        if not inside or (self.counts is not None and not self.counts(exact)):
             return False
         variables = [*exact, *network.exact_outputs(exact)]
         return all(inequality.holds(variables) for inequality in self.inequalities)

@@ -18,6 +18,7 @@ from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
+from graphkeel.verify.rational import in_hole
 
 ONE = Fraction(1)
 Ends = list[tuple[Fraction, Fraction]]
@@ -48,10 +49,13 @@ def sublevel_property(problem: Problem, condition: str) -> Property:
         problem: the problem.
         condition: one of `SUBLEVEL`.
     """
-    stays = condition == STAYS
-    cases = _stays(problem) if stays else _falls(problem)
     outputs = problem.n + 2
-    return Property(problem.n, outputs, tuple(Case.of(ends, rows, outputs) for ends, rows in cases))
+    if condition == STAYS:
+        cases = [Case.of(ends, rows, outputs) for ends, rows in _stays(problem)]
+    else:
+        found = [Case.of(ends, rows, outputs) for ends, rows in _falls(problem)]
+        cases = [replace(case, counts=lambda y: not in_hole(problem, y)) for case in found]
+    return Property(problem.n, outputs, tuple(cases))
 
 
 def loop_entry(problem: Problem) -> Json:

@@ -1,0 +1,198 @@
+"""Proofs about sublevel sets with their expected outcome (proof format, 8): F(y) = y/2 + b on the
+line, V = |y|, everything on paper, and levels that touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checker_cases import ACCEPTED, case
+from hand_loops import Json, array
+from property_cases import SHOW, TINY, leaves
+
+STAYS, FALLS = "sublevel-invariance", "sublevel-decrease"
+ROOT = "rejected: leaves out a part"
+Pair = tuple[list[list[float]], list[float]]
+
+V = [([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0])]
+CUT_AT_ZERO = ([0, -2, -2], (0.0,))
+
+
+def network(*layers: Pair) -> list[Json]:
+    return [{"weight": array(weight), "bias": array(bias)} for weight, bias in layers]
+
+
+def loop(shift: float = 0.0, **changes: Any) -> Json:
+    """F(y) = y/2 + shift and V(y) = |y| on [−1, 1]."""
+    content = {
+        "F": network(([[0.5]], [shift])),
+        "V": network(*V),
+        "lower": array([-1.0]),
+        "upper": array([1.0]),
+        "equilibrium": array([0.0]),
+        "hole_radius": 0.0,
+        "rho": 1.0,
+        "level": 0.5,
+    }
+    return content | changes
+
+
+def root(tree: Json, low: float = -1.0, high: float = 1.0) -> Json:
+    return {"lower": array([low]), "upper": array([high]), "tree": tree}
+
+
+def halves(*multipliers: int) -> Json:
+    """The root cut at 0, the same multipliers on both sides."""
+    axis, cut = CUT_AT_ZERO
+    return leaves(axis, [list(multipliers)] * 2, cut, relus=4)
+
+
+def one_leaf(*multipliers: int) -> Json:
+    return leaves([-2], [list(multipliers)], relus=4)
+
+
+def proof(content: Json, **conditions: Any) -> Json:
+    names = {"stays": STAYS, "falls": FALLS}
+    shown = {names[name]: cases for name, cases in conditions.items()}
+    return {"format": "graphkeel-proof", "version": 3, "loop": content, "conditions": shown}
+
+
+# On |y| ≤ c: V(F) − c summed with μ times c − V(y); F(y) ≤ 1 and ≥ −1 need no help.
+STAY = [root(halves(1, 2)), root(one_leaf(0, 1)), root(one_leaf(0, 1))]
+
+
+def stays(shift: float = 0.0, cases: Any = None, **changes: Any) -> Any:
+    return lambda: proof(loop(shift, **changes), stays=STAY if cases is None else cases)
+
+
+# c − |y| + 2(|y|/2 − c) = −c
+case("sublevel, halving stays", ACCEPTED, stays())
+case("sublevel, a level that is all of the box", ACCEPTED, stays(level=1.0))
+case("sublevel, a level of nothing touches", SHOW, stays(level=0.0))
+# V(F) ≤ c/2 + 1/4 reaches c = 1/2
+case("sublevel, a shift that touches", SHOW, stays(0.25))
+case("sublevel, a shift too far", SHOW, stays(0.375))
+case("sublevel, a case left out", "rejected: needs a list of 3", stays(cases=STAY[:2]))
+case("sublevel, a case too many", "rejected: needs a list of 3", stays(cases=[*STAY, STAY[2]]))
+case("sublevel, cases in no list", "rejected: needs a list of 3", stays(cases={}))
+case("sublevel, a root too high", ROOT, stays(cases=[root(halves(1, 2), -0.5), *STAY[1:]]))
+case("sublevel, a root too low", ROOT, stays(cases=[root(halves(1, 2), -1.0, 0.5), *STAY[1:]]))
+case("sublevel, a wider root", ACCEPTED, stays(cases=[root(halves(1, 2), -2.0, 2.0), *STAY[1:]]))
+# F(y) = y/2 + s: the box's ends 1 and −1 are left at |s| > 1/2, and with the level's help later
+case("sublevel, out of the box above", SHOW, stays(0.75, level=8.0))
+case("sublevel, out of the box below", SHOW, stays(-0.75, level=8.0))
+HIGH = [root(halves(0, 1)), root(one_leaf(0, 1)), root(one_leaf(0, 1))]
+case("sublevel, up to the box's upper end", SHOW, stays(0.5, HIGH, level=8.0))
+case("sublevel, just below that end", ACCEPTED, stays(0.5 - TINY, HIGH, level=8.0))
+case("sublevel, down to the box's lower end", SHOW, stays(-0.5, HIGH, level=8.0))
+case("sublevel, just above that end", ACCEPTED, stays(TINY - 0.5, HIGH, level=8.0))
+# 2y is outside the set for y = 1/2, and back in it for none
+DOUBLE = network(([[2.0]], [0.0]))
+case("sublevel, doubling", SHOW, stays(F=DOUBLE))
+case(
+    "sublevel, a set that was only reached",
+    SHOW,
+    stays(F=DOUBLE, cases=[root(halves(2, 1)), root(halves(2, 1)), root(halves(2, 1))]),
+)
+
+
+# ---- decrease: |y/2 + s| − ρ·|y|
+
+
+def falls(cases: list[Json], shift: float = 0.0, **changes: Any) -> Any:
+    return lambda: proof(loop(shift, **changes), falls=cases)
+
+
+SIDES = [root(one_leaf(0, 1), 0.25, 1.0), root(one_leaf(0, 1), -1.0, -0.25)]
+HOLED = {"hole_radius": 0.25}
+case("sublevel, falls outside the hole", ACCEPTED, falls(SIDES, **HOLED))
+case("sublevel, falls by ρ", ACCEPTED, falls(SIDES, rho=0.5 + TINY, **HOLED))
+case("sublevel, ρ that touches", SHOW, falls(SIDES, rho=0.5, **HOLED))
+case("sublevel, one side of the hole", "rejected: needs a list of 2", falls(SIDES[:1], **HOLED))
+case("sublevel, a smaller hole above", ROOT, falls(SIDES, hole_radius=0.25 - TINY))
+NEAR = [root(one_leaf(0, 1), 0.125, 1.0), SIDES[1]]
+case("sublevel, a smaller hole below", ROOT, falls(NEAR, hole_radius=0.125))
+WIDE = [root(one_leaf(0, 1), -1.0, -0.5)]
+case("sublevel, a hole beyond the box", ACCEPTED, falls([], hole_radius=2.0))
+case(
+    "sublevel, a hole up to one end",
+    ACCEPTED,
+    falls(WIDE, equilibrium=array([0.25]), hole_radius=0.75 + TINY),
+)
+case(
+    "sublevel, a hole that leaves out its edge",
+    "rejected: needs a list of 2",
+    falls(WIDE, equilibrium=array([0.25]), hole_radius=0.75),
+)
+# no hole: V(F) − V = −|y|/2 touches 0 at 0, unless a floor keeps away from it
+WHOLE = [root(halves(0, 0, 1))]
+case("sublevel, at the equilibrium", SHOW, falls([root(halves(0, 1))]))
+# |y| − f + 4(|y|/2 − |y|) = −|y| − f < 0
+FLOOR = [root(halves(0, 1, 4))]
+case("sublevel, a floor", ACCEPTED, falls(FLOOR, floor=0.125))
+case("sublevel, a floor of nothing", SHOW, falls(FLOOR, floor=0.0))
+case("sublevel, a floor not used", SHOW, falls(WHOLE, floor=0.125))
+# with a shift of 1/8, V falls where y > 1/4: 4(|y/2 + 1/8| − |y|) + |y| − f on y ≥ 0 is 1/2 − y − f
+SHIFTED = [root(halves(0, 1, 4))]
+case(
+    "sublevel, a shift and its floor", ACCEPTED, falls(SHIFTED, 0.125, floor=0.5 + TINY, level=1.0)
+)
+case("sublevel, a floor that touches", SHOW, falls(SHIFTED, 0.125, floor=0.5, level=1.0))
+# and falls below the level only if it is low: c − |y| is not needed above, needed for growth
+GROWN = network(([[1.0], [-1.0], [1.0]], [0.0, 0.0, -0.5]), ([[0.5, -0.5, 4.0]], [0.0]))
+# F = y/2 + 4·relu(y − 1/2): V grows beyond y = 4/7; on [−1, −1/4] ∪ [1/4, 1] with |y| ≤ 1/2
+LOW_SIDES = [
+    root(leaves([0, -2, -2], [[0, 1], [8, 1]], (0.5,), relus=7), 0.25, 1.0),
+    root(leaves([-2], [[0, 1]], relus=7), -1.0, -0.25),
+]
+case("sublevel, growth above the level", ACCEPTED, falls(LOW_SIDES, F=GROWN, **HOLED))
+case("sublevel, growth below the level", SHOW, falls(LOW_SIDES, F=GROWN, level=0.75, **HOLED))
+case(
+    "sublevel, both conditions",
+    ACCEPTED,
+    lambda: proof(loop(**HOLED), stays=STAY, falls=SIDES),
+)
+
+
+# ---- what is no such proof
+
+case("sublevel, no condition", "unreadable: shows no condition", lambda: proof(loop()))
+case(
+    "sublevel, another condition",
+    "unreadable: must be an object",
+    lambda: proof(loop()) | {"conditions": {"decrease": []}},
+)
+NUMBERS = "unreadable: the radius must be"
+case("sublevel, a floor above the level", NUMBERS, falls(FLOOR, floor=0.75))
+case("sublevel, ρ above one", NUMBERS, falls(SIDES, rho=1.25, **HOLED))
+case("sublevel, ρ of nothing", NUMBERS, falls(SIDES, rho=0.0, **HOLED))
+case("sublevel, a radius below zero", NUMBERS, falls(SIDES, hole_radius=-0.25))
+MAPS = "unreadable: F must map"
+case("sublevel, V of two numbers", MAPS, stays(V=network(V[0])))
+case("sublevel, V of two states", MAPS, stays(V=network(([[1.0, 1.0]], [0.0]))))
+case("sublevel, F to two states", MAPS, stays(F=network(([[0.5], [0.5]], [0.0, 0.0]))))
+case(
+    "sublevel, layers that do not fit",
+    "unreadable: V: the layers do not fit",
+    stays(V=network(V[0], ([[1.0]], [0.0]))),
+)
+case(
+    "sublevel, a bias that does not fit",
+    "unreadable: V.bias must have 2",
+    stays(V=network((V[0][0], [0.0]), V[1])),
+)
+case(
+    "sublevel, an empty box",
+    "unreadable: the box is empty",
+    stays(lower=array([2.0])),
+)
+case(
+    "sublevel, a level that is text",
+    "unreadable: level must be a number",
+    stays(level="0.5"),
+)
+case("sublevel, an unknown name", "unreadable: loop must be", stays(name="a loop"))
+case(
+    "sublevel, a network beside the loop",
+    "unreadable: the proof must be",
+    lambda: stays()() | {"network": {}},
+)
