@@ -1,14 +1,19 @@
-"""Every installed verification engine on one collection of closed loops.
+"""Our verification engine and its peers on closed loops: the collection that our own training made,
+loops that nothing was tuned on (held_out.py), and published ones.
 
     python benchmarks/bench_verify.py
-          ours on all of it, the others until --minutes are over
-    python benchmarks/bench_verify.py --limit 10 --n 3 6  a smaller one
+          ours on all of it, the peers until --minutes are over
+    python benchmarks/bench_verify.py --from held-out shared --limit 10 --own-limit 10
+    python benchmarks/bench_verify.py --from collection --n 3 6
 
-`branch` is asked about every instance; then the other engines, in an order shuffled once and for
+Peers are what `pip install 'graphkeel[peers]'` brought: Gurobi (size-limited licence), HiGHS
+(`milp`), SCIP, Marabou, Z3 (`smt`) and cvc5; all get one thread.
+
+`branch` is asked about every instance; then the peers, in an order shuffled once and for
 all, so that whatever part of them the time allows is a fair sample. An engine is asked for one
 condition after the other and is done with the first that is refuted. Each question runs in a fork
-of a warm process (no import and no compilation is timed) with a limit on its processor time: the
-limit per core times the cores the engine uses. Answers are appended to --log at once, and a second
+of a warm process (no import and no compilation is timed) with a limit on its processor time.
+Answers are appended to --log at once, and a second
 run goes on where the first one ended. Prints verdict, wall and processor seconds, nodes, memory and
 the ratio to `branch` in processor seconds, which a busy machine does not change (a time-out counts
 as what it was given), then medians. Exits 1 if two engines contradict each other.
@@ -21,25 +26,31 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import statistics
 import sys
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import held_out
 from instances import Spec, collection, instances
+from peers import OURS, PEERS, engine_named
 from rich.console import Console
 from rich.table import Table
 from solving import Answer, answer
 
-from graphkeel.cli.verify import ENGINES
-from graphkeel.cli.verify import engine as engine_named
 from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import CONDITIONS, Problem
+from graphkeel.verify.problem_io import read_problem
 
-COMPARED = ("branch", "milp", "smt")
-OURS = ("branch", "auto")
+SOURCES = ("collection", "held-out", "shared")
+QUICK = 0.1  # seconds; below that a peer may be faster, and it is said which
+SIZED = re.compile(r"n\d+_h\d+_")
+SLOW = 1.0  # what the best peer needs on the instances of the last figure
 
 
 @dataclass(frozen=True)
@@ -56,13 +67,18 @@ class Measurement:
     limit: float = 60.0  # seconds per core
 
 
-def cores(name: str) -> int:
-    return (os.cpu_count() or 1) if name in OURS else 1
+@dataclass(frozen=True)
+class Question:
+    """An instance: its name, how it is made, and the conditions that are asked."""
+
+    name: str
+    make: Callable[[], Problem | None]
+    conditions: tuple[str, ...] = tuple(CONDITIONS)
 
 
 def limit_of(name: str, args: argparse.Namespace) -> float:
-    """Seconds per core: ours have to decide; the others are cut short, or the collection would take
-    a night."""
+    """Processor seconds: ours have to decide; the others are cut short, or the collection would
+    take a night."""
     return float(args.own_limit if name in OURS else args.limit)
 
 
@@ -78,23 +94,26 @@ def available(names: list[str], problem: Problem) -> list[str]:
 
 
 def measure(
-    context: ForkServerContext, name: str, problem: Problem, limit: float, stretch: float
+    context: ForkServerContext,
+    name: str,
+    problem: Problem,
+    conditions: tuple[str, ...],
+    limit: float,
+    stretch: float,
 ) -> Measurement:
     """One engine on one instance; on a busy machine wall time is allowed to be `stretch` times the
     limit."""
     receiver, sender = context.Pipe(duplex=False)
-    most = limit * cores(name)
-    process = context.Process(
-        target=answer, args=(sender, name, problem, stretch * limit, most), daemon=True
-    )
+    asked = (sender, name, problem, conditions, stretch * limit, limit)
+    process = context.Process(target=answer, args=asked, daemon=True)
     process.start()
     sender.close()
     start = time.perf_counter()
     try:
         found = receiver.recv() if receiver.poll(1.25 * stretch * limit + 10) else None
-        cpu = _cpu_of(process.pid, most)
+        cpu = _cpu_of(process.pid, limit)
     except EOFError:
-        found, cpu = None, most
+        found, cpu = None, limit
     finally:
         process.kill()
         process.join()
@@ -103,7 +122,7 @@ def measure(
     gave_up = (
         found.verdict == "unknown" and found.wall < 0.9 * stretch * limit
     )  # before any limit: counts as all of it
-    counted = most if gave_up else min(found.cpu, most)
+    counted = limit if gave_up else min(found.cpu, limit)
     shown = (found.wall, counted, found.nodes, found.peak, found.grown, limit)
     return Measurement(problem.name, name, found.verdict, found.reason, *shown)
 
@@ -117,40 +136,81 @@ def _cpu_of(pid: int | None, otherwise: float) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def questions(specs: list[Spec], engines: list[str]) -> list[tuple[Spec, list[str]]]:
+def asked_about(args: argparse.Namespace, console: Console) -> list[Question]:
+    """The instances of all sources."""
+    found: list[Question] = []
+    if "collection" in args.sources:
+        found += _collected(args)
+    if "held-out" in args.sources:
+        found += [
+            Question(spec.name, partial(held_out.made, spec), held_out.CONDITIONS)
+            for spec in held_out.specs(args.held_out)
+        ]
+    if "shared" in args.sources:
+        found += _shared(args, console)
+    return found
+
+
+def _collected(args: argparse.Namespace) -> list[Question]:
+    def trained(spec: Spec) -> Problem | None:
+        made = instances(args.instances, [spec], args.train_seconds)
+        return next((problem for _, problem in made), None)
+
+    wanted = [
+        spec
+        for spec in collection()
+        if spec.n in (args.n or [spec.n]) and spec.hidden in (args.hidden or [spec.hidden])
+    ]
+    return [Question(spec.name, partial(trained, spec)) for spec in wanted]
+
+
+def _shared(args: argparse.Namespace, console: Console) -> list[Question]:
+    """Published loops; their boxes are not invariant, so that is not asked."""
+    folder = args.shared
+    if folder is None and "GRAPHKEEL_DATA" in os.environ:
+        folder = Path(os.environ["GRAPHKEEL_DATA"]).parent / "verification"
+    files = [] if folder is None else sorted((folder / "loops").glob("*.npz"))
+    if not files:
+        console.print("No published loops here: --shared PATH names their folder.")
+
+    def read(file: Path) -> Problem:
+        return replace(read_problem(file), name=file.stem)
+
+    return [Question(file.stem, partial(read, file), held_out.CONDITIONS) for file in files]
+
+
+def in_order(asked: list[Question], engines: list[str]) -> list[tuple[Question, list[str]]]:
     """First `branch` on everything, then the others on one instance after the other in a shuffled
     order."""
-    first = [(spec, ["branch"]) for spec in specs] if "branch" in engines else []
+    first = [(one, ["branch"]) for one in asked] if "branch" in engines else []
     others = [name for name in engines if name != "branch"]
-    shuffled = sorted(specs, key=lambda spec: hashlib.sha256(spec.name.encode()).hexdigest())
-    return first + [(spec, others) for spec in shuffled if others]
+    shuffled = sorted(asked, key=lambda one: hashlib.sha256(one.name.encode()).hexdigest())
+    return first + [(one, others) for one in shuffled if others]
 
 
-def run(specs: list[Spec], args: argparse.Namespace, console: Console) -> list[Measurement]:
+def run(asked: list[Question], args: argparse.Namespace, console: Console) -> list[Measurement]:
     context = multiprocessing.get_context("forkserver")
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where the server finds what it preloads
     context.set_forkserver_preload(["solving", "instances", "rich.console", "rich.table"])
     rows = read_log(args.log)
     done = {(row.instance, row.engine) for row in rows}
     end = time.monotonic() + 60 * args.minutes
-    for spec, names in questions(specs, args.engines):
-        missing = [name for name in names if (spec.name, name) not in done]
+    for one, names in in_order(asked, args.engines):
+        missing = [name for name in names if (one.name, name) not in done]
         if args.show or not missing or (time.monotonic() > end and names != ["branch"]):
             continue
-        for _, problem in instances(args.instances, [spec], args.train_seconds):
-            for name in available(missing, problem):
-                row = measure(context, name, problem, limit_of(name, args), args.stretch)
-                rows.append(row)
-                with args.log.open("a", encoding="utf-8") as log:
-                    log.write(json.dumps(asdict(row)) + "\n")
-                console.print(
-                    f"{row.instance}: {name} {row.verdict} {row.cpu:.3g} s", highlight=False
-                )
-    return [
-        row
-        for row in rows
-        if row.instance in {spec.name for spec in specs} and row.engine in args.engines
-    ]
+        problem = one.make()
+        if problem is None:
+            continue
+        for name in available(missing, problem):
+            limit = limit_of(name, args)
+            row = measure(context, name, problem, one.conditions, limit, args.stretch)
+            rows.append(row)
+            with args.log.open("a", encoding="utf-8") as log:
+                log.write(json.dumps(asdict(row)) + "\n")
+            console.print(f"{row.instance}: {name} {row.verdict} {row.cpu:.3g} s", highlight=False)
+    wanted = {one.name for one in asked}
+    return [row for row in rows if row.instance in wanted and row.engine in args.engines]
 
 
 def read_log(path: Path) -> list[Measurement]:
@@ -210,19 +270,39 @@ def show(rows: list[Measurement], order: list[str], console: Console) -> None:
         row.instance for row in rows if row.engine == "branch" and row.verdict == "unknown"
     ]
     console.print(f"undecided by branch: {', '.join(undecided) or 'none'}", highlight=False)
-    faster = [
-        f"{i} ({e}, {r:.2g})"
-        for (i, e), r in ratios.items()
-        if r < 1 and e not in OURS and _decided(rows, i, e)
-    ]
-    console.print(f"another engine was faster on: {', '.join(faster) or 'none'}", highlight=False)
+    for line in against_peers(rows):
+        console.print(line, highlight=False)
     console.print(f"contradictions: {len(contradictions(rows))}", highlight=False)
 
 
-def _decided(rows: list[Measurement], instance: str, engine: str) -> bool:
-    return any(
-        r.verdict != "unknown" for r in rows if r.instance == instance and r.engine == engine
-    )
+def against_peers(rows: list[Measurement]) -> list[str]:
+    """The figures that compare `branch` with the best peer, instance by instance."""
+    ours = {row.instance: row for row in rows if row.engine == "branch"}
+    peers: dict[str, list[Measurement]] = {}
+    for row in rows:
+        if row.engine not in OURS and row.instance in ours:
+            peers.setdefault(row.instance, []).append(row)
+    alone, slower, quick, slow = [], [], [], []
+    for name, found in peers.items():
+        best = min(found, key=lambda row: (row.verdict == "unknown", row.cpu))
+        own = ours[name]
+        shown = f"{name} ({best.engine} {best.cpu:.3g} s, branch {own.cpu:.3g} s)"
+        decided = best.verdict != "unknown"
+        if decided and own.verdict == "unknown":
+            alone.append(shown)
+        if decided and best.cpu < own.cpu:
+            (slower if own.cpu > QUICK else quick).append(shown)
+        if best.cpu >= SLOW and own.verdict != "unknown":
+            slow.append(best.cpu / max(own.cpu, 1e-3))
+    ratio = f"{statistics.median(slow):.3g} over {len(slow)}" if slow else "none"
+    return [
+        f"instances that peers were asked about: {len(peers)}",
+        f"decided by a peer, not by branch: {', '.join(alone) or 'none'}",
+        f"a peer is faster, branch over {QUICK} s: {', '.join(slower) or 'none'}",
+        f"a peer is faster, branch below that: {', '.join(quick) or 'none'}",
+        f"median of best peer / branch where the best peer needs {SLOW:g} s or more (limits"
+        f" counted as time): {ratio}",
+    ]
 
 
 def summary(rows: list[Measurement], ratios: dict[tuple[str, str], float]) -> Table:
@@ -253,7 +333,8 @@ def by_size(rows: list[Measurement]) -> Table:
     """What each engine decided, size by size."""
     engines = list(dict.fromkeys(row.engine for row in rows))
     table = Table("n", "hidden", *(f"{name}: decided, median cpu s" for name in engines))
-    sizes = sorted({tuple(int(part[1:]) for part in row.instance.split("_")[:2]) for row in rows})
+    named = [row.instance.split("_") for row in rows if SIZED.match(row.instance)]
+    sizes = sorted({(int(parts[0][1:]), int(parts[1][1:])) for parts in named})
     for n, hidden in sizes:
         cells = []
         for name in engines:
@@ -273,10 +354,24 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--engines", nargs="+", default=[name for name in COMPARED if name in ENGINES]
+        "--engines", nargs="+", default=["branch", *PEERS], help="those that are installed"
     )
     parser.add_argument(
-        "--limit", type=float, default=15.0, help="seconds per instance and core, other engines"
+        "--from",
+        dest="sources",
+        nargs="+",
+        choices=SOURCES,
+        default=list(SOURCES),
+        help="where instances come from (default: everywhere)",
+    )
+    parser.add_argument(
+        "--held-out", type=int, default=120, metavar="N", help="how many held-out loops"
+    )
+    parser.add_argument(
+        "--shared", type=Path, metavar="PATH", help="the folder with published loops/"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=15.0, help="processor seconds per instance, peers"
     )
     parser.add_argument(
         "--own-limit", type=float, default=60.0, help="the same for branch and auto"
@@ -302,21 +397,18 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="ask nothing, print what the log holds")
     args = parser.parse_args()
     console = Console(width=150)
-    specs = [
-        s
-        for s in collection()
-        if s.n in (args.n or [s.n]) and s.hidden in (args.hidden or [s.hidden])
-    ]
+    asked = asked_about(args, console)
     console.print(
-        f"{len(specs)} instances; conditions {', '.join(CONDITIONS)}, up to the first refuted one; "
-        f"processor-time limits: {args.own_limit:g} s per core for ours ({cores('branch')} cores), "
-        f"{args.limit:g} s for the others; times are of solving alone, without imports and "
+        f"{len(asked)} instances from {', '.join(args.sources)}; conditions "
+        f"{', '.join(CONDITIONS)} (held-out and published ones without invariance), up to the "
+        f"first refuted one; one thread each; processor-time limits: {args.own_limit:g} s for "
+        f"ours, {args.limit:g} s for the peers; times are of solving alone, without imports and "
         f"compilation; peak MB is the whole process, interpreter and libraries included, and "
         f"grown MB what the question added to it; ratio: processor seconds over those of branch",
         highlight=False,
     )
-    rows = run(specs, args, Console(stderr=True))
-    show(rows, [spec.name for spec in specs], console)
+    rows = run(asked, args, Console(stderr=True))
+    show(rows, [one.name for one in asked], console)
     wrong = contradictions(rows)
     for line in wrong:
         console.print(f"CONTRADICTION {line}")

@@ -109,7 +109,7 @@ def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> P
     rng = np.random.default_rng(0)
     points = rng.uniform(problem.lower, problem.upper, size=(samples, problem.n))
     for scale in (0.1, 0.03, 0.01):
-        near = _worst(problem, points)
+        near = worst_states(problem, points)
         steps = (
             scale
             * (problem.upper - problem.lower)
@@ -117,20 +117,22 @@ def tightened(problem: Problem, share: float = 0.98, samples: int = 20_000) -> P
         )
         points = np.clip((near + steps).reshape(-1, problem.n), problem.lower, problem.upper)
         points = np.concatenate([points, near])
-    worst = _worst(problem, points)[0]
-    rho = share * float(_rates(problem, worst[None])[0])
+    worst = worst_states(problem, points)[0]
+    rho = share * float(rates(problem, worst[None])[0])
     if not rho > 0:
         return None
     harder = replace(problem, rho=min(rho, problem.rho))
     return harder if violates(harder, "decrease", worst) else None
 
 
-def _worst(problem: Problem, points: np.ndarray, keep: int = 50) -> np.ndarray:
+def worst_states(problem: Problem, points: np.ndarray, keep: int = 50) -> np.ndarray:
+    """The points (m, n) outside the hole with the highest rates, the worst first."""
     points = points[~problem.in_hole(points)]
-    return points[np.argsort(-_rates(problem, points))[:keep]]
+    return points[np.argsort(-rates(problem, points))[:keep]]
 
 
-def _rates(problem: Problem, points: np.ndarray) -> np.ndarray:
+def rates(problem: Problem, points: np.ndarray) -> np.ndarray:
+    """V(F(y))/V(y) at points (m, n), 0 where V is not positive."""
     here = problem.lyapunov(points)[:, 0]
     after = problem.lyapunov(problem.closed_loop(points))[:, 0]
     return np.where(here > 0, after / np.where(here > 0, here, 1.0), 0.0)

@@ -14,13 +14,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+from peers import engine_named
 
-from graphkeel.cli.verify import engine as engine_named
 from graphkeel.core.errors import KeelError
-from graphkeel.verify.problem import CONDITIONS, Network, Problem
+from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
-PRELOADED = ("branch", "milp", "smt")
+PRELOADED = ("branch", "milp", "smt", "gurobi", "scip", "marabou", "cvc5")
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,19 @@ def warm_up() -> None:
 
 
 def answer(
-    sender: Connection, name: str, problem: Problem, wall_limit: float, cpu_limit: float
+    sender: Connection,
+    name: str,
+    problem: Problem,
+    conditions: tuple[str, ...],
+    wall_limit: float,
+    cpu_limit: float,
 ) -> None:
-    """Solve one problem, condition by condition; beyond the limit of processor time the system ends
-    the process."""
+    """Solve one problem with one thread, condition by condition; beyond the limit of processor time
+    the system ends the process."""
     _limit_cpu(cpu_limit)
     before = _forget_peak()
     wall, cpu = time.perf_counter(), time.process_time()
-    reports = _until_refuted(name, problem, wall_limit)
+    reports = _until_refuted(name, problem, conditions, wall_limit)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = _memory("VmHWM")
     verdict = next(
@@ -87,12 +92,14 @@ def answer(
     )
 
 
-def _until_refuted(name: str, problem: Problem, seconds: float) -> list[ConditionReport]:
+def _until_refuted(
+    name: str, problem: Problem, conditions: tuple[str, ...], seconds: float
+) -> list[ConditionReport]:
     """The conditions in order; the first that is refuted settles the problem, so it is the last to
     be asked about."""
     engine, end, reports = engine_named(name, problem), time.perf_counter() + seconds, []
-    for condition in CONDITIONS:
-        budget = Budget(seconds=max(end - time.perf_counter(), 0.01))
+    for condition in conditions:
+        budget = Budget(seconds=max(end - time.perf_counter(), 0.01), threads=1)
         reports.append(engine.solve(problem, budget, (condition,))[condition])
         if reports[-1].verdict is Verdict.REFUTED:
             break

@@ -98,7 +98,7 @@ def test_random_loops(block: int) -> None:
         checked("random", random_problem(seed), seed, peers=block == 0)
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_adversarial_loops(block: int) -> None:
     for seed in range(10 * block, 10 * block + 10):
         check_adversary(seed, peers=block == 0)

@@ -74,30 +74,38 @@ class MilpVerifier(ConditionwiseEngine):
         """
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, budget)
-        verdict, reason, point = self._judge(problem, condition, outcome, state)
+        verdict, reason, point = judge(problem, condition, outcome, state)
         return ConditionReport(
             condition, verdict, self.name, reason, counterexample=point, nodes=outcome.nodes
         )
 
-    @staticmethod
-    def _judge(
-        problem: Problem, condition: str, outcome: _Outcome, state: list[int]
-    ) -> tuple[Verdict, str, Array | None]:
-        if outcome.empty:
-            # Float solvers have called feasible models empty; nothing is concluded from it.
-            reason = "numerical: the solver calls the domain outside the hole empty"
-            return Verdict.UNKNOWN, reason, None
-        if outcome.values is not None:
-            point = nearest_confirmed(problem, condition, outcome.values[state])
-            if point is not None:
-                return Verdict.REFUTED, "violation confirmed in exact rationals", point
-        room = TOLERANCE * outcome.scale + condition_error(problem, condition)
-        largest = f"numerical: largest violation {outcome.bound:.3g}"
-        if outcome.bound < -room:
-            return Verdict.PROVED, f"{largest} (HiGHS, its tolerances)", None
-        if outcome.timed_out:
-            return Verdict.UNKNOWN, "time", None
-        return Verdict.UNKNOWN, f"{largest} is within tolerance of zero", None
+
+def judge(
+    problem: Problem, condition: str, outcome: Outcome, state: list[int]
+) -> tuple[Verdict, str, Array | None]:
+    """The verdict, its reason and a counterexample from what a solver found.
+
+    Args:
+        problem: the problem.
+        condition: the name of one of its conditions.
+        outcome: what the solver found.
+        state: the columns of the state.
+    """
+    if outcome.empty:
+        # Float solvers have called feasible models empty; nothing is concluded from it.
+        reason = "numerical: the solver calls the domain outside the hole empty"
+        return Verdict.UNKNOWN, reason, None
+    if outcome.values is not None:
+        point = nearest_confirmed(problem, condition, outcome.values[state])
+        if point is not None:
+            return Verdict.REFUTED, "violation confirmed in exact rationals", point
+    room = TOLERANCE * outcome.scale + condition_error(problem, condition)
+    largest = f"numerical: largest violation {outcome.bound:.3g}"
+    if outcome.bound < -room:
+        return Verdict.PROVED, f"{largest} (float tolerances)", None
+    if outcome.timed_out:
+        return Verdict.UNKNOWN, "time", None
+    return Verdict.UNKNOWN, f"{largest} is within tolerance of zero", None
 
 
 def violation_program(problem: Problem, condition: str) -> tuple[Program, list[int], Linear]:
@@ -258,7 +266,9 @@ def _region_excesses(
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """What a solver found of a program's maximum."""
+
     values: Array | None
     bound: float  # no state violates by more, as far as the solver knows
     nodes: int
@@ -267,7 +277,7 @@ class _Outcome:
     empty: bool = False
 
 
-def _maximise(program: Program, objective: Linear, budget: Budget) -> _Outcome:
+def _maximise(program: Program, objective: Linear, budget: Budget) -> Outcome:
     highspy = import_optional("highspy", extra="milp")
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
@@ -279,12 +289,12 @@ def _maximise(program: Program, objective: Linear, budget: Budget) -> _Outcome:
     info, status = solver.getInfo(), solver.getModelStatus()
     scale = max(1.0, *map(abs, program.lower), *map(abs, program.upper))
     if status == highspy.HighsModelStatus.kInfeasible:
-        return _Outcome(None, float("inf"), _nodes(info), False, scale, empty=True)
+        return Outcome(None, float("inf"), _nodes(info), False, scale, empty=True)
     found = info.primal_solution_status == 2
     values = np.array(solver.getSolution().col_value) if found else None
     bound = float(info.mip_dual_bound) if program.integer else float(info.objective_function_value)
     timed_out = status == highspy.HighsModelStatus.kTimeLimit
-    return _Outcome(
+    return Outcome(
         values, bound if np.isfinite(bound) else float("inf"), _nodes(info), timed_out, scale
     )
 
