@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import resource
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,7 +21,8 @@ from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
-PRELOADED = ("branch", "milp", "smt", "gurobi", "scip", "marabou", "cvc5")
+PRELOADED = ("branch", "milp", "smt", "gurobi", "scip", "cvc5")
+IMPORTED = ("marabou",)  # may never come back from a question: not asked here
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ def warm_up() -> None:
             engine_named(name, tiny()).solve(tiny(), Budget(seconds=2, threads=1))
         except (KeelError, ImportError):
             continue  # not installed
+    for name in IMPORTED:
+        with suppress(KeelError, ImportError):
+            engine_named(name, tiny())
 
 
 def answer(

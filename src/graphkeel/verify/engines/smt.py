@@ -57,7 +57,10 @@ class SmtVerifier(ConditionwiseEngine):
             return Verdict.PROVED, "unsat in linear real arithmetic (Z3, exact rationals)", None
         if answer != "sat":
             return Verdict.UNKNOWN, "time", None
-        point = nearest_confirmed(problem, condition, query.model_point())
+        state = query.model_point()
+        if state is None:
+            return Verdict.UNKNOWN, "time", None
+        point = nearest_confirmed(problem, condition, state)
         if point is not None:
             return Verdict.REFUTED, "violation confirmed in exact rationals", point
         reason = (
@@ -99,8 +102,12 @@ class _Query:
             return 0
         return int(statistics.get_key_value("decisions"))
 
-    def model_point(self) -> Array:
-        model = self._solver.model()
+    def model_point(self) -> Array | None:
+        """The state; None where the timer's interrupt came after the answer and Z3 gives none."""
         variables = [self._z3.Real(name, ctx=self._context) for name in self._names]
-        values = [model.eval(v, model_completion=True).as_fraction() for v in variables]
+        try:
+            model = self._solver.model()
+            values = [model.eval(v, model_completion=True).as_fraction() for v in variables]
+        except self._z3.Z3Exception:
+            return None
         return np.array([value.numerator / value.denominator for value in values])
