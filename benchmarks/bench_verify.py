@@ -190,7 +190,8 @@ def in_order(asked: list[Question], engines: list[str]) -> list[tuple[Question, 
 
 def run(asked: list[Question], args: argparse.Namespace, console: Console) -> list[Measurement]:
     context = multiprocessing.get_context("forkserver")
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where the server finds what it preloads
+    # where the server finds what it preloads
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     context.set_forkserver_preload(["solving", "instances", "rich.console", "rich.table"])
     rows = read_log(args.log)
     done = {(row.instance, row.engine) for row in rows}
