@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.nn import GCNConv
@@ -10,7 +11,7 @@ from graphkeel.core.errors import DataError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.propagate import normalise, normalise_as_given
-from graphkeel.graph.propagate.adjacency import grown, grown_as_given
+from graphkeel.graph.propagate.adjacency import grown, grown_as_given, near_ends
 from graphkeel.models import train_model
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -137,18 +138,25 @@ def test_nothing_changed_changes_nothing(task, model, size) -> None:
 
 def test_grown_matrices_are_those_of_all_edges() -> None:
     generator = torch.Generator().manual_seed(0)
-    old = torch.randint(0, 50, (2, 200), generator=generator)
-    added = torch.randint(0, 60, (2, 80), generator=generator)
+    old = torch.randint(0, 50, (2, 60), generator=generator)
+    added = torch.randint(0, 60, (2, 12), generator=generator)
     together = torch.cat([old, added], dim=1).numpy()
+    near = near_ends(normalise(old.numpy(), 50), added.numpy(), 60)
     for make, grow in ((normalise, grown), (normalise_as_given, grown_as_given)):
-        found = grow(make(old.numpy(), 50), added.numpy(), 60)
+        before = make(old.numpy(), 50)
+        found, changed = grow(before, added.numpy(), 60, near)
         expected = make(together, 60)
+        was = np.zeros((60, 60), dtype=np.float32)
+        was[:50, :50] = before.toarray()
+        assert (changed >= (expected.toarray() != was).any(axis=1)).all()
+        assert changed[50:].all() and not changed.all()
         for name in ("indptr", "indices", "data"):
             assert (getattr(found, name) == getattr(expected, name)).all()
 
 
 def test_a_grown_fingerprint_is_that_of_the_graph(monkeypatch) -> None:
     monkeypatch.setattr("graphkeel.graph.fingerprint.ROWS", 7)
+    monkeypatch.setattr("graphkeel.graph.fingerprint.EDGES", 11)
     x = torch.randn(40, 3)
     edges = torch.randint(0, 40, (2, 90))
     before = Fingerprint.of(x, edges)

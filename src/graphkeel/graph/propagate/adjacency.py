@@ -15,6 +15,7 @@ from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.counting_sort import by_row, by_row_and_column
+from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
@@ -89,113 +90,204 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
 # ---- a graph that has grown
 
 
-def grown(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """What `normalise` would make of the edges of a matrix that it made and further ones.
+def near_ends(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> NDArray[np.bool_]:
+    """The rows that further edges may change: those of their ends and of the ends' neighbours,
+    bool, shape (N,).
+
+    Args:
+        matrix: what `normalise` made of the edges there were, shape (n, n).
+        added: further edges, int64, shape (2, k).
+        n_nodes: N; the nodes n..N-1 are new.
+    """
+    near = np.zeros(n_nodes, dtype=bool)
+    near[matrix.shape[0] :] = True
+    near[np.asarray(added).ravel()] = True
+    ends = np.flatnonzero(near)
+    near[matrix[ends[ends < matrix.shape[0]]].indices] = True
+    return near
+
+
+def grown(
+    matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+    """What `normalise` would make of the edges of a matrix that it made and further ones; and which
+    rows are others than they were, shape (N,).
 
     Args:
         matrix: D^-1/2 (A + I) D^-1/2, float32, shape (n, n).
         added: further edges, int64, shape (2, k).
         n_nodes: N; the nodes n..N-1 are new.
+        near: what `near_ends` says of these edges; other rows are copied.
     """
-    more = pattern(_checked(added, n_nodes), n_nodes, loops=False)
-    old_starts = _lengthened(matrix.indptr, n_nodes)
-    starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    columns = np.empty(matrix.nnz + len(more[1]) + n_nodes, dtype=np.int32)
-    _merge_rows(old_starts, matrix.indices, *more, True, starts, columns)
-    columns = columns[: starts[-1]]
-    return _with_values(starts, columns, n_nodes, canonical=True)
+    source, target = _checked(added, n_nodes)
+    rows = np.concatenate([source, target])
+    columns = np.concatenate([target, source])
+    is_loop = rows == columns
+    keys = np.unique(rows[~is_loop] * n_nodes + columns[~is_loop])
+    more = by_row(keys // n_nodes, keys % n_nodes, n_nodes)
+    return _grown(matrix, more, n_nodes, near, canonical=True)
 
 
-def grown_as_given(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+def grown_as_given(
+    matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
     """The same for a matrix that `normalise_as_given` made; the edges came after all others.
 
     Args:
         matrix: D^-1/2 (Aᵀ + I) D^-1/2, float32, shape (n, n).
         added: further edges, int64, shape (2, k).
         n_nodes: N; the nodes n..N-1 are new.
+        near: what `near_ends` says of these edges.
     """
     source, target = _checked(added, n_nodes)
     is_loop = source == target
     more = by_row(target[~is_loop], source[~is_loop], n_nodes)
-    old_starts = _lengthened(matrix.indptr, n_nodes)
-    new_loops = n_nodes - matrix.shape[0]
+    return _grown(matrix, more, n_nodes, near, canonical=False)
+
+
+def _grown(
+    matrix: sparse.csr_matrix,
+    more: tuple[Ids, NDArray[np.int32]],
+    n_nodes: int,
+    near: NDArray[np.bool_],
+    *,
+    canonical: bool,
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+    """Rows of the matrix, joined with further entries: sorted and each once (`canonical`), or
+    appended. Values are computed where a degree has changed, else copied."""
+    n_old = matrix.shape[0]
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    columns = np.empty(matrix.nnz + len(more[1]) + new_loops, dtype=np.int32)
-    _append_to_rows(old_starts, matrix.indices, *more, matrix.shape[0], starts, columns)
-    return _with_values(starts, columns, n_nodes, canonical=False)
+    old = (matrix.indptr, matrix.indices)
+    _count_rows(*old, *more, n_old, canonical, starts)
+    degrees = np.diff(starts)
+    changed = np.ones(n_nodes, dtype=bool)
+    changed[:n_old] = degrees[:n_old] != np.diff(matrix.indptr)
+    moved = changed.copy()
+    scale = entry_scale(degrees.astype(np.float32), "sym")
+    columns = np.empty(starts[-1], dtype=np.int32)
+    values = np.empty(starts[-1], dtype=np.float32)
 
+    def piece(rows: slice) -> None:
+        first = rows.start
+        last = min(rows.stop, n_old)
+        _copy_rows(*old, matrix.data, near, first, last, starts, columns, values)
+        _join_rows(
+            *old, matrix.data, *more, n_old, canonical, near, first, rows.stop, moved, scale,
+            starts, columns, values, changed,
+        )  # fmt: skip
 
-def _lengthened(starts: NDArray[Any], n_rows: int) -> Ids:
-    """Row starts with empty rows at the end."""
-    longer = np.full(n_rows + 1, starts[-1], dtype=np.int64)
-    longer[: len(starts)] = starts
-    return longer
-
-
-def _with_values(
-    starts: Ids, columns: NDArray[np.int32], n_nodes: int, *, canonical: bool
-) -> sparse.csr_matrix:
-    scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
-    values = entry_values(starts, columns, scale, True)
-    return _matrix(starts, columns, values, n_nodes, canonical=canonical)
+    on_all_cores(piece, starts)
+    return _matrix(starts, columns, values, n_nodes, canonical=canonical), changed
 
 
 @njit(cache=True, nogil=True)
-def _append_to_rows(
-    starts_a: Ids,
+def _count_rows(
+    starts_a: NDArray[Any],
     columns_a: NDArray[Any],
     starts_b: Ids,
     columns_b: NDArray[Any],
     n_old: int,
+    once: bool,
     starts: Ids,
-    columns: NDArray[np.int32],
 ) -> None:  # pragma: no cover - compiled
-    """Each row of the first matrix, then that of the second; new rows begin with their loop."""
-    end = 0
+    """Row starts of the joined matrix; a new row has a loop."""
     for i in range(len(starts) - 1):
-        if i >= n_old:
-            columns[end] = i
-            end += 1
-        for p in range(starts_a[i], starts_a[i + 1]):
-            columns[end] = columns_a[p]
-            end += 1
-        for p in range(starts_b[i], starts_b[i + 1]):
-            columns[end] = columns_b[p]
-            end += 1
-        starts[i + 1] = end
+        length = starts_a[i + 1] - starts_a[i] if i < n_old else 1
+        for b in range(starts_b[i], starts_b[i + 1]):
+            is_new = True
+            if once and i < n_old:
+                for a in range(starts_a[i], starts_a[i + 1]):
+                    if columns_a[a] == columns_b[b]:
+                        is_new = False
+                        break
+            length += is_new
+        starts[i + 1] = starts[i] + length
 
 
 @njit(cache=True, nogil=True)
-def changed_rows(
+def _copy_rows(
     starts_a: NDArray[Any],
-    columns_a: NDArray[np.int32],
+    columns_a: NDArray[Any],
     values_a: NDArray[np.float32],
-    starts_b: NDArray[Any],
-    columns_b: NDArray[np.int32],
-    values_b: NDArray[np.float32],
-) -> NDArray[np.bool_]:  # pragma: no cover - compiled
-    """Which rows of the second matrix are not rows of the first.
-
-    Args:
-        starts_a, columns_a, values_a: a CSR matrix with n rows.
-        starts_b, columns_b, values_b: one with N >= n rows.
-    """
-    n_old = len(starts_a) - 1
-    n_new = len(starts_b) - 1
-    changed = np.ones(n_new, dtype=np.bool_)
-    for i in range(n_old):
-        a = starts_a[i]
-        b = starts_b[i]
-        length = starts_a[i + 1] - a
-        if starts_b[i + 1] - b != length:
+    near: NDArray[np.bool_],
+    first: int,
+    last: int,
+    starts: Ids,
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> None:  # pragma: no cover - compiled
+    """Writes the rows in which nothing has changed, those that follow each other together."""
+    i = first
+    while i < last:
+        if near[i]:
+            i += 1
             continue
-        same = True
-        for p in range(length):
-            if columns_a[a + p] != columns_b[b + p] or values_a[a + p] != values_b[b + p]:
-                same = False
-                break
-        changed[i] = not same
-    return changed
+        end = i + 1
+        while end < last and not near[end]:
+            end += 1
+        columns[starts[i] : starts[end]] = columns_a[starts_a[i] : starts_a[end]]
+        values[starts[i] : starts[end]] = values_a[starts_a[i] : starts_a[end]]
+        i = end
+
+
+@njit(cache=True, nogil=True)
+def _join_rows(
+    starts_a: NDArray[Any],
+    columns_a: NDArray[Any],
+    values_a: NDArray[np.float32],
+    starts_b: Ids,
+    columns_b: NDArray[Any],
+    n_old: int,
+    once: bool,
+    near: NDArray[np.bool_],
+    first: int,
+    last: int,
+    moved: NDArray[np.bool_],
+    scale: NDArray[np.float32],
+    starts: Ids,
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    changed: NDArray[np.bool_],
+) -> None:  # pragma: no cover - compiled
+    """Writes the rows that are near, and marks those that have changed.
+
+    `moved` says whose degree is another; values of entries without such an end are copied."""
+    for i in range(first, last):
+        if not near[i]:
+            continue
+        end = starts[i]
+        if i < n_old and starts[i + 1] - end == starts_a[i + 1] - starts_a[i]:
+            for a in range(starts_a[i], starts_a[i + 1]):
+                j = columns_a[a]
+                columns[end] = j
+                if moved[j]:
+                    changed[i] = True
+                    values[end] = scale[i] * scale[j]
+                else:
+                    values[end] = values_a[a]
+                end += 1
+            continue
+        a = starts_a[i] if i < n_old else 0
+        last_a = starts_a[i + 1] if i < n_old else 0
+        b = starts_b[i]
+        last_b = starts_b[i + 1]
+        loop = i >= n_old
+        while a < last_a or b < last_b or loop:
+            # the next column: the loop of a new row first of all where rows are not sorted
+            if loop and (not once or b == last_b or i < columns_b[b]):
+                j = i
+                loop = False
+            elif b == last_b or (a < last_a and (not once or columns_a[a] <= columns_b[b])):
+                j = columns_a[a]
+                a += 1
+                if once and b < last_b and columns_b[b] == j:
+                    b += 1
+            else:
+                j = columns_b[b]
+                b += 1
+            columns[end] = j
+            values[end] = scale[i] * scale[j]
+            end += 1
 
 
 @njit(cache=True, nogil=True)
