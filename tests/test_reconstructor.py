@@ -16,6 +16,8 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.graph import load, make_sbm, make_task
 from graphkeel.models import train_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def task():

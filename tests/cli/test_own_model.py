@@ -18,6 +18,9 @@ from graphkeel.paper.tables.own_model import own_model
 MODULE = """
 from graphkeel.models.networks import SGC
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
+
 def make(n_features, n_classes):
     return SGC(n_features, n_classes)
 
@@ -38,6 +41,8 @@ def folder(tmp_path_factory):
     (path / "own_net_for_tests.py").write_text(MODULE)
     model = train_model("sgc", load("digits"))
     save_file(model.state_dict(), path / "net.safetensors")
+    moved = {name: value + 0.1 for name, value in model.state_dict().items()}
+    save_file(moved, path / "other_weights.safetensors")
     torch.save(model.state_dict(), path / "net.pt")
     torch.save(model, path / "whole.pt")
     return path
@@ -89,6 +94,16 @@ def test_report(own, tmp_path, capsys):
 def test_certify(own, tmp_path, capsys):
     assert main(["certify", "--json", "--out", str(tmp_path), *own]) == 0
     assert {row["verdict"] for row in json.loads(capsys.readouterr().out)["classes"]} == {"proved"}
+    certificate = str(tmp_path / "certificate.json")
+    check = ["check", certificate, "--data", "digits", "--json"]
+    assert main([*check, *own]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accepted"] and found["model_checked"] and found["data_checked"]
+    other = ["--weights", "other_weights.safetensors", "--factory", "own_net_for_tests:make"]
+    assert main([*check, *other]) == 1
+    assert "differs" in json.loads(capsys.readouterr().out)["reason"]
+    for wrong in (own[:2], [*own, "--model", "net.safetensors"]):
+        assert main(["check", certificate, *wrong]) == 2
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.models import train_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def task():

@@ -22,6 +22,8 @@ from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from threads import Meeting, WatchedLock, at_once
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def task():

@@ -14,8 +14,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.propagate.counting_sort import by_row, by_row_and_column
-from graphkeel.graph.propagate.row_blocks import on_all_cores
+from graphkeel.graph.propagate.counting_sort import (
+    by_row,
+    by_row_and_column,
+    grown_in_place,
+    with_room_behind,
+)
 
 NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
@@ -111,7 +115,8 @@ def grown(
     matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
 ) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
     """What `normalise` would make of the edges of a matrix that it made and further ones; and which
-    rows are others than they were, shape (N,).
+    rows are others than they were, shape (N,). The memory of the matrix is used where it has the
+    room: the matrix is of no use afterwards.
 
     Args:
         matrix: D^-1/2 (A + I) D^-1/2, float32, shape (n, n).
@@ -154,29 +159,21 @@ def _grown(
     canonical: bool,
 ) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
     """Rows of the matrix, joined with further entries: sorted and each once (`canonical`), or
-    appended. Values are computed where a degree has changed, else copied."""
+    appended. Values are computed where a degree has changed, else moved."""
     n_old = matrix.shape[0]
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    old = (matrix.indptr, matrix.indices)
-    _count_rows(*old, *more, n_old, canonical, starts)
+    _count_rows(matrix.indptr, matrix.indices, *more, n_old, canonical, starts)
     degrees = np.diff(starts)
+    before = np.diff(matrix.indptr)
     changed = np.ones(n_nodes, dtype=bool)
-    changed[:n_old] = degrees[:n_old] != np.diff(matrix.indptr)
-    moved = changed.copy()
-    scale = entry_scale(degrees.astype(np.float32), "sym")
-    columns = np.empty(starts[-1], dtype=np.int32)
-    values = np.empty(starts[-1], dtype=np.float32)
-
-    def piece(rows: slice) -> None:
-        first = rows.start
-        last = min(rows.stop, n_old)
-        _copy_rows(*old, matrix.data, near, first, last, starts, columns, values)
-        _join_rows(
-            *old, matrix.data, *more, n_old, canonical, near, first, rows.stop, moved, scale,
-            starts, columns, values, changed,
-        )  # fmt: skip
-
-    on_all_cores(piece, starts)
+    changed[:n_old] = degrees[:n_old] != before
+    columns = grown_in_place(matrix.indices, int(starts[-1]))
+    values = grown_in_place(matrix.data, int(starts[-1]))
+    _move_rows(
+        matrix.indptr, matrix.indices, matrix.data, *more, n_old, canonical, near,
+        changed.copy(), entry_scale(degrees.astype(np.float32), "sym"), int(before.max()),
+        starts, columns, values, changed,
+    )  # fmt: skip
     return _matrix(starts, columns, values, n_nodes, canonical=canonical), changed
 
 
@@ -205,33 +202,7 @@ def _count_rows(
 
 
 @njit(cache=True, nogil=True)
-def _copy_rows(
-    starts_a: NDArray[Any],
-    columns_a: NDArray[Any],
-    values_a: NDArray[np.float32],
-    near: NDArray[np.bool_],
-    first: int,
-    last: int,
-    starts: Ids,
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
-) -> None:  # pragma: no cover - compiled
-    """Writes the rows in which nothing has changed, those that follow each other together."""
-    i = first
-    while i < last:
-        if near[i]:
-            i += 1
-            continue
-        end = i + 1
-        while end < last and not near[end]:
-            end += 1
-        columns[starts[i] : starts[end]] = columns_a[starts_a[i] : starts_a[end]]
-        values[starts[i] : starts[end]] = values_a[starts_a[i] : starts_a[end]]
-        i = end
-
-
-@njit(cache=True, nogil=True)
-def _join_rows(
+def _move_rows(
     starts_a: NDArray[Any],
     columns_a: NDArray[Any],
     values_a: NDArray[np.float32],
@@ -240,54 +211,63 @@ def _join_rows(
     n_old: int,
     once: bool,
     near: NDArray[np.bool_],
-    first: int,
-    last: int,
     moved: NDArray[np.bool_],
     scale: NDArray[np.float32],
+    longest: int,
     starts: Ids,
     columns: NDArray[np.int32],
     values: NDArray[np.float32],
     changed: NDArray[np.bool_],
 ) -> None:  # pragma: no cover - compiled
-    """Writes the rows that are near, and marks those that have changed.
+    """Writes the joined rows and marks those that have changed.
 
-    `moved` says whose degree is another; values of entries without such an end are copied."""
-    for i in range(first, last):
-        if not near[i]:
-            continue
-        end = starts[i]
-        if i < n_old and starts[i + 1] - end == starts_a[i + 1] - starts_a[i]:
-            for a in range(starts_a[i], starts_a[i + 1]):
-                j = columns_a[a]
-                columns[end] = j
-                if moved[j]:
-                    changed[i] = True
-                    values[end] = scale[i] * scale[j]
-                else:
-                    values[end] = values_a[a]
-                end += 1
-            continue
-        a = starts_a[i] if i < n_old else 0
-        last_a = starts_a[i + 1] if i < n_old else 0
+    The result may lie where the old rows lie: no row begins before its old place, so they are moved
+    from the last to the first. `near` says where anything may have changed, `moved` whose degree is
+    another; values of entries without such an end are kept."""
+    row = np.empty(longest, dtype=np.int32)
+    for i in range(len(starts) - 2, -1, -1):
+        start = starts[i]
+        length = 0
+        if i < n_old:
+            first = starts_a[i]
+            length = starts_a[i + 1] - first
+            if not near[i]:
+                for q in range(length - 1, -1, -1):
+                    columns[start + q] = columns_a[first + q]
+                    values[start + q] = values_a[first + q]
+                continue
+            if starts[i + 1] - start == length:
+                for q in range(length - 1, -1, -1):
+                    j = columns_a[first + q]
+                    columns[start + q] = j
+                    if moved[j]:
+                        changed[i] = True
+                        values[start + q] = scale[i] * scale[j]
+                    else:
+                        values[start + q] = values_a[first + q]
+                continue
+            for q in range(length):
+                row[q] = columns_a[first + q]
+        a = 0
         b = starts_b[i]
         last_b = starts_b[i + 1]
         loop = i >= n_old
-        while a < last_a or b < last_b or loop:
+        while a < length or b < last_b or loop:
             # the next column: the loop of a new row first of all where rows are not sorted
             if loop and (not once or b == last_b or i < columns_b[b]):
                 j = i
                 loop = False
-            elif b == last_b or (a < last_a and (not once or columns_a[a] <= columns_b[b])):
-                j = columns_a[a]
+            elif b == last_b or (a < length and (not once or row[a] <= columns_b[b])):
+                j = row[a]
                 a += 1
                 if once and b < last_b and columns_b[b] == j:
                     b += 1
             else:
                 j = columns_b[b]
                 b += 1
-            columns[end] = j
-            values[end] = scale[i] * scale[j]
-            end += 1
+            columns[start] = j
+            values[start] = scale[i] * scale[j]
+            start += 1
 
 
 @njit(cache=True, nogil=True)
@@ -387,10 +367,9 @@ def _merge_rows(
         starts[i + 1] = end
 
 
-@njit(cache=True, nogil=True)
 def entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
-) -> NDArray[Any]:  # pragma: no cover - compiled
+) -> NDArray[Any]:
     """For each entry its row's scale, times its column's.
 
     Args:
@@ -399,11 +378,18 @@ def entry_values(
         scale: of rows and columns, shape (N,).
         both: whether the column's scale counts, too.
     """
-    values = np.empty(starts[-1], dtype=scale.dtype)
+    values = with_room_behind(int(starts[-1]), scale.dtype)
+    _write_values(starts, columns, scale, both, values)
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _write_values(
+    starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool, values: NDArray[Any]
+) -> None:  # pragma: no cover - compiled
     for i in range(len(starts) - 1):
         for p in range(starts[i], starts[i + 1]):
             values[p] = scale[i] * scale[columns[p]] if both else scale[i]
-    return values
 
 
 def _matrix(

@@ -26,11 +26,10 @@ def on_all_cores(
         width: numbers that an entry costs.
     """
     cores = os.cpu_count() or 1
-    blocks = list(even_blocks(starts, cores * _PIECES))
     if cores == 1 or starts[-1] * width < _FEW:
-        for rows in blocks:
-            piece(rows)
+        piece(slice(0, len(starts) - 1))
         return
+    blocks = list(even_blocks(starts, cores * _PIECES))
     with ThreadPoolExecutor(cores) as pool:
         list(pool.map(piece, blocks))
 

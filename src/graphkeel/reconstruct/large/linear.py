@@ -33,7 +33,8 @@ class LinearModel:
 
     @classmethod
     def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearModel | None:
-        """None where the model is no simple graph convolution, or says probabilities.
+        """None where the model is no simple graph convolution, says probabilities, or is given a
+        matrix of the graph's own.
 
         Args:
             frozen: the model.
@@ -45,6 +46,7 @@ class LinearModel:
             not isinstance(layer, SGConv)
             or not layer.add_self_loops
             or frozen.return_type is not ReturnType.RAW
+            or frozen.calling.has_adjacency
             or not _is_plain(layer.lin.weight)
         ):
             return None

@@ -3,9 +3,9 @@
 Σ_k a·(1−a)^k·Ŝ^k·X, cut off after as many steps as a label needs to reach about `REACH` nodes. What
 would move on from there is dropped; left where it stands, it would outweigh all that is nearer.
 This is linear in the labels, so a new label only adds its own neighbourhood; and it depends on the
-graph and the labels alone, so a graph that has changed gets what a fresh fit would give it, to float
-accuracy. (A push that stops at a threshold does not give that: any change on its way moves what it
-leaves behind.)
+graph and the labels alone, so a graph that has changed gets what a fresh fit would give it, to
+float accuracy. (A push that stops at a threshold does not give that: any change on its way moves
+what it leaves behind.)
 
 Each step visits the nodes that mass has reached, and all nodes once those are many."""
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.core.room import columns_with_room, lengthened, lengthened_columns
+from graphkeel.graph.propagate.row_blocks import on_all_cores
 from graphkeel.graph.task import check_edges
-
-ROWS = 1 << 9  # compared together
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +130,29 @@ def check_grown(x: Tensor, new_x: Tensor) -> None:
 
 
 def _same_rows(x: Tensor, features: Tensor) -> Tensor:
-    pairs = zip(x.split(ROWS), features[: len(x)].split(ROWS), strict=True)
-    parts = [
-        torch.ones(len(old), dtype=torch.bool) if torch.equal(old, new) else (old == new).all(dim=1)
-        for old, new in pairs
-    ]
-    return torch.cat([torch.ones(0, dtype=torch.bool), *parts])
+    """Bit for bit, as digests compare them."""
+    same = torch.empty(len(x), dtype=torch.bool)
+    before = x.view(torch.int32).numpy()
+    now = features[: len(x)].contiguous().view(torch.int32).numpy()
+    starts = np.arange(len(x) + 1) * x.shape[1]
+    found = same.numpy()
+
+    def piece(rows: slice) -> None:
+        _compare_rows(before[rows], now[rows], found[rows])
+
+    on_all_cores(piece, starts)
+    return same
+
+
+@njit(cache=True, nogil=True)
+def _compare_rows(
+    before: NDArray[np.int32], now: NDArray[np.int32], same: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    for i in range(len(same)):
+        difference = np.int32(0)
+        for j in range(before.shape[1]):
+            difference |= before[i, j] ^ now[i, j]
+        same[i] = difference == 0
 
 
 def _check_finite(nodes: Tensor, features: Tensor) -> None:

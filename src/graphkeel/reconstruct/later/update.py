@@ -27,7 +27,7 @@ from graphkeel.graph.propagate.adjacency import (
 )
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.sparse_hops import remember_convolution
+from graphkeel.models.sparse_hops import forget_convolution, remember_convolution
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.large.linear import LinearModel
 from graphkeel.reconstruct.large.local import LocalContext
@@ -63,12 +63,12 @@ def moved_locally(
     """
     old = fixed.context
     frozen.return_type = old.frozen.return_type
+    # what is kept of the old graph is written over from here on
     model, changed, propagator = _grown_matrices(fixed.model, old.propagator, change)
     projected = _projected(fixed, model, change)
     reached = _reached(changed, model, change.other_features.numpy())
     first_hop = _first_hop(fixed, model, projected, reached[0])
     logits = _logits(old.logits, model, projected, first_hop, reached[-1])
-    # from here on what is kept of the old graph is written over
     edge_index = change.all_edges(old.edge_index)
     remember_convolution(edge_index, model.matrix)
     context = Context(
@@ -102,6 +102,7 @@ def _grown_matrices(
         matrix = normalise(edges, n_nodes)
     else:
         added = change.added.numpy()
+        forget_convolution(model.matrix)
         near = near_ends(propagator.matrix, added, n_nodes)
         given, changed = grown_as_given(model.matrix, added, n_nodes, near)
         matrix, _ = grown(propagator.matrix, added, n_nodes, near)
