@@ -37,16 +37,6 @@ def model(task):
     return train_model("gcn", task, seed=0)
 
 
-@pytest.fixture
-def data(task):
-    return task.to_data()
-
-
-@pytest.fixture(scope="module")
-def fitted(task, model):
-    return gk.Reconstructor(model).fit(task.to_data())
-
-
 # ---- scikit-learn
 
 

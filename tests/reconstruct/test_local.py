@@ -9,9 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models import GCN, networks, sparse_hops, train_model
+from graphkeel.models import GCN, networks, sparse_hops
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.chooser import Chooser
@@ -22,17 +21,6 @@ from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
 from graphkeel.reconstruct.large.spread import spread
 from graphkeel.reconstruct.reconstructor import Reconstructor
-
-
-@pytest.fixture(scope="module")
-def task():
-    graph = make_sbm(600, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
-    return make_task(graph, split="random")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task)
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from torch_geometric.nn import GCNConv
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.propagate import normalise, normalise_as_given
 from graphkeel.graph.propagate.adjacency import grown, grown_as_given, near_ends
-from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.context import Context
@@ -29,17 +27,6 @@ pytestmark = pytest.mark.usefixtures("small_pool")
 
 N = 600
 NEW = 12
-
-
-@pytest.fixture(scope="module")
-def task():
-    graph = make_sbm(N, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
-    return make_task(graph, split="random")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task)
 
 
 @pytest.fixture(params=["small", "large"])

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         make_out_dir(args.out)
     seeds = range(args.seed, args.seed + args.seeds)
-    results = {}
+    results: dict[str, RunResult[RunSpec]] = {}
     for title, labels in _STEPS:
         show_first = not args.json and not results
         results[title] = _run(

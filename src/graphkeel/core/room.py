@@ -27,7 +27,7 @@ def with_room(values: Tensor) -> Tensor:
     Args:
         values: shape (n, d).
     """
-    return empty_with_room(*values.shape, values.dtype).copy_(values)
+    return empty_with_room(values.shape[0], values.shape[1], values.dtype).copy_(values)
 
 
 def has_room(values: Tensor) -> bool:

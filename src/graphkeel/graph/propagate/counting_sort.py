@@ -39,10 +39,10 @@ def grown_in_place(values: NDArray[Any], size: int) -> NDArray[Any]:
         values: shape (n,); where memory is shared, what is written to the result is written here.
         size: at least n.
     """
-    whole = values.base
-    is_larger = isinstance(whole, np.ndarray) and whole.ndim == 1 and len(whole) >= size
-    if is_larger and whole.dtype == values.dtype and whole.ctypes.data == values.ctypes.data:
-        return whole[:size]
+    whole: Any = values.base
+    is_array = isinstance(whole, np.ndarray) and whole.ndim == 1 and whole.dtype == values.dtype
+    if is_array and len(whole) >= size and whole.ctypes.data == values.ctypes.data:
+        return whole[:size]  # type: ignore[no-any-return]
     return with_room_behind(size, values.dtype)
 
 

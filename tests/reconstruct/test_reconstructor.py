@@ -24,21 +24,6 @@ def task():
     return load("digits")
 
 
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task, seed=0)
-
-
-@pytest.fixture
-def data(task):
-    return task.to_data()
-
-
-@pytest.fixture(scope="module")
-def fitted(task, model):
-    return gk.Reconstructor(model).fit(task.to_data())
-
-
 def accuracy(predicted, task):
     return 100 * float((predicted == task.y)[task.test_mask].float().mean())
 
