@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from few_candidates import few_candidates
 from graphkeel.graph import GraphTask
-from graphkeel.reconstruct.candidates.builder import GRIDS, Diffuse, Replace
-from graphkeel.reconstruct.candidates.prototype import Prototype
 from tally import lines
 
 torch.set_num_threads(1)  # many small tensors: threads only cost
@@ -35,17 +34,8 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def small_pool() -> Iterator[None]:
-    """Five candidates of every kind in place of nineteen, for tests of everything but the choice: a
-    fit takes a quarter of the time, and goes through the same rounds."""
-    few = (
-        Replace(),
-        Diffuse(0.9),
-        Prototype("model", with_labels=True),
-        Prototype("discriminant", with_labels=True),
-        Prototype("labels", refine="cosine", smooth=True),
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(GRIDS, "auto", few)
+    """Fits of a whole module with few candidates."""
+    with few_candidates():
         yield
 
 
