@@ -270,26 +270,6 @@ def _move_rows(
             start += 1
 
 
-@njit(cache=True, nogil=True)
-def rows_looking_at(
-    starts: NDArray[Any], columns: NDArray[np.int32], marked: NDArray[np.bool_]
-) -> NDArray[np.bool_]:  # pragma: no cover - compiled
-    """Which rows have an entry in a marked column.
-
-    Args:
-        starts: row starts of a CSR matrix, shape (N + 1,).
-        columns: columns of its entries.
-        marked: bool, shape (N,).
-    """
-    found = np.zeros(len(starts) - 1, dtype=np.bool_)
-    for i in range(len(starts) - 1):
-        for p in range(starts[i], starts[i + 1]):
-            if marked[columns[p]]:
-                found[i] = True
-                break
-    return found
-
-
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
     """A[i, j] = 1 where an edge joins i and j, in either direction; the diagonal is left out.
 

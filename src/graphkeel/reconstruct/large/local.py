@@ -72,8 +72,12 @@ class LocalContext:
         return self.model.project(self.context.anchors().features)
 
     @cached_property
-    def log_beliefs(self) -> Tensor:
-        return self.context.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
+    def beliefs(self) -> Tensor:
+        """The untouched model's class probabilities; none rules a class out."""
+        logits = self.context.logits
+        found = (logits - logits.amax(dim=1, keepdim=True)).exp_()
+        found /= found.sum(dim=1, keepdim=True)
+        return found.clamp_min_(FLOOR)
 
 
 class LocalBuilder:
@@ -94,7 +98,7 @@ class LocalBuilder:
         # Evidence for the classes. In float64, since what rounding leaves of labels that were taken
         # back would else be a share of the evidence where no label is near.
         self._near = torch.zeros(n, c, dtype=torch.float64)
-        self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
+        self._shares = torch.full((n, c), 1.0 / c)  # the same as probabilities
         self._added: Tensor | None = None  # what diffusion of labels adds to the scores
         self._written: tuple[tuple[Candidate, ...], Tensor] | None = (
             None  # the features handed out last, and of whom
@@ -135,7 +139,7 @@ class LocalBuilder:
         other = copy.copy(self)
         other._known = self._known.clone()
         other._near = self._near.clone()
-        other._log_near = self._log_near.clone()
+        other._shares = self._shares.clone()
         other._added = None if self._added is None else self._added.clone()
         other._posteriors = {one: found.clone() for one, found in self._posteriors.items()}
         other._written = None
@@ -158,9 +162,9 @@ class LocalBuilder:
             difference = self._row(nodes, after) - self._row(nodes, before)
             self._spread_over(nodes, difference, self._added)
         rows = _most(touched)
-        near = self._near[rows].clamp_min(0.0).add_(_REST)
+        near = self._near[rows].float().clamp_min_(0.0).add_(_REST)
         near /= near.sum(dim=1, keepdim=True)
-        self._log_near[rows] = near.clamp_min_(FLOOR).log_().float()
+        self._shares[rows] = near.clamp_min_(FLOOR)
         return touched
 
     def _spread_over(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
@@ -271,10 +275,9 @@ class LocalBuilder:
 
     def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
         """p of some nodes, as in `Posteriors`."""
-        logs = self._log_near[rows]
-        if prototype.evidence == "model":
-            logs = 0.5 * (logs + self.fixed.log_beliefs[rows])
-        posterior = logs.exp()  # none is above 0, or far below
+        posterior = self._shares[rows].clone()
+        if prototype.evidence == "model":  # the mean of their logarithms
+            posterior.mul_(self.fixed.beliefs[rows]).sqrt_()
         posterior /= posterior.sum(dim=1, keepdim=True)
         classes = self._known[rows]
         named = (classes != _UNKNOWN).nonzero().flatten()

@@ -57,22 +57,24 @@ def spread(
         teleport: the share a that stays at its source in every step.
         out: shape (N, c); added to.
     """
-    starts, columns, _ = graph
-    n_nodes = len(starts) - 1
+    n_nodes = len(graph[0]) - 1
+    n_steps = steps_for(n_nodes, len(graph[1]))
     current = np.zeros((n_nodes, amounts.shape[1]))
     following = np.zeros(current.shape)
     current[nodes] = amounts
     touched = np.zeros(n_nodes, dtype=bool)
     frontier = np.asarray(nodes, dtype=np.int32)
-    touched[frontier] = True
-    _add_rows(frontier, current, teleport, out)
-    for _ in range(steps_for(n_nodes, len(columns))):
+    for _ in range(n_steps - 1):
+        touched[frontier] = True
+        _add_rows(frontier, current, teleport, out)
         reached = _step(graph, frontier, current, 1.0 - teleport, following)
         current[frontier] = 0.0
         current, following = following, current
         frontier = reached
-        touched[frontier] = True
-        _add_rows(frontier, current, teleport, out)
+    touched[frontier] = True
+    _add_rows(frontier, current, teleport, out)
+    last = _step(graph, frontier, current, teleport * (1.0 - teleport), out)
+    touched[last] = True
     return touched
 
 
@@ -81,17 +83,17 @@ def _step(
     frontier: NDArray[np.int32],
     current: Floats,
     share: float,
-    following: Floats,
+    out: Floats,
 ) -> NDArray[np.int32]:
-    """following = share · Ŝ · current; returns the rows that mass has reached."""
+    """out += share · Ŝ · current; returns the rows that mass has reached."""
     n_nodes = len(current)
     marked = np.zeros(n_nodes, dtype=bool)
     if MANY * len(frontier) < n_nodes:
-        return _from_frontier(*graph, frontier, current, share, following, marked)
+        return _from_frontier(*graph, frontier, current, share, out, marked)
     marked[frontier] = True
 
     def piece(rows: slice) -> None:
-        _into_rows(*graph, rows.start, rows.stop, marked, current, share, following)
+        _into_rows(*graph, rows.start, rows.stop, marked, current, share, out)
 
     on_all_cores(piece, graph[0], current.shape[1])
     return np.arange(n_nodes, dtype=np.int32)
@@ -105,10 +107,10 @@ def _from_frontier(
     frontier: NDArray[np.int32],
     current: Floats,
     share: float,
-    following: Floats,
+    out: Floats,
     marked: NDArray[np.bool_],
 ) -> NDArray[np.int32]:  # pragma: no cover - compiled
-    """Each node hands on to its neighbours (Ŝ is symmetric); `following` starts as zeros."""
+    """Each node hands on to its neighbours (Ŝ is symmetric)."""
     reached = np.empty(len(marked), dtype=np.int32)
     count = 0
     for v in frontier:
@@ -120,7 +122,7 @@ def _from_frontier(
                 count += 1
             weight = share * weights[p]
             for c in range(current.shape[1]):
-                following[w, c] += weight * current[v, c]
+                out[w, c] += weight * current[v, c]
     return reached[:count].copy()
 
 
@@ -134,7 +136,7 @@ def _into_rows(
     marked: NDArray[np.bool_],
     current: Floats,
     share: float,
-    following: Floats,
+    out: Floats,
 ) -> None:  # pragma: no cover - compiled
     """The same for rows first..last-1, each summed from those neighbours that are marked."""
     width = current.shape[1]
@@ -148,7 +150,7 @@ def _into_rows(
                 for c in range(width):
                     sums[c] += weight * current[v, c]
         for c in range(width):
-            following[i, c] = sums[c]
+            out[i, c] += sums[c]
 
 
 @njit(cache=True, nogil=True)

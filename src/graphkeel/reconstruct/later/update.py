@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
@@ -23,7 +24,6 @@ from graphkeel.graph.propagate.adjacency import (
     grown,
     grown_as_given,
     near_ends,
-    rows_looking_at,
 )
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
@@ -66,7 +66,7 @@ def moved_locally(
     # what is kept of the old graph is written over from here on
     model, changed, propagator = _grown_matrices(fixed.model, old.propagator, change)
     projected = _projected(fixed, model, change)
-    reached = _reached(changed, model, change.other_features.numpy())
+    reached = _reached(changed, propagator.matrix, model.hops, change.other_features.numpy())
     first_hop = _first_hop(fixed, model, projected, reached[0])
     logits = _logits(old.logits, model, projected, first_hop, reached[-1])
     edge_index = change.all_edges(old.edge_index)
@@ -151,16 +151,21 @@ def _logits(
 
 
 def _reached(
-    changed: NDArray[np.bool_], model: LinearModel, other: NDArray[np.bool_]
+    changed: NDArray[np.bool_], neighbours: sparse.csr_matrix, hops: int, other: NDArray[np.bool_]
 ) -> list[NDArray[np.bool_]]:
     """The nodes whose values may be others now after each hop, bool, shape (N,): the first, …, the
-    last; all of them, once they are most."""
-    matrix = model.matrix
+    last; all of them, once there are so many that their neighbours are most."""
+    n_nodes = len(other)
     found = []
     reached = other
-    for _ in range(max(1, model.hops)):
-        if 2 * int(reached.sum()) <= len(reached):
-            reached = changed | rows_looking_at(matrix.indptr, matrix.indices, reached)
+    for _ in range(max(1, hops)):
+        nodes = np.flatnonzero(reached)
+        n_neighbours = int(np.diff(neighbours.indptr)[nodes].sum())
+        reached = changed.copy()
+        if n_neighbours > 2 * n_nodes:
+            reached[:] = True
+        else:
+            reached[neighbours[nodes].indices] = True
         found.append(reached)
     return found
 
