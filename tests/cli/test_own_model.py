@@ -15,11 +15,10 @@ from graphkeel.models import train_model
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.own_model import own_model
 
-MODULE = """
-from graphkeel.models.networks import SGC
-
 pytestmark = pytest.mark.usefixtures("small_pool")
 
+MODULE = """
+from graphkeel.models.networks import SGC
 
 def make(n_features, n_classes):
     return SGC(n_features, n_classes)
