@@ -260,7 +260,9 @@ class Chooser:
         later._judged_by = None
         later.trained_on = torch.zeros(context.x.shape[0], dtype=torch.bool)
         later.trained_on[: len(self.trained_on)] = self.trained_on
-        if isinstance(self._builder, LocalBuilder) and fixed is not None:
+        if isinstance(self._builder, LocalBuilder) and not self.members:
+            later._builder = None  # features are left alone; the next labels begin anew
+        elif isinstance(self._builder, LocalBuilder) and fixed is not None:
             memory = self._builder.release_features()
             later._builder = LocalBuilder(fixed, self._builder.labels, memory)
         elif isinstance(self._builder, Builder):

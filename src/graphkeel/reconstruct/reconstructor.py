@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.room import lengthened
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
@@ -381,10 +382,18 @@ class Reconstructor(BaseEstimator):
         self.features_ = self._own_features()
         return self
 
-    def _own_features(self) -> Tensor:
-        """The chosen features, never the context's own tensor."""
+    def _own_features(self, memory: Tensor | None = None) -> Tensor:
+        """The chosen features, never the context's own tensor.
+
+        Args:
+            memory: features that are no longer needed, written over where there is room.
+        """
         features = self._chooser.features()
-        return features.clone() if features is self._context.x else features
+        if features is not self._context.x:
+            return features
+        if memory is None:
+            return features.clone()
+        return lengthened(memory, len(features)).copy_(features)
 
     # ---- the same graph, later
 
@@ -426,7 +435,8 @@ class Reconstructor(BaseEstimator):
             if rechoose:
                 self._choose(self.labels_, self._validation)
             else:
-                self.features_ = self._own_features()
+                memory = self.features_ if self._chooser.local_state is not None else None
+                self.features_ = self._own_features(memory)
             facts["nodes"] = int(self.features_.shape[0])
         if not rechoose and not self.guard_.reason.endswith(UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
