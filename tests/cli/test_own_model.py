@@ -100,7 +100,7 @@ def test_certify(own, tmp_path, capsys):
     assert found["accepted"] and found["model_checked"] and found["data_checked"]
     other = ["--weights", "other_weights.safetensors", "--factory", "own_net_for_tests:make"]
     assert main([*check, *other]) == 1
-    assert "differs" in json.loads(capsys.readouterr().out)["reason"]
+    assert "about another model" in json.loads(capsys.readouterr().out)["reason"]
     for wrong in (own[:2], [*own, "--model", "net.safetensors"]):
         assert main(["check", certificate, *wrong]) == 2
 
