@@ -17,6 +17,7 @@ from graphkeel.verify.problem import (
     Network,
     Problem,
     Region,
+    Sublevel,
     check_conditions,
 )
 from graphkeel.verify.problem_io import read_problem, write_problem
@@ -73,7 +74,8 @@ def verify(
         problem: the problem.
         engine: one of `ENGINES`.
         budget: for all conditions together.
-        conditions: names, of `CONDITIONS`, and "region" for a problem with a region.
+        conditions: names, of `CONDITIONS`, "region" for a problem with a region, and
+            "sublevel-invariance" and "sublevel-decrease" for one with a sublevel set.
 
     >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
     >>> halving = Network.of(([[0.5]], [0.0]))
@@ -103,6 +105,7 @@ __all__ = [
     "Network",
     "Problem",
     "Region",
+    "Sublevel",
     "Verdict",
     "Verifier",
     "VerifyReport",
