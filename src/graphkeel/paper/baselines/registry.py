@@ -55,6 +55,8 @@ _TABLE: dict[str, _Entry] = {
     "soga": _Entry("retrained.soga:SOGA"),
     "homottt": _Entry("retrained.homottt:HomoTTT"),
     "retrain": _Entry("retrained.retrain:Retrain"),
+    "gcn-words": _Entry("retrained.words:Words"),
+    "appnp-words": _Entry("retrained.words:Words", {"hidden": 64, "hops": 10}),
     "finetune": _Entry("retrained.retrain:FineTune"),
     "pool": _Entry("retrained.pool:Pool"),
     "mh-aug": _Entry("retrained.mh_aug:MHAug"),

@@ -148,7 +148,7 @@ def _measure_alone(job: Job, measure: Measure) -> Measurement:
             return executor.submit(measure, job).result()
         except BrokenProcessPool:
             message = "the worker process died, most likely out of memory"
-            seconds = time.perf_counter() - start
+            seconds = round(time.perf_counter() - start, 3)
             return Measurement(FAILED, seconds, 0.0, {}, message, commit())
 
 
@@ -167,13 +167,13 @@ def run_job(job: Job) -> Measurement:
     cpu = time.process_time()
     try:
         result = job.spec.measure(job.seed)
-        result[CPU_SECONDS] = time.process_time() - cpu
+        result[CPU_SECONDS] = round(time.process_time() - cpu, 3)
         json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
-        seconds = time.perf_counter() - start
+        seconds = round(time.perf_counter() - start, 3)
         return Measurement(DONE, seconds, peak_mb(), result, commit=source)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        seconds = time.perf_counter() - start
+        seconds = round(time.perf_counter() - start, 3)
         return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
 
 

@@ -46,8 +46,6 @@ class Record:
         found = self.measurement
         decision = found.result.get("decision", {})
         kept: dict[str, Any] = {name: found.result.get(name) for name in _RESULT}
-        if kept[CPU_SECONDS] is not None:
-            kept[CPU_SECONDS] = round(kept[CPU_SECONDS], 3)
         kept |= {name: decision.get(name) for name in _DECISION}
         values = {
             "row": self.row,
@@ -57,8 +55,8 @@ class Record:
             "split": self.split,
             "status": found.status,
             **kept,
-            "seconds": round(found.seconds, 3),
-            "peak_mb": round(found.peak_mb, 1),
+            "seconds": found.seconds,
+            "peak_mb": found.peak_mb,
             "data": self.data[:_ID_LENGTH],
             "code": (found.code or UNKNOWN)[:_ID_LENGTH],
             "commit": found.commit or UNKNOWN,
