@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.amazon import load_amazon
-from graphkeel.graph.datasets.digits import load_digits
+from graphkeel.graph.datasets.digits import digits_by_name
 from graphkeel.graph.datasets.files import data_root, is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
@@ -41,7 +41,8 @@ def load(
     """A dataset by name, or the path of an `.npz` graph, with split number `seed`.
 
     Args:
-        name: `digits` (embedded), `cora`, `citeseer`, `pubmed`, `photo`, `computers`, `sbm` (or
+        name: `digits` (embedded; `digits:0,1,2` for some of them), `cora`, `citeseer`, `pubmed`,
+            `photo`, `computers`, `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
         seed: number of the split, and seed of what is drawn.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
@@ -93,8 +94,8 @@ def load_graph(name: str) -> RawGraph:
         return load_planetoid(key)
     if key in ("photo", "computers"):
         return load_amazon(key)
-    if key == "digits":
-        return load_digits()
+    if key == "digits" or key.startswith("digits:"):
+        return digits_by_name(key)
     if key == "sbm" or key.startswith("sbm:"):
         return sbm_by_name(key)
     own = _own_graph(name)
