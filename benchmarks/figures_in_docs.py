@@ -1,4 +1,5 @@
-"""The tables of README.md and docs/results.md, made from the stored runs; a test compares them.
+"""The tables of README.md, docs/results.md and docs/reproducing.md, made from the stored runs; a
+test compares them.
 
     python benchmarks/figures_in_docs.py            says which blocks differ; exit 1 if any does
     python benchmarks/figures_in_docs.py --write    writes them
@@ -19,7 +20,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -212,7 +213,59 @@ def all_val() -> str:
     return _budget("all validation labels used", "table-1-val")
 
 
+PROTOCOL_ROWS = {
+    "sgc-one-split": "SGC, one random split, ten initialisations",
+    "frgnn-sgc-one-split": "FRGNN on SGC, the same",
+    "neural-one-split": "neural controller, the same",
+    "sgc-lr0.01": "SGC with lr 0.01, weight decay 5e-4, 200 epochs",
+    "frgnn-sgc-lr0.01": "FRGNN on SGC, the same",
+    "neural-lr0.01": "neural controller, the same",
+}
+
+
+def every_published_number() -> str:
+    """One line for each published number, with the verdict and the command, in
+    docs/reproducing.md."""
+    reasons: dict[str, str] = {}
+    lines = [["row", "dataset", "paper", "ours", "", "`keel table …`"]]
+    for number, rows in (
+        (1, {**PAPER_ROWS, **PROTOCOL_ROWS}),
+        (3, {"mfac-blind": "MFAC, blind start"}),
+    ):
+        for method, label in rows.items():
+            for dataset in DATASETS:
+                cell = stored(f"table-{number}").get((method, dataset))
+                if cell is None or (cell["paper"] is None and not cell["note"]):
+                    continue
+                if cell["paper"] is None and "out of memory" not in cell["note"]:
+                    continue
+                shown = mean(f"table-{number}", method, dataset)
+                figure = published(f"table-{number}", method, dataset)
+                command = f"`{number} --only {method} --datasets {dataset}`"
+                verdict = _verdict(cell["note"], reasons)
+                lines.append([label, dataset.capitalize(), figure, shown, verdict, command])
+    why = "".join(f"- [{letter}] {reason}\n" for reason, letter in reasons.items())
+    return f"{table(lines)}\n{why}"
+
+
+def _verdict(note: str, reasons: dict[str, str]) -> str:
+    """The note without its reason, which gets a letter."""
+    if "reproduced" not in note:
+        return note
+    head, _, rest = note.partition(": ")
+    if head == "not reproduced":
+        gains, _, reason = rest.partition(": ")
+        head = f"not reproduced ({gains})"
+    else:
+        reason = rest
+    if not reason:
+        return head
+    letter = reasons.setdefault(reason, "abcdefghijklmnopqrstuvwxyz"[len(reasons)])
+    return f"{head} [{letter}]"
+
+
 BLOCKS = {
+    "published": every_published_number,
     "readme": readme,
     "training-labels": training_labels,
     "half-val": half_val,

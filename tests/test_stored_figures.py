@@ -1,4 +1,5 @@
-"""The tables of README.md and docs/results.md say what the stored files say."""
+"""The tables of README.md, docs/results.md and docs/reproducing.md say what the stored files
+say."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def figures() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/reproducing.md"])
 def test_figures_are_those_of_the_stored_runs(figures, page):
     text = (ROOT / page).read_text(encoding="utf-8")
     assert figures.BLOCK.search(text), f"{page} has no block of figures"
