@@ -66,9 +66,9 @@ def test_silhouette_tells_separate_classes_from_mixed_ones():
 
 
 def test_a_panel_says_when_its_number_points_the_other_way():
-    assert reading(0.2, 1.0, "nearer") == "nearer than the untouched model"
-    assert reading(0.001, 1.0, "nearer") == "no change beside the untouched model"
-    assert reading(-0.2, 1.0, "nearer").endswith("it points the other way")
+    assert reading(0.2, 0.01, "nearer") == "nearer than the untouched model"
+    assert reading(-0.001, 0.01, "nearer") == "no change beside the untouched model"
+    assert reading(-0.2, 0.01, "nearer").endswith("it points the other way")
 
 
 def _halving(factor: float) -> Loop:

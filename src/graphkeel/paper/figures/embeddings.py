@@ -42,7 +42,9 @@ METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
     "neural controller, one class": ("controller", {"controller": "neural"}),
     "auto (ours)": ("auto", {}),
 }
-SAME = 0.01  # of the untouched number: a smaller change counts as none
+# Changes that count as none: of CMD as a share of the untouched one, of the silhouette itself.
+SAME_SHIFT = 0.01
+SAME_SILHOUETTE = 0.01
 NODES = 2000  # at most; t-SNE's time grows with them
 _SMALL = 1e-4  # spread of t-SNE's first layout
 
@@ -146,9 +148,10 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     scene = make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]
+    same = SAME_SHIFT * untouched["cmd"]
     for panel in scene.panels[1:]:
         found = numbers[panel.title]
-        found["reads"] = reading(untouched["cmd"] - found["cmd"], untouched["cmd"], "nearer")
+        found["reads"] = reading(untouched["cmd"] - found["cmd"], same, "nearer")
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
@@ -196,7 +199,7 @@ def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
     untouched = numbers[scene.panels[0].title]["silhouette"]
     for panel in scene.panels[1:]:
         found = numbers[panel.title]
-        found["reads"] = reading(found["silhouette"] - untouched, untouched, "tighter")
+        found["reads"] = reading(found["silhouette"] - untouched, SAME_SILHOUETTE, "tighter")
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             for label in np.unique(scene.labels):
@@ -231,15 +234,15 @@ def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
 # ---- shared
 
 
-def reading(better: float, untouched: float, wanted: str) -> str:
+def reading(better: float, same: float, wanted: str) -> str:
     """What a number says of the paper's caption.
 
     Args:
         better: by how much it is better than the untouched model's.
-        untouched: the untouched model's.
+        same: a change of this size or less counts as none.
         wanted: the word for better: what the eye should see.
     """
-    if abs(better) <= SAME * abs(untouched):
+    if abs(better) <= same:
         return "no change beside the untouched model"
     if better > 0:
         return f"{wanted} than the untouched model"
