@@ -39,7 +39,7 @@ def stored(name: str) -> dict[tuple[str, str], Cell]:
         return {}
     content = json.loads(path.read_text(encoding="utf-8"))
     if "runs" in content:
-        from graphkeel.paper.stored import recomputed
+        from graphkeel.paper.results.stored import recomputed
 
         return _by_place(recomputed(content).payload()["rows"])
     cells = _by_place(content["rows"])

@@ -12,8 +12,8 @@ from graphkeel.graph.splits import make_split
 from graphkeel.models import accuracy, train_model
 from graphkeel.paper.baselines import get_baseline
 from graphkeel.paper.baselines.averaging import as_beliefs, votes
+from graphkeel.paper.baselines.bases import settings, train_base
 from graphkeel.paper.baselines.retrained.words import SparseRows
-from graphkeel.paper.tables.bases import settings, train_base
 from graphkeel.paper.tables.fingerprint import version_of
 from graphkeel.paper.tables.job import RunSpec
 

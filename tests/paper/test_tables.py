@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.results.records import record_of
 from graphkeel.paper.tables.published import base_note, gain_note, reading_note
-from graphkeel.paper.tables.records import record_of
 from graphkeel.paper.tables.render import render
 from graphkeel.paper.tables.rows import BASE, TABLES, needed_jobs, select_rows, under
 from graphkeel.paper.tables.statistics import gain_interval, holm, holm_by, paired_p, summarise

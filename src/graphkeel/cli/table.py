@@ -203,7 +203,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_stored(args: argparse.Namespace) -> int:
     """A table from its own file; with --out it is written there in every format."""
-    from graphkeel.paper.stored import read_table, recomputed
+    from graphkeel.paper.results.stored import read_table, recomputed
 
     filled = recomputed(read_table(args.stored))
     if args.out is not None:
@@ -226,8 +226,8 @@ def _budget(args: argparse.Namespace) -> float | None:
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """What is missing, and what it will take as far as it was ever measured."""
-    from graphkeel.paper.stored import read_table
-    from graphkeel.paper.tables.forecast import forecast, times_of
+    from graphkeel.paper.results.forecast import forecast, times_of
+    from graphkeel.paper.results.stored import read_table
     from graphkeel.paper.tables.grid import RowCosts, missing_jobs
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))

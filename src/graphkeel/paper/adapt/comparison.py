@@ -12,9 +12,9 @@ from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import write_text
+from graphkeel.paper.results.records import Record, dump, record_of, settings_of
 from graphkeel.paper.tables.job import Job, Measurement
 from graphkeel.paper.tables.provenance import provenance
-from graphkeel.paper.tables.records import Record, dump, record_of, settings_of
 from graphkeel.paper.tables.render import aligned, markdown_lines
 from graphkeel.paper.tables.statistics import (
     CORRECTION,

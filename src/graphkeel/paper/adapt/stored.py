@@ -8,7 +8,7 @@ from typing import Any
 from graphkeel.core.errors import DataError
 from graphkeel.paper.adapt import examination, ingraph, table
 from graphkeel.paper.adapt.comparison import Filled, Plan, Row
-from graphkeel.paper.tables.records import RUNS, Record
+from graphkeel.paper.results.records import RUNS, Record
 
 _SENTENCES = {one.NAME: one.sentences for one in (table, ingraph, examination)}
 

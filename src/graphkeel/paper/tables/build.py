@@ -10,9 +10,9 @@ from typing import Any
 from graphkeel.core.errors import DataError
 from graphkeel.core.files import write_text
 from graphkeel.graph.datasets.names import PAPER_DATASETS
+from graphkeel.paper.results.records import RUNS, Record, dump, found_records, settings_of
 from graphkeel.paper.tables.job import Job
 from graphkeel.paper.tables.provenance import provenance
-from graphkeel.paper.tables.records import RUNS, Record, dump, found_records, settings_of
 from graphkeel.paper.tables.render import FORMATS, render
 from graphkeel.paper.tables.rows import BASE, TableRow, needed_jobs, select_rows, under
 from graphkeel.paper.tables.statistics import CORRECTION, TEST

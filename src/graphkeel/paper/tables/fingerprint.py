@@ -15,7 +15,7 @@ from graphkeel.paper.tables.job import RunSpec
 # Every number depends on these, whatever the method.
 ALWAYS = (
     "graphkeel.paper.tables.run",
-    "graphkeel.paper.tables.bases",
+    "graphkeel.paper.baselines.bases",
     "graphkeel.paper.tables.job",
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",

@@ -47,7 +47,7 @@ class RunSpec:
     Args:
         dataset: a name, or a file that `graphkeel.graph.load_graph` reads.
         model: the frozen model: sgc, gcn, gat, sage or appnp, or a name of
-            `graphkeel.paper.tables.bases`.
+            `graphkeel.paper.baselines.bases`.
         method: a name that `find_method` knows, or `none`.
         labels: the labels that the method may use, one of `LABELS`.
         split: biased, random, public or outside; with a number after a colon (`random:0`) every

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.baselines.bases import TUNED
 from graphkeel.paper.baselines.registry import AVERAGED
-from graphkeel.paper.tables.bases import TUNED
 from graphkeel.paper.tables.fingerprint import method_version
 from graphkeel.paper.tables.job import Job, RunSpec
 

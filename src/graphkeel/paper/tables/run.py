@@ -21,8 +21,8 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
+from graphkeel.paper.baselines.bases import train_base
 from graphkeel.paper.baselines.registry import find_method
-from graphkeel.paper.tables.bases import train_base
 from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
 from graphkeel.paper.tables.own_model import OWN, own_model
 from graphkeel.paper.tables.provenance import commit, package_versions

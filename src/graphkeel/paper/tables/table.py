@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from graphkeel.paper.results.records import UNKNOWN, Record
 from graphkeel.paper.tables.job import CPU_SECONDS, Measurement
 from graphkeel.paper.tables.published import (
     TABLE_1,
@@ -19,7 +20,6 @@ from graphkeel.paper.tables.published import (
     protocol_note,
     reading_note,
 )
-from graphkeel.paper.tables.records import UNKNOWN, Record
 from graphkeel.paper.tables.rows import BASE, TUNED_BASE, TableRow
 from graphkeel.paper.tables.statistics import (
     gain_error,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphkeel.paper.results.records import RUNS
 from graphkeel.paper.tables.grid import RowCosts
 from graphkeel.paper.tables.job import Job
-from graphkeel.paper.tables.records import RUNS
 from graphkeel.paper.tables.render import aligned
 
 Times = dict[tuple[str, str], float]  # mean seconds of a (row, column)

@@ -34,7 +34,7 @@ def recomputed(content: dict[str, Any]) -> FilledTable | Filled:
     Args:
         content: of its file.
     """
-    from graphkeel.paper.tables.records import RUNS
+    from graphkeel.paper.results.records import RUNS
 
     if not isinstance(content.get(RUNS), list):
         raise DataError(
