@@ -44,6 +44,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
 }
 # Changes that count as none: of CMD as a share of the untouched one, of the silhouette itself.
 SAME_SHIFT = 0.01
+DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
 SAME_SILHOUETTE = 0.01
 NODES = 2000  # at most; t-SNE's time grows with them
 _SMALL = 1e-4  # spread of t-SNE's first layout
@@ -148,10 +149,13 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     scene = make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]
-    same = SAME_SHIFT * untouched["cmd"]
     for panel in scene.panels[1:]:
         found = numbers[panel.title]
-        found["reads"] = reading(untouched["cmd"] - found["cmd"], same, "nearer")
+        said = {
+            reading(untouched[name] - found[name], SAME_SHIFT * untouched[name], "nearer")
+            for name in ("cmd", "mmd")
+        }
+        found["reads"] = said.pop() if len(said) == 1 else DISAGREE
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
