@@ -162,7 +162,7 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
             training = panel.layout[scene.train]
             _dots(place, training, (TRAIN, "^"), "training nodes", size=18, alpha=0.95, edge=True)
             shift = numbers[panel.title]
-            measured = f"train–test CMD {shift['cmd']:.2f} · MMD² {shift['mmd']:.3f}"
+            measured = f"train–test CMD {shift['cmd']:.3f} · MMD² {shift['mmd']:.3f}"
             _titled(place, panel, measured, shift.get("reads", ""))
         _legend(figure, axes[0], columns=2)
         heading(figure, f"{scene.name}: are test nodes where the training nodes are?")

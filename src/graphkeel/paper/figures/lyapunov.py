@@ -265,13 +265,14 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(TICKS))
     axes.set_title("trajectories of y⁺ = F(y)\n", color=INK)
     count = len(loop.met) or "no"
-    said = f"{loop.verdict}; {count} counterexamples in {loop.rounds} rounds"
+    rounds = f"{loop.rounds} round{'s' if loop.rounds > 1 else ''}"
+    said = f"{loop.verdict}; {count} counterexamples in {rounds}"
     axes.text(0, 1.02, said, transform=axes.transAxes, fontsize=8.5, color=SOFT)
 
 
 def _decline(axes: Any, loop: Loop, paths: Array) -> None:
     """V step by step; a trajectory on which it rises outside the hole is dashed."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, SymmetricalLogLocator
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
     values = _values(loop, paths)
     rising = (np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])
@@ -285,9 +286,8 @@ def _decline(axes: Any, loop: Loop, paths: Array) -> None:
         axes.yaxis.set_major_locator(LogLocator(numticks=TICKS))
     else:  # V of the free form may be negative, and grow beyond bounds along the loop
         axes.set_yscale("symlog", linthresh=1.0)
-        ticks = SymmetricalLogLocator(base=10, linthresh=1.0)
-        ticks.set_params(numticks=TICKS)
-        axes.yaxis.set_major_locator(ticks)
+        largest = 10.0 ** np.floor(np.log10(max(float(np.abs(values).max()), 1.0)))
+        axes.yaxis.set_major_locator(FixedLocator([-largest, 0.0, largest]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_locator(MaxNLocator(TICKS, integer=True))
     axes.set_xlabel("step")
