@@ -10,7 +10,7 @@ import pytest
 
 from graphkeel.cli import figure
 from graphkeel.paper.figures import embeddings
-from graphkeel.paper.figures.embeddings import Panel, Scene, class_numbers, shift_numbers
+from graphkeel.paper.figures.embeddings import Panel, Scene, class_numbers, reading, shift_numbers
 from graphkeel.paper.figures.lyapunov import Loop, Plane, loop_numbers, trajectories
 from graphkeel.verify.problem import Network, Problem
 
@@ -26,7 +26,13 @@ def test_embeddings_are_drawn_with_their_numbers(tmp_path, capsys, monkeypatch, 
     monkeypatch.setattr(embeddings, "NODES", 160)
     assert _call(number, "--dataset", "sbm", "--out", tmp_path, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found["panels"]) == ["untouched", "FRGNN", "auto (ours)"]
+    assert list(found["panels"]) == [
+        "untouched",
+        "FRGNN, one class",
+        "neural controller, one class",
+        "auto (ours)",
+    ]
+    assert all(panel["reads"] for title, panel in found["panels"].items() if title != "untouched")
     assert (tmp_path / f"figure-{number}.svg").read_text().lstrip().startswith("<?xml")
     assert (tmp_path / f"figure-{number}.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / f"figure-{number}.json").read_text()) == found
@@ -57,6 +63,12 @@ def test_silhouette_tells_separate_classes_from_mixed_ones():
     assert class_numbers(apart, scene)["silhouette"] > 0.8
     assert abs(class_numbers(mixed, other)["silhouette"]) < 0.15
     assert set(class_numbers(apart, scene)["by_class"]) == {"0", "1"}
+
+
+def test_a_panel_says_when_its_number_points_the_other_way():
+    assert reading(0.2, 0.01, "nearer") == "nearer than the untouched model"
+    assert reading(-0.001, 0.01, "nearer") == "no change beside the untouched model"
+    assert reading(-0.2, 0.01, "nearer").endswith("it points the other way")
 
 
 def _halving(factor: float) -> Loop:

@@ -9,12 +9,13 @@ import torch
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, make_sbm
 from graphkeel.paper.adapt.case import data_hash, make_case
-from graphkeel.paper.adapt.comparison import BASE, Filled, Plan, Row, cell_of, pick_rows
+from graphkeel.paper.adapt.comparison import BASE, Cell, Filled, Plan, Row, cell_of, pick_rows
 from graphkeel.paper.adapt.ingraph import features_for
 from graphkeel.paper.adapt.methods import adapted
 from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.paper.adapt.table import CITATION_PAIRS, ROWS, sentences
 from graphkeel.paper.tables.job import Measurement
+from graphkeel.paper.tables.table import Limits
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +93,17 @@ def _measured(accuracy: float, base: float, kept: bool = False) -> Measurement:
     )
 
 
+def _cell(row: Row, column: str, found: list[Measurement]) -> Cell:
+    return cell_of(row, "b", column, dict(enumerate(found)), {}, Limits(len(found)))
+
+
 def test_a_cell_has_the_worst_seed_beside_the_mean():
-    cell = cell_of(ROWS[1], "b", "c", [_measured(70, 65), _measured(71, 72, kept=True)])
+    cell = _cell(ROWS[1], "c", [_measured(70, 65), _measured(71, 72, kept=True)])
     assert (cell.mean, cell.gain, cell.worst, cell.refused) == (70.5, 2.0, -1.0, 1)
     assert (cell.balanced_gain, cell.balanced_worst) == (1.0, -2.0)
     assert cell.text() == "70.50 (+2.00, -1.00)"
-    assert cell_of(ROWS[1], "b", "c", []).text() == "–"
-    failed = cell_of(ROWS[1], "b", "c", [Measurement("error", 1.0, 1.0, {}, "out of luck")])
+    assert _cell(ROWS[1], "c", []).text() == "–"
+    failed = _cell(ROWS[1], "c", [Measurement("error", 1.0, 1.0, {}, "out of luck")])
     assert (failed.mean, failed.note) == (None, "out of luck")
 
 
@@ -109,16 +114,16 @@ def test_sentences_count_where_ours_is_first():
     values = {"none": 60.0, "auto": 66.0, "t3a": 65.0, "r": 70.0}
 
     cells = [
-        cell_of(row, "b", column, [_measured(values[row.name], 60.0)])
+        _cell(row, column, [_measured(values[row.name], 60.0)])
         for row in rows
         for column in columns
     ]
-    (said,) = sentences(Filled(plan, cells))
+    (said,) = sentences(Filled(plan, cells, []))
     assert "mean gain +6.00, least +6.00" in said
     assert "first among frozen rows on 2 of 2" in said
     assert "above every trained row on 0 of 2" in said
     alone = Plan("adapt", "t", rows[:2], ["b"], columns, [0], [], sentences)
-    (said,) = sentences(Filled(alone, cells[:4]))
+    (said,) = sentences(Filled(alone, cells[:4], []))
     assert "row on" not in said  # nobody to be compared with
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -34,6 +35,33 @@ def test_what_is_kept_is_found_again(tmp_path, job, measured):
     assert again.find(job(seed=1)) is None
     assert again.typical_seconds() == {("sgc", "digits"): 1.5}
     assert len(again) == 1
+
+
+def test_the_commit_that_computed_a_number_is_kept_with_it(tmp_path, job, measured):
+    store = Store(tmp_path / FILE)
+    store.keep(job(), replace(measured(), commit="abc"))
+    found = store.find(job())
+    assert (found.commit, found.code) == ("abc", job().code)
+    connection = sqlite3.connect(tmp_path / FILE)
+    with connection:
+        connection.execute("UPDATE measurements SET commit_hash = 'another'")
+    connection.close()
+    assert store.find(job()) is None  # the seal covers it
+
+
+def test_a_store_of_before_commits_is_read_and_continued(tmp_path, job, measured):
+    store = Store(tmp_path / FILE)
+    store.keep(job(), measured(61.0))
+    store.claim({"spec": {"method": "none"}})
+    connection = sqlite3.connect(tmp_path / FILE)
+    with connection:
+        connection.execute("ALTER TABLE measurements DROP COLUMN commit_hash")
+    connection.close()
+    assert [row["accuracy"] for row in read_run(tmp_path)[1]] == [61.0]
+    later = Store(tmp_path / FILE)
+    assert later.find(job()).commit is None
+    later.keep(job(seed=1), replace(measured(), commit="abc"))
+    assert later.find(job(seed=1)).commit == "abc"
 
 
 def test_other_codes_numbers_are_taken_only_when_asked_for(tmp_path, job, measured):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.results.records import record_of
 from graphkeel.paper.tables.published import base_note, gain_note, reading_note
 from graphkeel.paper.tables.render import render
 from graphkeel.paper.tables.rows import BASE, TABLES, needed_jobs, select_rows, under
-from graphkeel.paper.tables.statistics import paired_p, summarise
-from graphkeel.paper.tables.table import fill_table, verdicts
+from graphkeel.paper.tables.statistics import gain_interval, holm, holm_by, paired_p, summarise
+from graphkeel.paper.tables.table import Limits, fill_table, verdicts
 
 
 def test_spread_is_the_sample_standard_deviation():
@@ -33,17 +34,30 @@ def test_the_paired_test_is_wilcoxons():
     assert paired_p([61, 60.0, 63, 62], [60.0, 61, 62, 63]) > 0.5
 
 
-def _table(job, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto")):
+def test_the_interval_is_students():
+    low, high = gain_interval([61.0, 63.0, 65.0], [60.0, 61.0, 62.0])  # gains 1, 2, 3
+    assert (low + high) / 2 == pytest.approx(2.0)
+    assert (high - low) / 2 == pytest.approx(4.302653 / np.sqrt(3))
+    assert gain_interval([1.0], [0.0]) == (None, None)
+
+
+def test_holms_correction_is_stepwise_and_keeps_to_its_family():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm_by(["a", "b", "a"], [0.02, 0.02, None]) == [0.02, 0.02, None]
+
+
+def _table(job, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto"), **limits):
     """A table on Cora whose jobs have these accuracies, and a base of 64, 65 and 66."""
-    rows = select_rows(table, list(rows))
-    jobs = [job(row.name, seed, "cora", method=row.name) for row in rows for seed in range(asked)]
+    names = set(rows)
+    rows = [row for row in select_rows(table, list(rows)) if row.name in names]
     known = {"sgc": [64.0, 65.0, 66.0], **values}
-
-    def find(one):
-        found = known.get(one.row, [])
-        return measured(found[one.seed], residual=1e-8) if one.seed < len(found) else None
-
-    return rows, fill_table(table, rows, ["cora"], jobs, find, asked=asked)
+    records = [
+        record_of(job(row.name, seed, "cora", method=row.name), measured(accuracy, residual=1e-8))
+        for row in rows
+        for seed, accuracy in enumerate(known.get(row.name, []))
+    ]
+    return rows, fill_table(table, rows, ["cora"], records, Limits(asked, **limits))
 
 
 def test_a_cell_holds_mean_spread_gain_and_the_published_number(job, measured):
@@ -71,6 +85,26 @@ def test_fewer_seeds_failures_and_gaps_are_said(job, measured):
     assert "70.00 (n=1)" in text
     assert "–" in text
     assert auto.seeds == 1
+
+
+def test_a_row_over_its_budget_leaves_its_cell_empty_and_says_what_was_measured(job, measured):
+    values = {"auto": [70.0], "neural": [64.0, 65.0, 66.0]}
+    _, cells = _table(job, measured, values, row_budget=1.0)  # a measurement takes 1.5 s
+    _, neural, auto = cells
+    assert auto.mean is None
+    assert auto.note == "over 1 s a seed: measured 2 s on seed 0"
+    assert neural.mean == 65.0  # all its seeds are there
+    assert "70.00" not in render(1, cells, ["cora"], [], "text")
+
+
+def test_rows_are_compared_with_both_bases_and_with_ours(job, measured):
+    values = {"sgc-tuned": [66.0, 67.0, 68.0], "auto": [70.0, 72.0, 74.0], "t3a": [69.0, 70.0, 71]}
+    _, cells = _table(job, measured, values, rows=["sgc", "sgc-tuned", "auto", "t3a"])
+    _, tuned, auto, t3a = cells
+    assert (tuned.gain, tuned.gain_tuned, tuned.behind_auto) == (2.0, None, 5.0)
+    assert (auto.gain, auto.gain_tuned, auto.behind_auto) == (7.0, 5.0, None)
+    assert (t3a.gain, t3a.gain_tuned, t3a.behind_auto) == (5.0, 3.0, 2.0)
+    assert t3a.p_auto == 0.25
 
 
 def test_our_row_is_judged_aloud(job, measured):
@@ -139,41 +173,49 @@ def test_readings_are_weighed_against_the_published_gain(job, measured):
 
 def test_tables_have_the_papers_rows_and_only_takes_known_ones():
     names = [row.name for row in TABLES[1]]
-    assert names[:6] == ["sgc", "mh-aug", "kdga", "frgnn-sgc", "frgnn-gcn", "neural"]
+    assert [names[0], *names[2:7]] == ["sgc", "mh-aug", "kdga", "frgnn-sgc", "frgnn-gcn", "neural"]
     assert len(set(names)) == len(names)
-    assert [row.name for row in select_rows(1, ["auto"])] == ["sgc", "auto"]
+    assert [row.name for row in select_rows(1, ["auto"])] == ["sgc", "sgc-tuned", "auto"]
+    own_base = [row.name for row in select_rows(1, ["neural-one-split"])]
+    assert own_base == ["sgc", "sgc-tuned", "sgc-one-split", "neural-one-split"]
     with pytest.raises(ConfigError, match="got nope"):
         select_rows(3, ["nope"])
 
 
-def test_heavy_rows_run_fewer_seeds_on_large_graphs_and_come_last(monkeypatch):
+def test_heavy_rows_come_last_and_rows_keep_to_their_columns(monkeypatch):
     monkeypatch.setattr(
-        "graphkeel.paper.tables.rows._data_hash", lambda dataset, seed, features: f"{dataset}{seed}"
+        "graphkeel.paper.tables.rows._data_hash", lambda dataset, seed, *_: f"{dataset}{seed}"
     )
-    rows = select_rows(1, ["kdga", "auto"])
-    jobs = needed_jobs(rows, ["cora", "pubmed"], range(3), heavy_seeds=1)
-    counts = {
-        (name, d): sum(c.row == name and c.spec.dataset == d for c in jobs)
-        for name in ("kdga", "auto")
-        for d in ("cora", "pubmed")
-    }
-    assert counts == {
-        ("kdga", "cora"): 3,
-        ("kdga", "pubmed"): 1,
-        ("auto", "cora"): 3,
-        ("auto", "pubmed"): 3,
-    }
-    assert {job.row for job in jobs[-4:]} == {"kdga"}
-    assert jobs[0].row == BASE.name
-    assert needed_jobs(rows, ["pubmed"], range(3), heavy_seeds=0)[-1].row == "auto"
+    rows = select_rows(1, ["kdga", "auto", "sgc-lr0.01"])
+    jobs = needed_jobs(rows, ["cora", "pubmed"], range(3))
+    places = [(job.row, job.spec.dataset, job.seed) for job in jobs]
+    assert places[-4:] == [
+        ("kdga", "cora", 1),
+        ("kdga", "pubmed", 1),
+        ("kdga", "cora", 2),
+        ("kdga", "pubmed", 2),
+    ]
+    assert places[0] == (BASE.name, "cora", 0)
+    assert {dataset for row, dataset, _ in places if row == "sgc-lr0.01"} == {"pubmed"}
 
 
 def test_other_labels_and_models_change_every_row_but_the_labels_of_the_base():
     rows = select_rows(1, ["auto", "t3a"])
     assert under(rows, labels="train", model="sgc", features="auto") == rows
-    base, *others = under(rows, labels="train+half-val", model="gcn", features="rownorm")
+    base, tuned, *others = under(rows, labels="train+half-val", model="gcn", features="rownorm")
     assert (base.label, base.labels, base.paper) == ("GCN, untouched", "train", None)
+    assert (tuned.model, tuned.labels) == ("gcn-tuned", "train")
     specs = [row.spec("cora") for row in others]
     assert {(s.model, s.labels, s.features) for s in specs} == {
         ("gcn", "train+half-val", "rownorm")
     }
+
+
+def test_rows_with_a_model_of_their_own_keep_it_and_other_protocols_go():
+    rows = select_rows(1, ["gcn-words", "auto-tuned", "sgc-one-split"])
+    changed = under(rows, labels="train+val", model="gcn", features="raw")
+    by_name = {row.name: row for row in changed}
+    assert "sgc-one-split" not in by_name
+    words = by_name["gcn-words"]
+    assert (words.model, words.features, words.labels) == ("sgc", "rownorm", "train+val")
+    assert by_name["auto-tuned"].model == "sgc-tuned"

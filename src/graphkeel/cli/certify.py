@@ -8,6 +8,8 @@ certificate.
         all 1433 features: the proof costs the same
   keel certify --dataset cora --form paper --budget 60
         the paper's free networks and its own loss
+  keel certify --dataset digits:0,1,2 --form paper --loss paper --engine smt --steps 1 --start node
+        Algorithm 1 as printed: one initial node, one gradient step a round, Z3 as the only solver
   keel certify --dataset cora --model gcn --model-hidden 16
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
@@ -34,6 +36,7 @@ from graphkeel.cli.shared.common import (
     number,
     seconds_type,
     verbatim,
+    whole_number,
     width_type,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model
@@ -45,9 +48,11 @@ if TYPE_CHECKING:
 
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import LyapunovConfig, RoundLog
+    from graphkeel.lyapunov.training.records import TrainResult
 
 MODEL = "model.safetensors"  # what the certificate is about
 
+MOST_ROUNDS = 100_000_000  # as many as the budget allows
 LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
 
 HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
@@ -118,6 +123,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a state is a class's if its logit leads by G (default 0)",
     )
     parser.add_argument(
+        "--engine", default="auto", help="who decides: auto, branch, milp or smt (default auto)"
+    )
+    parser.add_argument(
+        "--start",
+        choices=("states", "node"),
+        default="states",
+        help="node: from the prediction of one random training node, for its class, as printed",
+    )
+    parser.add_argument(
+        "--steps",
+        type=whole_number(1, 1_000_000),
+        default=500,
+        metavar="N",
+        help="of Adam, a round (default 500)",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=whole_number(1, 100_000_000),
+        default=None,
+        metavar="N",
+        help="at most (default 40; from a node as many as the budget allows)",
+    )
+    parser.add_argument(
         "--budget",
         type=seconds_type,
         default=45.0,
@@ -135,7 +163,9 @@ def run(args: argparse.Namespace) -> int:
     out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
     task, model = _task_and_model(args, out)
     base_seconds = time.monotonic() - started
+    processor = time.process_time()
     outcome = _certify(args, task, model, out)
+    outcome["processor_seconds"] = time.process_time() - processor
     outcome["base_seconds"] = base_seconds
     payload = {
         "command": "certify",
@@ -148,6 +178,8 @@ def run(args: argparse.Namespace) -> int:
         emit_json(payload)
     else:
         _show(payload)
+    if payload.get("as_printed"):
+        return _ENDS[payload["as_printed"]["ended"]]
     verdicts = {row["verdict"] for row in payload["classes"]}
     return (
         EXIT_REFUTED
@@ -211,10 +243,19 @@ def _labels(text: str, n_classes: int) -> list[int]:
     return labels
 
 
-def _config(args: argparse.Namespace) -> LyapunovConfig:
+def _initial_node(task: GraphTask, seed: int) -> int:
+    """A training node, drawn uniformly."""
+    import torch
+
+    labelled = task.train_mask.nonzero().flatten()
+    draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
+    return int(labelled[draw])
+
+
+def _config(args: argparse.Namespace, node: int | None) -> LyapunovConfig:
     from graphkeel.lyapunov import LyapunovConfig
 
-    return LyapunovConfig(
+    config = LyapunovConfig(
         form=args.form,
         loss=args.loss,
         hidden=args.hidden,
@@ -224,8 +265,18 @@ def _config(args: argparse.Namespace) -> LyapunovConfig:
         epsilon=args.epsilon,
         rho=args.rho,
         margin=args.margin,
+        steps=args.steps,
         seconds=args.budget,
         seed=args.seed,
+    )
+    rounds = args.rounds or config.rounds
+    if node is None:
+        return config.with_(rounds=rounds)
+    return config.with_(
+        rounds=args.rounds or MOST_ROUNDS,
+        start_node=node,
+        falsify_rounds=0,
+        verify_seconds=args.budget,
     )
 
 
@@ -239,11 +290,21 @@ def _certify(
     from graphkeel.models.frozen import FrozenModel
 
     labels = _labels(args.classes, task.n_classes)
+    node = _initial_node(task, args.seed) if args.start == "node" else None
+    if node is not None:
+        labels = [int(task.y[node])]
     frozen = FrozenModel(model, n_classes=task.n_classes)
     named = ("dataset", "split", "features", "model", "seed")
     remarks = {name: getattr(args, name) for name in named}
     result = certify_into(
-        out, frozen, task, _config(args), classes=labels, remarks=remarks, on_round=_say_round
+        out,
+        frozen,
+        task,
+        _config(args, node),
+        classes=labels,
+        remarks=remarks,
+        on_round=_say_round if node is None else _say_some_rounds,
+        verifier=args.engine,
     )
     payload = {"seconds": result.seconds, "features": task.n_features}
     if result.certificate is None or result.training is None:
@@ -260,6 +321,32 @@ def _certify(
         "graph": _graph_facts(result.graph),
         "graph_sentences": result.sentences(),
         "certificate": str(out / CERTIFICATE),
+        "as_printed": None if node is None else _as_printed(result.training, node),
+    }
+
+
+def _as_printed(training: TrainResult, node: int) -> dict[str, Any]:
+    """How Algorithm 1 ended on the paper's own two conditions, as the solver decided them."""
+    (outcome,) = training.outcomes
+    asked = [c for c in outcome.report.conditions if c.condition in training.config.goals]
+    verdicts = {c.condition: c.verdict.value for c in asked}
+    ended = "budget"
+    if set(verdicts.values()) == {"proved"}:
+        ended = "proof"
+    elif "refuted" in verdicts.values():
+        ended = "refutation"
+    return {
+        "ended": ended,
+        "node": node,
+        "class": outcome.label,
+        "conditions": verdicts,
+        "rounds": len(training.log),
+        "steps": sum(entry.steps for entry in training.log),
+        "counterexamples": sum(sum(entry.counterexamples) for entry in training.log),
+        "solver": asked[0].engine,
+        "solver_seconds": outcome.seconds,
+        "training_seconds": sum(entry.fit_seconds for entry in training.log),
+        "loss": {name: values[0] for name, values in training.log[-1].losses.items()},
     }
 
 
@@ -291,6 +378,20 @@ def _say_round(log: RoundLog) -> None:
         f"{log.fit_seconds:.1f} + {log.verify_seconds:.1f} s",
         style="dim",
     )
+
+
+def _say_some_rounds(log: RoundLog) -> None:
+    """One gradient step a round makes thousands of them: the first ten, then every hundredth."""
+    end_if_asked()
+    if log.round < 10 or log.round % 100 == 0:
+        loss = ", ".join(f"{name} {values[0]:.2e}" for name, values in log.losses.items())
+        console(stderr=True).print(
+            f"round {log.round}: {log.verdicts[0]}, {log.counterexamples[0]} counterexamples, "
+            f"{log.verify_seconds:.2f} s of solving; loss: {loss}",
+            style="dim",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _open_row(label: int, reason: str) -> dict[str, Any]:
@@ -350,10 +451,34 @@ def _show(payload: dict[str, Any]) -> None:
         )
     for sentence in payload.get("graph_sentences", []):
         screen.print(verbatim(sentence), style="dim")
+    if payload.get("as_printed"):
+        screen.print(_printed_sentence(payload["as_printed"]), soft_wrap=True, highlight=False)
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
-        f"{payload['seconds']:.1f} s, and {payload['base_seconds']:.1f} s for data and base"
+        f"{payload['seconds']:.1f} s ({payload['processor_seconds']:.1f} of a processor's), and "
+        f"{payload['base_seconds']:.1f} s for data and base"
         f" model{where}"
+    )
+
+
+_ENDS = {"proof": EXIT_DONE, "refutation": EXIT_REFUTED, "budget": EXIT_UNKNOWN}
+_ENDED = {
+    "proof": "it ended by proof: no state violates V > 0 or ΔV < 0",
+    "refutation": "it ended by refutation: the budget is used up, and the last networks still have "
+    "a counterexample",
+    "budget": "it ended by its budget: the solver did not answer in time",
+}
+
+
+def _printed_sentence(told: dict[str, Any]) -> str:
+    """What Algorithm 1 did, in words."""
+    conditions = ", ".join(f"{name} {verdict}" for name, verdict in told["conditions"].items())
+    return (
+        f"Algorithm 1 as printed, node {told['node']} of class {told['class']}: "
+        f"{_ENDED[told['ended']]} ({conditions}). {told['rounds']} rounds of gradient steps, "
+        f"{told['counterexamples']} counterexamples, {told['solver_seconds']:.1f} s of "
+        f"{told['solver']}, {told['training_seconds']:.1f} s of training. Invariance, the hole and "
+        "C(h*) = Y are no part of it; the table above says what holds of them."
     )
 
 

@@ -1,7 +1,7 @@
 """The paper's figures, as SVG and PNG, each with a number that says what the eye should see.
 
-keel figure 3 --dataset cora --out figures/     training against test nodes: untouched, FRGNN, ours
-(CMD, MMD²)
+keel figure 3 --dataset cora --out figures/     training against test nodes: untouched, FRGNN, the
+neural controller, auto (CMD, MMD²)
 keel figure 4 --dataset cora --out figures/     the same nodes by class (silhouette)
 keel figure 5 --dataset cora --out figures/     the Lyapunov surface, trajectories, counterexamples
 """

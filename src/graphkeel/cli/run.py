@@ -64,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
     )
     parser.add_argument(
-        "--split", default="biased", help="biased, random or public (default biased)"
+        "--split", default="biased", help="biased, random, public or outside (default biased)"
     )
     parser.add_argument(
         "--features",
         default="auto",
-        help="auto, raw, rownorm or pca (default auto: the paper's protocol)",
+        help="auto, raw, rownorm, pca or pca-raw (default auto: the paper's protocol)",
     )
     parser.add_argument(
         "--pca",

@@ -10,11 +10,15 @@
   keel table adapt                                   a frozen model on another graph
   keel table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
   keel table ingraph                                 every label serving, beside retraining
+  keel table examination                             nodes and graphs that no choice was made on
+  keel table 1 --plan                                what is missing, and the hours it will take
+  keel table --from tables/table-1.json              means, intervals and tests from the stored runs
 
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
-kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON.
-Each row is compared with the untouched SGC on the same seeds. MH-AUG and KDGA run --heavy-seeds
-seeds on pubmed, photo and computers; the table prints how many."""
+kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
+the JSON file holds every run behind it. Each row is compared with the untouched SGC on the same
+seeds, and with one that is tuned on validation. A cell whose first seed takes more processor time
+than --row-budget stays empty and says so."""
 
 from __future__ import annotations
 
@@ -38,17 +42,19 @@ from graphkeel.cli.shared.common import (
     whole_number,
 )
 from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.core.errors import ConfigError
 from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
-    from graphkeel.paper.adapt.comparison import Plan
-    from graphkeel.paper.tables.build import PlannedTable
+    from graphkeel.paper.adapt.comparison import Filled, Plan
+    from graphkeel.paper.tables.build import FilledTable, PlannedTable
     from graphkeel.paper.tables.job import Job, Measurement
     from graphkeel.paper.tables.store import Store
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
 QUICK_SEEDS = 2
+ROW_BUDGET = 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +65,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument(
         "table",
-        choices=("1", "3", "adapt", "ingraph"),
-        help="1: all methods; 3: the controllers; adapt: another graph; ingraph: every label",
+        nargs="?",
+        choices=("1", "3", "adapt", "ingraph", "examination"),
+        help="1: all methods; 3: the controllers; adapt: another graph; ingraph: every label; "
+        "examination: what no choice was made on",
+    )
+    parser.add_argument(
+        "--from",
+        dest="stored",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="compute a stored table again from its runs; with --plan: take the seconds from it",
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print what is missing and its hours; compute nothing"
     )
     parser.add_argument(
         "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
@@ -98,17 +117,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         default="sgc",
-        help="the frozen model: sgc (the paper's), gcn, gat, sage or appnp",
+        help="the frozen model: sgc (the paper's), gcn, gat, sage, appnp, or one with -tuned",
     )
     parser.add_argument(
-        "--features", default="auto", help="auto (the paper's protocol), raw, rownorm or pca"
+        "--features",
+        default="auto",
+        help="auto (the paper's protocol), raw, rownorm, pca or pca-raw",
     )
     parser.add_argument(
-        "--heavy-seeds",
-        type=whole_number(0, 1_000_000),
-        default=1,
-        metavar="N",
-        help="for MH-AUG and KDGA on large graphs (default 1)",
+        "--row-budget",
+        type=whole_number(0, 10_000_000),
+        default=ROW_BUDGET,
+        metavar="SECONDS",
+        help=f"processor time a job may take, 0: any (default {ROW_BUDGET})",
     )
     parser.add_argument(
         "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
@@ -165,13 +186,32 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.store import FILE, Store
 
+    if args.stored is not None and not args.plan:
+        return _show_stored(args)
     plan = _plan(args)
     out = make_out_dir(args.out or Path("tables"))
     store = Store(out / FILE, versions=package_versions())
+    if args.plan:
+        emit_lines(_forecast(args, plan.jobs, store))
+        return EXIT_DONE
     if not args.no_run:
         compute(args, plan.jobs, store)
     filled = plan.filled(store, any_code=args.any_code)
     filled.write(out)
+    return _show(args, filled)
+
+
+def _show_stored(args: argparse.Namespace) -> int:
+    """A table from its own file; with --out it is written there in every format."""
+    from graphkeel.paper.results.stored import read_table, recomputed
+
+    filled = recomputed(read_table(args.stored))
+    if args.out is not None:
+        filled.write(make_out_dir(args.out))
+    return _show(args, filled)
+
+
+def _show(args: argparse.Namespace, filled: FilledTable | Filled) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
@@ -180,20 +220,56 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _budget(args: argparse.Namespace) -> float | None:
+    return float(args.row_budget) if args.row_budget else None
+
+
+def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
+    """What is missing, and what it will take as far as it was ever measured."""
+    from graphkeel.paper.results.forecast import forecast, times_of
+    from graphkeel.paper.results.stored import read_table
+    from graphkeel.paper.tables.grid import RowCosts, missing_jobs
+
+    stored = {} if args.stored is None else times_of(read_table(args.stored))
+    times = {**stored, **store.typical_seconds()}
+    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    waiting = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
+    wanted = len({job.key for job in jobs})
+    return forecast(waiting, times, costs, args.jobs, wanted=wanted)
+
+
 def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
     """The rows, columns and jobs of the table that was asked for."""
+    if args.table is None:
+        raise ConfigError(
+            "keel table needs a table or a file",
+            fix="Name one, such as keel table 1, or give a stored one: --from FILE.",
+        )
     count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
     seeds = range(args.seed, args.seed + count)
     if args.table == "adapt":
         from graphkeel.paper.adapt.table import plan_adapt_table
 
         return plan_adapt_table(
-            seeds, only=args.only, pairs=args.pairs, counts=args.target_labels, model=args.model
+            seeds,
+            only=args.only,
+            pairs=args.pairs,
+            counts=args.target_labels,
+            model=args.model,
+            row_budget=_budget(args),
         )
     if args.table == "ingraph":
         from graphkeel.paper.adapt.ingraph import plan_ingraph_table
 
-        return plan_ingraph_table(seeds, only=args.only, datasets=args.datasets)
+        return plan_ingraph_table(
+            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
+        )
+    if args.table == "examination":
+        from graphkeel.paper.adapt.examination import plan_examination
+
+        return plan_examination(
+            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
+        )
     from graphkeel.paper.tables.build import plan_table
 
     return plan_table(
@@ -204,7 +280,7 @@ def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
         labels=args.labels,
         model=args.model,
         features=args.features,
-        heavy_seeds=args.heavy_seeds,
+        row_budget=_budget(args),
     )
 
 
@@ -216,18 +292,20 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
         jobs: what is wanted.
         store: where the measurements are and go.
     """
-    from graphkeel.paper.tables.grid import missing_jobs, run_grid
+    from graphkeel.paper.tables.grid import RowCosts, missing_jobs, run_grid
     from graphkeel.paper.tables.workers import Workers
 
-    waiting = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
+    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    missing = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
+    waiting = [job for job in missing if not costs.is_over(job)]
     wanted = len({job.key for job in jobs})
-    reused = wanted - len({job.key for job in waiting})
+    reused = wanted - len({job.key for job in missing})
     if reused:
         say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
     if waiting:
         with _Progress(len(jobs) - len(waiting), waiting, store, args.jobs) as on_job:
             workers = Workers(args.jobs, args.backend, args.address)
-            run_grid(waiting, store, workers, on_job=on_job)
+            run_grid(waiting, store, workers, on_job=on_job, costs=costs)
 
 
 class _Progress:

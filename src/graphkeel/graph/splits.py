@@ -1,4 +1,5 @@
-"""Splits: the published biased lists, the sampler's own, the plain random one, and the public one.
+"""Splits: the published biased lists, the sampler's own, the plain random one, the public one, and
+the biased one scored on the nodes that no public mask holds.
 
 Validation never contains a training node, and nodes without a label are in no split.
 """
@@ -21,7 +22,7 @@ from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
 
 Ids = NDArray[np.int64]
 
-KINDS = ("biased", "random", "public")
+KINDS = ("biased", "random", "public", "outside")
 TRAIN_PER_CLASS = 20
 VAL_PER_CLASS = 30
 
@@ -60,7 +61,8 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
         )
     if kind == "random":
         return _random(graph, seed)
-    return _complete(graph, biased_training_set(graph, seed), seed)
+    split = _complete(graph, biased_training_set(graph, seed), seed)
+    return split if kind == "biased" else _outside(graph, split)
 
 
 def biased_training_set(graph: RawGraph, seed: int) -> Ids:
@@ -134,6 +136,15 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
     rest = _without(np.flatnonzero(graph.y >= 0), train)
     val = _per_class(graph.y, rest, VAL_PER_CLASS, np.random.default_rng([seed, 1]))
     return Split(train, val, _without(rest, val))
+
+
+def _outside(graph: RawGraph, split: Split) -> Split:
+    """The same training and validation nodes; the test nodes are all others outside the public
+    masks."""
+    if graph.public_split is None:
+        raise DataError(f"{graph.name} has no public masks", fix="Use the biased split.")
+    taken = np.concatenate([split.train, *graph.public_split])
+    return Split(split.train, split.val, _without(np.flatnonzero(graph.y >= 0), taken))
 
 
 def _random(graph: RawGraph, seed: int) -> Split:

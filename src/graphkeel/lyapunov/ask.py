@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from graphkeel.verify import Budget, ConditionReport, Problem, VerifyReport, load_engine, verify
+from graphkeel.verify import (
+    CONDITIONS,
+    Budget,
+    ConditionReport,
+    Problem,
+    Verdict,
+    VerifyReport,
+    load_engine,
+    verify,
+)
 from graphkeel.verify.portfolio import AutoVerifier
 
 
@@ -33,18 +43,27 @@ def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> Verify
     return AutoVerifier(complete).solve(problem, Budget(seconds=seconds))
 
 
-def ask_engine(name: str) -> Ask:
+def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
     """One engine alone as the verifier for training; `auto` is the portfolio.
 
     Args:
         name: of the engine.
+        conditions: what it is asked; the others are reported as not asked. Where there are any, one
+            counterexample to any condition is enough, as in the paper's set 𝒞.
     """
-    if name == "auto":
+    everything = len(conditions) == len(CONDITIONS)
+    if name == "auto" and everything:
         return ask_portfolio
     load_engine(name)  # an unknown name, or a package that is not there, is said at once
+    left_out = [condition for condition in CONDITIONS if condition not in conditions]
 
     def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
-        return verify(problem, name, Budget(seconds=seconds))
+        budget = Budget(seconds=seconds, first_refutation=not everything)
+        report = verify(problem, name, budget, conditions)
+        others = [
+            ConditionReport(condition, Verdict.UNKNOWN, name, "not asked") for condition in left_out
+        ]
+        return VerifyReport((*report.conditions, *others), report.seconds)
 
     return ask
 

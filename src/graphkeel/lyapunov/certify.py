@@ -26,7 +26,7 @@ from graphkeel.certificate.graph_check import GraphStates
 from graphkeel.certificate.graph_link import is_undirected, model_layers
 from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
-from graphkeel.lyapunov.ask import Ask, ask_engine
+from graphkeel.lyapunov.ask import Ask, ask_engine, ask_region
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of
 from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
@@ -37,6 +37,7 @@ from graphkeel.lyapunov.training.train import OnRound, train
 from graphkeel.models.aggregation import Aggregation, recognise
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head, extract_head
+from graphkeel.verify.problem import CONDITIONS
 
 log = logging.getLogger(__name__)
 
@@ -181,9 +182,11 @@ def certify(
     head = extract_head(frozen, int(x.shape[1]), **model_kwargs)
     if head.unsupported is not None:
         return CertifyResult(head, None, None, head.unsupported, time.monotonic() - started)
-    ask = ask_engine(verifier) if isinstance(verifier, str) else verifier
-    logits = frozen.logits(x, edge_index, **model_kwargs)
     settings = config or LyapunovConfig()
+    as_printed = settings.start_node is not None
+    asked = settings.resolved().goals if as_printed else tuple(CONDITIONS)
+    ask = ask_engine(verifier, asked) if isinstance(verifier, str) else verifier
+    logits = frozen.logits(x, edge_index, **model_kwargs)
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
@@ -201,6 +204,7 @@ def certify(
         labels,
         settings,
         ask=ask,
+        ask_region=None if as_printed else ask_region,
         on_round=say,
         resume=resume,
         targets=goals,

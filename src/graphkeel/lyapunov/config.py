@@ -50,6 +50,10 @@ class LyapunovConfig:
         contraction: the factor that training aims at, below ρ by a margin that rounding and search
             can live on.
         rounds, steps: of Algorithm 1, and of Adam within a round.
+        start_node: Algorithm 1 as printed: the prediction of this node is the only state that
+            training starts from, counterexamples are added as they are, every step looks at all
+            states, Adam keeps its moments between rounds, and the verifier is asked the paper's two
+            conditions and nothing else. None: many states, as the other fields say.
         falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if
             there are none.
         seconds: the whole training's budget; verify_seconds: of one class's first proof, doubled
@@ -75,6 +79,7 @@ class LyapunovConfig:
     batch: int = 512
     samples: int = 2048
     falsify_rounds: int = 2
+    start_node: int | None = None
     seconds: float = 45.0
     verify_seconds: float = 5.0
     seed: int = 0
@@ -96,6 +101,8 @@ class LyapunovConfig:
         ):
             if not 0 < getattr(self, name) < inf:
                 raise ConfigError(f"{name} must be positive", got=getattr(self, name))
+        if self.start_node is not None and self.start_node < 0:
+            raise ConfigError("start_node must be the id of a node", got=self.start_node)
         if not -inf < self.shift < inf:
             raise ConfigError("shift must be finite", got=self.shift)
         if self.rho is not None and not 0 < self.rho <= 1:

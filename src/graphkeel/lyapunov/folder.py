@@ -38,6 +38,7 @@ def certify_into(
     classes: list[int],
     remarks: dict[str, Any],
     on_round: Callable[[RoundLog], None],
+    verifier: str = "auto",
 ) -> CertifyResult:
     """`certify`, with everything kept in a folder; an interrupted run goes on where it was.
 
@@ -50,8 +51,9 @@ def certify_into(
         classes: labels.
         remarks: what the certificate should say of its making.
         on_round: called after every round, once its state is on disk.
+        verifier: the name of an engine.
     """
-    subject = frozen.weights_hash + task.hash
+    subject = frozen.weights_hash + task.hash + verifier
     fingerprint = _fingerprint(config, classes, subject)
 
     def keep(log: RoundLog, state: TrainState) -> None:
@@ -65,6 +67,7 @@ def certify_into(
         task.edge_index,
         config,
         classes=classes,
+        verifier=verifier,
         on_round=keep,
         resume=load_state(folder / STATE, fingerprint),
         provenance=remarks,

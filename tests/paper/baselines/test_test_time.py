@@ -15,11 +15,11 @@ from graphkeel.graph import UNLABELLED
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines import get_baseline
+from graphkeel.paper.baselines.averaging import measurably_worse
 from graphkeel.paper.baselines.frozen.matcha import hop_features, spread_ratio, weighted_hops
 from graphkeel.paper.baselines.frozen.tsa import TSA, class_pairs, edge_weights, sure
 from graphkeel.paper.baselines.retrained.copies import fresh_copy
 from graphkeel.paper.baselines.retrained.homottt import node_homophily
-from graphkeel.paper.baselines.retrained.pool import measurably_worse
 from graphkeel.paper.baselines.retrained.soga import (
     contrastive_loss,
     contrasts,

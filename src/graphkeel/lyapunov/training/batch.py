@@ -21,7 +21,7 @@ from graphkeel.lyapunov.message_passing import Passing
 from graphkeel.lyapunov.targets import Targets, choose_targets
 from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.training.replay import violates
-from graphkeel.lyapunov.training.states import StateSet
+from graphkeel.lyapunov.training.states import NodeStates, StateSet
 from graphkeel.verify.problem import Problem
 
 TIGHTEN = 0.6
@@ -76,8 +76,21 @@ class LoopBatch:
             self.goals.leads(self.classes),
             passing.term(self.controller) if passing and config.form != "paper" else None,
         )
-        self.states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
-        self.states.fill(self.generator)
+        self.states = self._first_states(logits, low, high)
+        self._optimiser: torch.optim.Adam | None = None
+
+    def _first_states(self, logits: Tensor, low: Tensor, high: Tensor) -> StateSet | NodeStates:
+        config = self.config
+        if config.start_node is not None:
+            if len(self.classes) != 1:
+                raise ConfigError(
+                    "a node to start from belongs to one class", got=f"{len(self.classes)} classes"
+                )
+            return NodeStates(logits, config.start_node, len(self.classes))
+        targets = self.goals.equilibria
+        states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
+        states.fill(self.generator)
+        return states
 
     def fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         """Adam on the given classes until the hinges are satisfied, the steps are used up, or time
@@ -87,12 +100,10 @@ class LoopBatch:
 
     def _fit(self, active: list[int], go_on: Callable[[], bool]) -> tuple[dict[str, Tensor], int]:
         chosen = torch.tensor(active)
-        weights = [
-            p
-            for p in (*self.controller.parameters(), *self.function.parameters())
-            if p.requires_grad
-        ]
-        optimiser = torch.optim.Adam(weights, lr=self.config.learning_rate)
+        as_printed = self.config.start_node is not None
+        if self._optimiser is None or not as_printed:
+            self._optimiser = torch.optim.Adam(self._weights(), lr=self.config.learning_rate)
+        optimiser = self._optimiser
         terms: dict[str, Tensor] = {}
         steps = 0
         while steps < self.config.steps and (steps == 0 or go_on()):
@@ -100,12 +111,16 @@ class LoopBatch:
             terms = lyapunov_loss(self.context, states, chosen)
             loss = total(terms)
             steps += 1
-            if float(loss.detach()) <= SATISFIED:
+            if float(loss.detach()) <= SATISFIED and not as_printed:
                 break
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
         return {name: term.detach() for name, term in terms.items()}, steps
+
+    def _weights(self) -> list[torch.nn.Parameter]:
+        everything = (*self.controller.parameters(), *self.function.parameters())
+        return [weight for weight in everything if weight.requires_grad]
 
     def shipped(self, k: int) -> tuple[NeuralWeights, LyapunovWeights]:
         """The weights of one class, bit for bit as they are verified and saved."""

@@ -6,9 +6,49 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphkeel.core.errors import ConfigError
+
 JITTER = 0.02  # of the half-width: a counterexample's neighbourhood is wrong too, mostly
 NEIGHBOURS = 15
 KEPT = 2048  # newest counterexamples kept per class
+
+
+class NodeStates:
+    """The states of Algorithm 1 as printed: one prediction, and every counterexample found.
+
+    Args:
+        logits: of every node, shape (N, n).
+        node: the initial one.
+        classes: how many classes are trained; each has states of its own.
+    """
+
+    def __init__(self, logits: Tensor, node: int, classes: int) -> None:
+        if node >= len(logits):
+            raise ConfigError(f"there are {len(logits)} nodes to start from", got=node)
+        first = logits[node].double().unsqueeze(0)
+        self.pool = first.expand(classes, -1, -1).clone()
+        self.extra = [torch.empty(0, logits.shape[1], dtype=torch.float64) for _ in range(classes)]
+
+    def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
+        """All states of the only class that is left, shape (1, points, n).
+
+        Args:
+            active: positions of the classes; one.
+            size: of a draw, which there is none of.
+            generator: of a draw.
+        """
+        (k,) = active.tolist()
+        return torch.cat([self.pool[k], self.extra[k]]).unsqueeze(0)
+
+    def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
+        """Add a counterexample.
+
+        Args:
+            index: position of the class.
+            state: shape (n,).
+            generator: of a neighbourhood, which there is none of.
+        """
+        self.extra[index] = torch.cat([self.extra[index], state.unsqueeze(0)])
 
 
 class StateSet:

@@ -5,19 +5,27 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import write_text
+from graphkeel.paper.results.records import Record, dump, record_of, settings_of
 from graphkeel.paper.tables.job import Job, Measurement
 from graphkeel.paper.tables.provenance import provenance
 from graphkeel.paper.tables.render import aligned, markdown_lines
-from graphkeel.paper.tables.statistics import TEST, paired_p, summarise
+from graphkeel.paper.tables.statistics import (
+    CORRECTION,
+    TEST,
+    gain_interval,
+    holm_by,
+    paired_p,
+    summarise,
+)
 from graphkeel.paper.tables.store import Store
+from graphkeel.paper.tables.table import Limits, cost_remark, over_budget, source_remark
 
 LEGEND = (
     "Each number: mean accuracy in percent (mean gain over the untouched model, worst seed's).",
@@ -36,6 +44,8 @@ class Row:
         group: `base`, `ours`, `frozen` (rivals that leave the weights alone) or `trained`.
         method: of the specification.
         keep: what of the source is used, where there is one.
+        model: the frozen model, where it is not the table's.
+        features: of that model, where they are not the table's.
     """
 
     name: str
@@ -43,6 +53,8 @@ class Row:
     group: str
     method: str
     keep: str = "model"
+    model: str | None = None
+    features: str | None = None
 
 
 BASE = Row("none", "untouched", "base", "none")
@@ -55,14 +67,15 @@ class Cell:
     Attributes:
         row, label, group: of the row.
         block, column: where it stands.
-        seeds: how many the means are over.
+        asked, seeds: how many seeds were asked for, and how many the means are over.
         mean, std: accuracy in percent.
         gain, worst: over the untouched model on the same seeds: mean, and the worst seed's.
+        gain_low, gain_high: Student's 95 % interval of the mean gain.
         balanced, balanced_gain, balanced_worst: the same for accuracy averaged over classes.
         refused: seeds in which the model was left alone.
-        p_value: of the gain.
+        p_value, p_holm: of the gain, alone and corrected over the rows of its group.
         seconds: mean time.
-        note: failures.
+        note: failures, or why the cell is empty.
     """
 
     row: str
@@ -70,26 +83,31 @@ class Cell:
     group: str
     block: str
     column: str
+    asked: int = 0
     seeds: int = 0
     mean: float | None = None
     std: float | None = None
     gain: float | None = None
     worst: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
     balanced: float | None = None
     balanced_gain: float | None = None
     balanced_worst: float | None = None
     refused: int = 0
     p_value: float | None = None
+    p_holm: float | None = None
     seconds: float | None = None
     note: str = "not run"
 
     def text(self) -> str:
         """Mean, gain and worst seed, for print."""
         if self.mean is None or self.gain is None or self.worst is None:
-            return "–"
+            return f"– ({self.note})" if self.note.startswith("over ") else "–"
+        few = f", n={self.seeds}" if self.seeds < self.asked else ""
         if self.group == BASE.group:
-            return f"{self.mean:.2f}"
-        return f"{self.mean:.2f} ({self.gain:+.2f}, {self.worst:+.2f})"
+            return f"{self.mean:.2f}{few}"
+        return f"{self.mean:.2f} ({self.gain:+.2f}, {self.worst:+.2f}{few})"
 
 
 @dataclass(frozen=True)
@@ -110,7 +128,7 @@ class Plan:
         title: above it.
         rows, blocks, columns: in their order.
         seeds: of every row.
-        placed: its jobs.
+        placed: its jobs; none of a table that comes from a file.
         sentences: says in words what the filled table shows.
     """
 
@@ -122,6 +140,7 @@ class Plan:
     seeds: list[int]
     placed: list[PlacedJob]
     sentences: Callable[[Filled], list[str]]
+    row_budget: float | None = None
 
     @property
     def jobs(self) -> list[Job]:
@@ -135,19 +154,32 @@ class Plan:
             store: the measurements.
             any_code: also take those of other code.
         """
-        found: dict[tuple[str, str, str], list[Measurement]] = {}
+        records = []
         for one in self.placed:
             measurement = store.find(one.job, any_code=any_code)
             if measurement is not None:
-                key = (one.job.row, one.block, one.column)
-                found.setdefault(key, []).append(measurement)
+                records.append(record_of(one.job, measurement, one.block, one.column))
+        return self.with_records(records)
+
+    def with_records(self, records: list[Record]) -> Filled:
+        """The table with these measurements.
+
+        Args:
+            records: one a seed of a cell.
+        """
+        found: dict[tuple[str, str, str], dict[int, Measurement]] = {}
+        for record in records:
+            key = (record.row, record.block, record.column)
+            found.setdefault(key, {})[record.seed] = record.measurement
+        limits = Limits(len(self.seeds), self.row_budget)
         cells = []
         for row in self.rows:
             for block in self.blocks:
                 for column in self.columns:
-                    measured = found.get((row.name, block, column), [])
-                    cells.append(cell_of(row, block, column, measured))
-        return Filled(self, cells)
+                    measured = found.get((row.name, block, column), {})
+                    base = found.get((BASE.name, block, column), {})
+                    cells.append(cell_of(row, block, column, measured, base, limits))
+        return Filled(self, _corrected(cells), records)
 
 
 @dataclass(frozen=True)
@@ -156,6 +188,7 @@ class Filled:
 
     plan: Plan
     cells: list[Cell]
+    records: list[Record]
 
     def at(self, row: str, block: str) -> dict[str, Cell]:
         """A row's cells in a block, by column.
@@ -203,9 +236,13 @@ class Filled:
             else:
                 lines += markdown_lines(head, body, range(1, len(head)))
             lines.append("")
-        said = self.plan.sentences(self)
+        said = self._said()
         lines += [*(said if text else [f"- {sentence}" for sentence in said]), "", *LEGEND]
         return "\n".join(lines) + "\n"
+
+    def _said(self) -> list[str]:
+        said = self.plan.sentences(self)
+        return [*said, *cost_remark(self.records), *source_remark(self.records)]
 
     def _line(self, row: Row, block: str) -> list[str]:
         cells = self.at(row.name, block)
@@ -217,22 +254,33 @@ class Filled:
             "command": "table",
             "table": self.plan.name,
             "rows": [_as_table_row(cell) for cell in self.cells],
-            "verdicts": self.plan.sentences(self),
+            "verdicts": self._said(),
             "seeds": self.plan.seeds,
+            "row_budget": self.plan.row_budget,
             "test": TEST,
+            "correction": CORRECTION,
             "provenance": provenance(),
         }
 
     def write(self, out: Path) -> None:
-        """The table as text, Markdown, CSV and JSON.
+        """The table as text, Markdown and CSV; as JSON with all measurements behind it.
 
         Args:
             out: the folder.
         """
         for style, suffix in STYLES.items():
             write_text(out / f"table-{self.plan.name}.{suffix}", self.render(style))
-        content = json.dumps(self.payload(), indent=1, allow_nan=False)
-        write_text(out / f"table-{self.plan.name}.json", content + "\n")
+        stored = {
+            **self.payload(),
+            "plan": {
+                "title": self.plan.title,
+                "rows": [asdict(row) for row in self.plan.rows],
+                "blocks": self.plan.blocks,
+                "columns": self.plan.columns,
+            },
+            "settings": settings_of(self.records),
+        }
+        write_text(out / f"table-{self.plan.name}.json", dump(stored, self.records))
 
 
 def pick_rows(rows: Sequence[Row], only: list[str] | None) -> list[Row]:
@@ -249,34 +297,59 @@ def pick_rows(rows: Sequence[Row], only: list[str] | None) -> list[Row]:
     return [row for row in rows if only is None or row.name in only or row is BASE]
 
 
-def cell_of(row: Row, block: str, column: str, found: Sequence[Measurement]) -> Cell:
+def cell_of(
+    row: Row,
+    block: str,
+    column: str,
+    found: Mapping[int, Measurement],
+    base: Mapping[int, Measurement],
+    limits: Limits,
+) -> Cell:
     """A cell from its measurements.
 
     Args:
         row: of the table.
         block, column: where it stands.
-        found: one a seed.
+        found: by seed.
+        base: of the untouched model, by seed; where it was not measured, a row's own base counts.
+        limits: seeds asked for, and the time a job may take.
     """
-    place = (row.name, row.label, row.group, block, column)
-    failures = sorted({one.message or "" for one in found if not one.done})
-    results = [one.result for one in found if one.done]
-    if not results:
-        return Cell(*place, note="; ".join(failures) or "not run")
-    accuracy = summarise([result["accuracy"] for result in results])
-    gains = [result["accuracy"] - result["base"] for result in results]
+    place = (row.name, row.label, row.group, block, column, limits.asked)
+    failures = sorted({one.message or "" for one in found.values() if not one.done})
+    results = {seed: one.result for seed, one in found.items() if one.done}
+    too_long = over_budget(dict(found), limits)
+    if too_long or not results:
+        return Cell(*place, note=too_long or "; ".join(failures) or "not run")
+    untouched = {
+        seed: base[seed].result["accuracy"] if seed in base and base[seed].done else one["base"]
+        for seed, one in results.items()
+    }
+    accuracy = summarise([result["accuracy"] for result in results.values()])
+    gains = [result["accuracy"] - untouched[seed] for seed, result in results.items()]
+    nothing = [0.0] * len(gains)
+    low, high = gain_interval(gains, nothing)
     return Cell(
         *place,
-        **_balanced(results),
+        **_balanced(list(results.values())),
         seeds=accuracy.n,
         mean=accuracy.mean,
         std=accuracy.std,
         gain=summarise(gains).mean,
         worst=min(gains),
-        refused=sum(bool(result.get("kept")) for result in results),
-        p_value=paired_p(gains, [0.0] * len(gains)),
-        seconds=summarise([one.seconds for one in found]).mean,
+        gain_low=low,
+        gain_high=high,
+        refused=sum(bool(result.get("kept")) for result in results.values()),
+        p_value=None if row.group == BASE.group else paired_p(gains, nothing),
+        seconds=summarise([one.seconds for one in found.values()]).mean,
         note="; ".join(failures),
     )
+
+
+def _corrected(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with Holm's correction: a family is the rows of one group in a column."""
+    families = [(cell.block, cell.column, cell.group) for cell in cells]
+    corrected = holm_by(families, [cell.p_value for cell in cells])
+    return [replace(cell, p_holm=value) for cell, value in zip(cells, corrected, strict=True)]
 
 
 def _balanced(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -297,7 +370,6 @@ def _as_table_row(cell: Cell) -> dict[str, Any]:
         "method": cell.row,
         "dataset": f"{cell.column}, {cell.block}",
         "paper": None,
-        "asked": cell.seeds,
     }
 
 

@@ -4,6 +4,7 @@ same architecture retrained on the same labels."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from graphkeel.graph.datasets.names import PAPER_DATASETS
 from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
@@ -35,6 +36,7 @@ def plan_ingraph_table(
     only: list[str] | None = None,
     datasets: Sequence[str] | None = None,
     models: Sequence[str] = MODELS,
+    row_budget: float | None = None,
 ) -> Plan:
     """What has to be measured.
 
@@ -43,18 +45,11 @@ def plan_ingraph_table(
         only: names of rows; all of them when None.
         datasets: columns; `DATASETS` when None.
         models: the frozen models, a block each.
+        row_budget: processor seconds a job may take; a cell beyond it stays empty.
     """
     rows = pick_rows(ROWS, only)
     columns = list(datasets or DATASETS)
-    placed = []
-    for model in models:
-        for dataset in columns:
-            for seed in seeds:
-                specs = [_spec(model, dataset, row) for row in rows]
-                data = specs[0].data_hash(seed)
-                for row, spec in zip(rows, specs, strict=True):
-                    job = Job(row.name, spec, seed, data, spec.code_version())
-                    placed.append(PlacedJob(job, _block(model), dataset))
+    places = [(_block(model), dataset, model) for model in models for dataset in columns]
     return Plan(
         name=NAME,
         title="Every label serves (training and validation): the frozen model on its own graph",
@@ -62,9 +57,33 @@ def plan_ingraph_table(
         blocks=[_block(model) for model in models],
         columns=columns,
         seeds=list(seeds),
-        placed=placed,
+        placed=[
+            PlacedJob(graph_job(row, _spec(model, dataset, row), seed), block, dataset)
+            for block, dataset, model in places
+            for seed in seeds
+            for row in rows
+        ],
         sentences=sentences,
+        row_budget=row_budget,
     )
+
+
+def graph_job(row: Row, spec: RunSpec, seed: int) -> Job:
+    """The job of a row on a graph of its own.
+
+    Args:
+        row: of a table.
+        spec: what it measures.
+        seed: of the split, the training and the method.
+    """
+    data = _data_hash(spec.dataset, spec.features, spec.split, seed)
+    return Job(row.name, spec, seed, data, spec.code_version())
+
+
+@lru_cache(maxsize=4096)
+def _data_hash(dataset: str, features: str, split: str, seed: int) -> str:
+    """Of the split and its features, in which most rows of a table do not differ."""
+    return RunSpec(dataset, features=features, split=split).data_hash(seed)
 
 
 def _spec(model: str, dataset: str, row: Row) -> RunSpec:

@@ -56,6 +56,7 @@ def plan_adapt_table(
     pairs: Sequence[Pair] | None = None,
     counts: Sequence[int] | None = None,
     model: str = "sgc",
+    row_budget: float | None = None,
 ) -> Plan:
     """What has to be measured.
 
@@ -65,6 +66,7 @@ def plan_adapt_table(
         pairs: (source, target); the citation and the Twitch pairs when None.
         counts: of target labels; `LABEL_COUNTS` when None.
         model: the frozen model.
+        row_budget: processor seconds a job may take; a cell beyond it stays empty.
     """
     rows = pick_rows(ROWS, only)
     chosen = list(pairs or (*CITATION_PAIRS, *TWITCH_PAIRS))
@@ -87,6 +89,7 @@ def plan_adapt_table(
         seeds=list(seeds),
         placed=placed,
         sentences=sentences,
+        row_budget=row_budget,
     )
 
 

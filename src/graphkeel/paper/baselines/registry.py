@@ -55,12 +55,16 @@ _TABLE: dict[str, _Entry] = {
     "soga": _Entry("retrained.soga:SOGA"),
     "homottt": _Entry("retrained.homottt:HomoTTT"),
     "retrain": _Entry("retrained.retrain:Retrain"),
+    "gcn-words": _Entry("retrained.words:Words"),
+    "appnp-words": _Entry("retrained.words:Words", {"hidden": 64, "hops": 10}),
     "finetune": _Entry("retrained.retrain:FineTune"),
     "pool": _Entry("retrained.pool:Pool"),
     "mh-aug": _Entry("retrained.mh_aug:MHAug"),
     "kdga": _Entry("retrained.kdga:KDGA"),
     "srgnn": _Entry("retrained.srgnn:SRGNN"),
 }
+AVERAGED = "+avg"  # a rival's settings under our averaging rule
+POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
 BASELINES = tuple(_TABLE)
 
 
@@ -68,8 +72,10 @@ def get_baseline(name: str) -> Method:
     """The method behind a name.
 
     Args:
-        name: one of `BASELINES`.
+        name: one of `BASELINES`, or one with `+avg`.
     """
+    if name.endswith(AVERAGED):
+        return _averaged(name)
     if name not in _TABLE:
         raise ConfigError(f"the baseline must be one of {', '.join(BASELINES)}", got=repr(name))
     entry = _TABLE[name]
@@ -87,11 +93,24 @@ def get_baseline(name: str) -> Method:
     )
 
 
+def _averaged(name: str) -> Method:
+    from graphkeel.paper.baselines.averaging import Averaged
+    from graphkeel.paper.baselines.rival import Rival
+
+    of = name.removesuffix(AVERAGED)
+    members = [get_baseline(one) for one in (POOLED if of == "rivals" else (of,))]
+    rivals = [one for one in members if isinstance(one, Rival)]
+    if len(rivals) != len(members):
+        raise ConfigError(f"{of} has no settings to average over", got=repr(name))
+    return Averaged(name, rivals)
+
+
 def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
     """The method that a row of a table names: a controller, one of ours, or a baseline.
 
     Args:
-        name: `controller`, a name of `graphkeel.reconstruct` or one of `BASELINES`.
+        name: `controller`, a name of `graphkeel.reconstruct`, or one of `BASELINES` with `+avg` or
+            without it.
         options: of the controller; no other method takes any.
     """
     if name == "controller":
@@ -100,7 +119,7 @@ def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
         return ControllerMethod(**(options or {}))  # type: ignore[return-value]
     if options:
         raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
-    if name in BASELINES:
+    if name in BASELINES or name.endswith(AVERAGED):
         return get_baseline(name)
     from graphkeel.reconstruct import get_method
 

@@ -20,7 +20,7 @@ from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.rival import drawn_class
 from graphkeel.paper.figures import Drawn
-from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, hide_axes, save
+from graphkeel.paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, save
 from graphkeel.paper.tables.job import RunSpec
 from graphkeel.paper.tables.run import prepare
 from graphkeel.verify.problem import Problem
@@ -31,7 +31,12 @@ Array = NDArray[np.float64]
 FORMS = {"anchored": "anchored form (ours)", "paper": "the paper's free form"}
 GRID, STEPS, STARTS = 90, 12, 60
 SECONDS, PAPER_ROUNDS = 30.0, 6
-CONDITIONS = {"positivity": "#9c6ade", "decrease": BAD, "invariance": "#edc949"}
+CONDITIONS = {  # colour and marker of their counterexamples
+    "positivity": ("#cc79a7", "x"),
+    "decrease": (BAD, "+"),
+    "invariance": ("#e69f00", "1"),
+}
+TICKS = 4  # of an axis, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +152,7 @@ def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
 
 
 def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Surface, trajectories, V along them, counterexamples; a row for each form.
+    """Surface, trajectories with the counterexamples, V along them; a row for each form.
 
     Args:
         spec: dataset and model.
@@ -163,7 +168,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     starts = logits.double().numpy()[
         rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)
     ]
-    with canvas(4, len(loops), width=3.7, height=3.5, squeeze=False) as (figure, axes):
+    with canvas(3, len(loops), width=4.4, height=3.6, squeeze=False) as (figure, axes):
         for row, loop in zip(axes, loops, strict=True):
             plane = Plane.of(
                 logits.double().numpy(),
@@ -175,7 +180,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
             _surface(figure, row[0], loop, plane)
             _phase(row[1], loop, plane, paths)
             _decline(row[2], loop, paths)
-            _counterexamples(row[3], loop)
+        _legend(figure, axes)
         heading(
             figure,
             f"{task.name}, class {label}: the Lyapunov function around Y, and its closed loop",
@@ -230,12 +235,14 @@ def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
     solid.view_init(elev=32, azim=-58)
     solid.tick_params(labelsize=7, pad=-2)
     for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
-        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_locator(MaxNLocator(TICKS - 1))
         axis.set_pane_color((0.97, 0.97, 0.98, 1.0))
     solid.set_title(f"V, {FORMS[loop.form]}", color=INK)
 
 
 def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     first, second, states = plane.grid()
     axes.contourf(first, second, _values(loop, states), levels=18, cmap="viridis", alpha=0.35)
     flat = plane.flat(paths)
@@ -244,73 +251,53 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     axes.scatter(
         flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes"
     )
-    for condition, colour in CONDITIONS.items():
+    for condition, (colour, marker) in CONDITIONS.items():
         found = [one.state for one in loop.met if one.condition == condition]
         if found:
             points = plane.flat(np.stack(found))
-            axes.scatter(
-                points[:, 0],
-                points[:, 1],
-                s=26,
-                marker="x",
-                color=colour,
-                label=f"against {condition}",
-            )
+            label = f"counterexample to {condition}"
+            axes.scatter(points[:, 0], points[:, 1], s=34, marker=marker, color=colour, label=label)
     axes.scatter([0], [0], s=70, marker="*", color=BAD, zorder=5, label="Y")
     reach = np.maximum(plane.radius, 1.05 * np.abs(flat[:, 0]).max(axis=0))
     axes.set_xlim(-reach[0], reach[0])
     axes.set_ylim(-reach[1], reach[1])
-    axes.set_title("trajectories of y⁺ = F(y)", color=INK)
-    axes.legend(
-        fontsize=7,
-        loc="lower left",
-        handletextpad=0.3,
-        frameon=True,
-        framealpha=0.85,
-        edgecolor="none",
-    )
+    axes.xaxis.set_major_locator(MaxNLocator(TICKS))
+    axes.yaxis.set_major_locator(MaxNLocator(TICKS))
+    axes.set_title("trajectories of y⁺ = F(y)\n", color=INK)
+    count = len(loop.met) or "no"
+    rounds = f"{loop.rounds} round{'s' if loop.rounds > 1 else ''}"
+    said = f"{loop.verdict}; {count} counterexamples in {rounds}"
+    axes.text(0, 1.02, said, transform=axes.transAxes, fontsize=8.5, color=SOFT)
 
 
 def _decline(axes: Any, loop: Loop, paths: Array) -> None:
-    """V step by step; a trajectory on which it rises outside the hole is red."""
+    """V step by step; a trajectory on which it rises outside the hole is dashed."""
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+
     values = _values(loop, paths)
     rising = (np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])
     for line, bad in zip(values, np.asarray(rising.any(axis=1)), strict=True):
-        axes.plot(np.arange(len(line)), line, color=BAD if bad else GOOD, linewidth=0.8, alpha=0.5)
+        look: dict[str, Any] = {"color": GOOD, "label": "V falls at every step"}
+        if bad:
+            look = {"color": BAD, "linestyle": "--", "label": "V rises at some step"}
+        axes.plot(np.arange(len(line)), line, linewidth=0.8, alpha=0.6, **look)
     if (values > 0).all():
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(numticks=TICKS))
     else:  # V of the free form may be negative, and grow beyond bounds along the loop
         axes.set_yscale("symlog", linthresh=1.0)
-        axes.tick_params(axis="y", labelsize=7)
+        largest = 10.0 ** np.floor(np.log10(max(float(np.abs(values).max()), 1.0)))
+        axes.yaxis.set_major_locator(FixedLocator([-largest, 0.0, largest]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(MaxNLocator(TICKS, integer=True))
     axes.set_xlabel("step")
-    axes.set_title("V along them", color=INK)
+    axes.set_title("V along them\n", color=INK)
 
 
-def _counterexamples(axes: Any, loop: Loop) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    axes.set_title("counterexamples found", color=INK)
-    text = f"verdict: {loop.verdict}" + ("" if loop.met else f"\nnone in {loop.rounds} round(s)")
-    axes.text(0.03, 0.96, text, transform=axes.transAxes, va="top", fontsize=9, color=SOFT)
-    if not loop.met:
-        return hide_axes(axes)
-    bottom = np.zeros(max(loop.rounds, 1))
-    for condition, colour in CONDITIONS.items():
-        counts = np.zeros_like(bottom)
-        for one in loop.met:
-            if one.condition == condition:
-                counts[min(one.round, len(counts) - 1)] += 1
-        axes.bar(
-            np.arange(1, len(counts) + 1),
-            counts,
-            bottom=bottom,
-            color=colour,
-            width=0.7,
-            label=condition,
-        )
-        bottom += counts
-    axes.set_xlabel("round of Algorithm 1")
-    axes.set_xticks(np.arange(1, len(bottom) + 1))
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(0, float(bottom.max()) * 1.35)
-    axes.legend(fontsize=7, loc="upper right")
+def _legend(figure: Any, axes: Any) -> None:
+    """One legend below all panels, so that it covers none of the curves."""
+    found: dict[str, Any] = {}
+    for place in axes[:, 1:].ravel():
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=4, fontsize=9)

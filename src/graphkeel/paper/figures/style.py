@@ -11,19 +11,21 @@ from graphkeel.core.files import replacing
 from graphkeel.core.optional import import_optional
 
 INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
-TRAIN, TEST = "#e8743b", "#5b8db8"
-GOOD, BAD = "#2a9d8f", "#c8324b"
+# Okabe and Ito's colours, which colour-blind readers can tell apart; a marker goes with each, so
+# that no reading rests on colour alone.
+TRAIN, TEST = "#d55e00", "#56b4e9"
+GOOD, BAD = "#009e73", "#d55e00"
 CLASSES = (
-    "#4e79a7",
-    "#f28e2b",
-    "#59a14f",
-    "#e15759",
-    "#9c6ade",
-    "#edc949",
-    "#76b7b2",
-    "#8c6d54",
-    "#ff9da7",
-    "#7f8c9b",
+    ("#0072b2", "o"),
+    ("#e69f00", "^"),
+    ("#009e73", "s"),
+    ("#d55e00", "D"),
+    ("#cc79a7", "v"),
+    ("#56b4e9", "P"),
+    ("#000000", "X"),
+    ("#f0e442", "<"),
+    ("#7f7f7f", ">"),
+    ("#8c564b", "*"),
 )
 
 _RC = {

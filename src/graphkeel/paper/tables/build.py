@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.errors import DataError
 from graphkeel.core.files import write_text
 from graphkeel.graph.datasets.names import PAPER_DATASETS
-from graphkeel.paper.tables.job import Job, Measurement
+from graphkeel.paper.results.records import RUNS, Record, dump, found_records, settings_of
+from graphkeel.paper.tables.job import Job
 from graphkeel.paper.tables.provenance import provenance
 from graphkeel.paper.tables.render import FORMATS, render
-from graphkeel.paper.tables.rows import TableRow, needed_jobs, select_rows, under
-from graphkeel.paper.tables.statistics import TEST
+from graphkeel.paper.tables.rows import BASE, TableRow, needed_jobs, select_rows, under
+from graphkeel.paper.tables.statistics import CORRECTION, TEST
 from graphkeel.paper.tables.store import Store
-from graphkeel.paper.tables.table import TableCell, cost_remarks, fill_table, verdicts
+from graphkeel.paper.tables.table import (
+    Limits,
+    TableCell,
+    cost_remark,
+    fill_table,
+    source_remark,
+    verdicts,
+)
 
 
 @dataclass(frozen=True)
 class PlannedTable:
-    """A table that is to be measured: its rows, columns, seeds and jobs."""
+    """A table that is to be measured, or was.
+
+    Attributes:
+        table: its number in the paper.
+        name: of its files.
+        rows, datasets: in their order.
+        seeds: of every row.
+        row_budget: processor seconds a job may take, beyond which a cell stays empty.
+        jobs: what is to be measured; none of a table that comes from a file.
+    """
 
     table: int
+    name: str
     rows: list[TableRow]
     datasets: list[str]
     seeds: list[int]
+    row_budget: float | None
     jobs: list[Job]
 
     def filled(self, store: Store, *, any_code: bool = False) -> FilledTable:
@@ -37,27 +55,29 @@ class PlannedTable:
             store: the measurements.
             any_code: also take those of other code.
         """
+        return self.with_records(found_records(self.jobs, store, any_code=any_code))
 
-        def find(job: Job) -> Measurement | None:
-            return store.find(job, any_code=any_code)
+    def with_records(self, records: list[Record]) -> FilledTable:
+        """The table with these measurements.
 
-        cells = fill_table(
-            self.table, self.rows, self.datasets, self.jobs, find, asked=len(self.seeds)
-        )
+        Args:
+            records: one a seed of a cell.
+        """
+        limits = Limits(len(self.seeds), self.row_budget)
+        cells = fill_table(self.table, self.rows, self.datasets, records, limits)
         remarks = verdicts(cells, self.datasets) if self.table == 1 else []
-        remarks += cost_remarks(self.rows, self.jobs, find)
-        return FilledTable(self.table, self.datasets, self.seeds, cells, remarks)
+        remarks += [*cost_remark(records), *source_remark(records)]
+        return FilledTable(self, cells, remarks, records)
 
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A table with its numbers, and the sentences below it."""
+    """A table with its numbers, the sentences below it, and the measurements behind it."""
 
-    table: int
-    datasets: list[str]
-    seeds: list[int]
+    plan: PlannedTable
     cells: list[TableCell]
     remarks: list[str]
+    records: list[Record]
 
     def render(self, style: str) -> str:
         """The table as a text.
@@ -65,30 +85,40 @@ class FilledTable:
         Args:
             style: one of `FORMATS`.
         """
-        return render(self.table, self.cells, self.datasets, self.remarks, style)
+        return render(self.plan.table, self.cells, self.plan.datasets, self.remarks, style)
 
     def payload(self) -> dict[str, Any]:
         """The stable JSON object of `keel table --json`."""
         return {
             "command": "table",
-            "table": self.table,
+            "table": self.plan.table,
+            "name": self.plan.name,
             "rows": [cell.as_dict() for cell in self.cells],
             "verdicts": self.remarks,
-            "seeds": self.seeds,
+            "seeds": self.plan.seeds,
+            "row_budget": self.plan.row_budget,
             "test": TEST,
+            "correction": CORRECTION,
             "provenance": provenance(),
         }
 
     def write(self, out: Path) -> None:
-        """The table in every format, and as JSON.
+        """The table in every format; as JSON with all measurements behind it.
 
         Args:
-            out: the folder that receives table-N.txt, .md, .tex, .csv and .json.
+            out: the folder that receives NAME.txt, .md, .tex, .csv and .json.
         """
         for style, suffix in FORMATS.items():
-            write_text(out / f"table-{self.table}.{suffix}", self.render(style))
-        content = json.dumps(self.payload(), indent=1, allow_nan=False)
-        write_text(out / f"table-{self.table}.json", content + "\n")
+            write_text(out / f"{self.plan.name}.{suffix}", self.render(style))
+        stored = {
+            **self.payload(),
+            "plan": {
+                "rows": [asdict(row) for row in self.plan.rows],
+                "datasets": self.plan.datasets,
+            },
+            "settings": settings_of(self.records),
+        }
+        write_text(out / f"{self.plan.name}.json", dump(stored, self.records))
 
 
 def plan_table(
@@ -100,7 +130,7 @@ def plan_table(
     labels: str = "train",
     model: str = "sgc",
     features: str = "auto",
-    heavy_seeds: int = 1,
+    row_budget: float | None = None,
 ) -> PlannedTable:
     """What has to be measured for a table of the paper.
 
@@ -110,11 +140,62 @@ def plan_table(
         only: names of rows; all of them when None.
         datasets: columns; the paper's when None.
         labels, model, features: as in `RunSpec`.
-        heavy_seeds: seeds of MH-AUG and KDGA on the larger graphs.
+        row_budget: processor seconds a job may take; a cell whose first seed takes more is left
+            empty, and says so.
     """
-    if heavy_seeds < 0:
-        raise ConfigError("--heavy-seeds must not be negative", got=heavy_seeds)
     rows = under(select_rows(table, only), labels=labels, model=model, features=features)
     columns = list(datasets or PAPER_DATASETS)
-    jobs = needed_jobs(rows, columns, seeds, heavy_seeds=heavy_seeds)
-    return PlannedTable(table, rows, columns, list(seeds), jobs)
+    jobs = needed_jobs(rows, columns, seeds)
+    name = file_name(f"table-{table}", seeds, labels=labels, model=model, features=features)
+    return PlannedTable(table, name, rows, columns, list(seeds), row_budget, jobs)
+
+
+def file_name(table: str, seeds: Sequence[int], *, labels: str, model: str, features: str) -> str:
+    """The name of a table's files: it says under which conditions they were measured, where these
+    are not the paper's.
+
+    Args:
+        table: the first part.
+        seeds: of every row.
+        labels, model, features: as in `RunSpec`.
+    """
+    parts = [table]
+    if labels != BASE.labels:
+        parts.append(labels.removeprefix("train+"))
+    if model != BASE.model:
+        parts.append(model)
+    if features != BASE.features:
+        parts.append(features)
+    if seeds[0] != 0:
+        parts.append(f"splits-{seeds[0]}-{seeds[-1]}")
+    return "-".join(parts)
+
+
+def stored_table(content: dict[str, Any]) -> FilledTable:
+    """A table computed again from its own file: means, intervals and tests, without data or models.
+
+    Args:
+        content: of a file that `FilledTable.write` wrote.
+    """
+    known = {field.name for field in fields(TableRow)}
+    try:
+        rows = [
+            TableRow(**{name: value for name, value in row.items() if name in known})
+            for row in content["plan"]["rows"]
+        ]
+        plan = PlannedTable(
+            content["table"],
+            content["name"],
+            rows,
+            content["plan"]["datasets"],
+            content["seeds"],
+            content["row_budget"],
+            [],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            "the stored table does not say what it holds",
+            got=f"{type(error).__name__}: {error}",
+            fix="Write it again with keel table.",
+        ) from error
+    return plan.with_records([Record.from_dict(one) for one in content[RUNS]])

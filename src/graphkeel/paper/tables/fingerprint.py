@@ -15,6 +15,7 @@ from graphkeel.paper.tables.job import RunSpec
 # Every number depends on these, whatever the method.
 ALWAYS = (
     "graphkeel.paper.tables.run",
+    "graphkeel.paper.baselines.bases",
     "graphkeel.paper.tables.job",
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
@@ -55,11 +56,13 @@ def version_of(method: object, modules: tuple[str, ...]) -> str:
     """SHA-256 of a method's code and settings.
 
     Args:
-        method: its settings count where it is a dataclass.
+        method: its settings count where it is a dataclass; so do the methods it averages, which are
+            its `rivals`.
         modules: what its numbers depend on besides its own module.
     """
-    code = code_fingerprint((*modules, type(method).__module__))
-    settings = repr(method) if is_dataclass(method) else ""
+    parts = [method, *getattr(method, "rivals", ())]
+    code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
+    settings = "".join(repr(part) for part in parts if is_dataclass(part))
     return hashlib.sha256(f"{code} {settings}".encode()).hexdigest()
 
 

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any
@@ -22,7 +22,8 @@ from typing import Any
 import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.paper.tables.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
+from graphkeel.paper.tables.job import CPU_SECONDS, DONE, FAILED, Job, Measurement, sha256_of
+from graphkeel.paper.tables.provenance import commit
 from graphkeel.paper.tables.store import Store
 from graphkeel.paper.tables.workers import (
     Workers,
@@ -61,6 +62,7 @@ def run_grid(
     *,
     on_job: OnJob = lambda job, measurement: None,
     measure: Measure | None = None,
+    costs: RowCosts | None = None,
 ) -> None:
     """Compute the given jobs, in their order, and store each.
 
@@ -70,31 +72,36 @@ def run_grid(
         workers: who computes.
         on_job: called after each measurement is stored.
         measure: computes a job in a worker; `run_job` when None.
+        costs: what is known of the jobs' cost; those that are over their budget are left out.
     """
+    known = costs or RowCosts(None)
 
     def keep(job: Job, measurement: Measurement) -> None:
         store.keep(job, measurement)
+        known.learn(job, measurement)
         on_job(job, measurement)
 
     measure = measure or run_job
     waiting = list({job.key: job for job in jobs}.values())
     while waiting:
-        left = _round(waiting, workers or Workers(), keep, measure)
-        for job in left.suspects:
+        affordable = (job for job in waiting if not known.is_over(job))
+        ended = _round(affordable, workers or Workers(), keep, measure)
+        for job in ended.suspects:
             keep(job, _measure_alone(job, measure))
-        waiting = left.rest
+        waiting = [job for job in waiting if job.key not in ended.begun] if ended.early else []
 
 
 # ---- one round: until all is done or a worker dies
 
 
 @dataclass(frozen=True)
-class _Left:
-    suspects: list[Job]  # in work when a worker died
-    rest: list[Job]  # not begun
+class _Ended:
+    early: bool  # because a worker died
+    begun: set[str]  # keys of the jobs that were handed out
+    suspects: list[Job]  # in work when the worker died
 
 
-def _round(jobs: list[Job], workers: Workers, keep: OnJob, measure: Measure) -> _Left:
+def _round(jobs: Iterator[Job], workers: Workers, keep: OnJob, measure: Measure) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()
 
@@ -104,26 +111,24 @@ def _round(jobs: list[Job], workers: Workers, keep: OnJob, measure: Measure) -> 
             yield joblib.delayed(_with_job)(measure, job)
 
     try:
-        for job, measurement in _results(hand_out(), workers, len(jobs)):
+        for job, measurement in _results(hand_out(), workers):
             finished.add(job.key)
             keep(job, measurement)
     except lost_worker_errors(workers):
         suspects = [job for job in handed_out if job.key not in finished]
-        return _Left(suspects, jobs[len(handed_out) :])
-    return _Left([], [])
+        return _Ended(True, {job.key for job in handed_out}, suspects)
+    return _Ended(False, finished, [])
 
 
-def _results(
-    tasks: Iterator[Any], workers: Workers, total: int
-) -> Iterable[tuple[Job, Measurement]]:
+def _results(tasks: Iterator[Any], workers: Workers) -> Iterable[tuple[Job, Measurement]]:
     """Results as they come; Ray cannot stream, and hands them over in rounds of one job a
     worker."""
     settings = {"n_jobs": workers.count, "batch_size": 1, "pre_dispatch": "n_jobs"}
     with joblib_backend(workers):
         if workers.backend == "ray":
             with joblib.Parallel(**settings) as pool:  # the same processes in every round
-                for _ in range(0, total, workers.count):
-                    yield from pool(islice(tasks, workers.count))
+                while batch := list(islice(tasks, workers.count)):
+                    yield from pool(batch)
             return
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
 
@@ -143,7 +148,8 @@ def _measure_alone(job: Job, measure: Measure) -> Measurement:
             return executor.submit(measure, job).result()
         except BrokenProcessPool:
             message = "the worker process died, most likely out of memory"
-            return Measurement(FAILED, time.perf_counter() - start, 0.0, {}, message)
+            seconds = round(time.perf_counter() - start, 3)
+            return Measurement(FAILED, seconds, 0.0, {}, message, commit())
 
 
 def run_job(job: Job) -> Measurement:
@@ -155,17 +161,73 @@ def run_job(job: Job) -> Measurement:
     import torch
 
     torch.set_num_threads(1)  # the cores belong to the other workers
+    source = commit()
     reset_peak()
     start = time.perf_counter()
     cpu = time.process_time()
     try:
         result = job.spec.measure(job.seed)
-        result[CPU_SECONDS] = time.process_time() - cpu
+        result[CPU_SECONDS] = round(time.process_time() - cpu, 3)
         json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
-        return Measurement(DONE, time.perf_counter() - start, peak_mb(), result)
+        seconds = round(time.perf_counter() - start, 3)
+        return Measurement(DONE, seconds, peak_mb(), result, commit=source)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
-        return Measurement(FAILED, time.perf_counter() - start, peak_mb(), {}, message)
+        seconds = round(time.perf_counter() - start, 3)
+        return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
+
+
+class RowCosts:
+    """What a seed of each number takes: a number is a specification, whatever its seed.
+
+    Args:
+        row_budget: processor seconds that a job may take; None: as long as it likes.
+    """
+
+    def __init__(self, row_budget: float | None) -> None:
+        self.row_budget = row_budget
+        self.seconds: dict[str, float] = {}
+
+    @classmethod
+    def stored(
+        cls, jobs: Iterable[Job], store: Store, row_budget: float | None, *, any_code: bool = False
+    ) -> RowCosts:
+        """What a store says of the cost of jobs.
+
+        Args:
+            jobs: of a table.
+            store: the measurements.
+            row_budget: processor seconds that a job may take.
+            any_code: measurements of other code count.
+        """
+        costs = cls(row_budget)
+        for job in jobs if row_budget is not None else ():
+            found = store.find(job, any_code=any_code)
+            if found is not None:
+                costs.learn(job, found)
+        return costs
+
+    def learn(self, job: Job, measurement: Measurement) -> None:
+        """Take in a measurement.
+
+        Args:
+            job: the job.
+            measurement: its outcome.
+        """
+        self.seconds.setdefault(_number(job), measurement.processor_seconds)
+
+    def is_over(self, job: Job) -> bool:
+        """Whether another seed of the same number took longer than allowed.
+
+        Args:
+            job: to be computed.
+        """
+        known = self.seconds.get(_number(job))
+        return self.row_budget is not None and known is not None and known > self.row_budget
+
+
+def _number(job: Job) -> str:
+    return sha256_of([job.row, asdict(job.spec)])
 
 
 class Estimate:

@@ -46,12 +46,14 @@ class RunSpec:
 
     Args:
         dataset: a name, or a file that `graphkeel.graph.load_graph` reads.
-        model: the frozen model: sgc, gcn, gat, sage or appnp.
+        model: the frozen model: sgc, gcn, gat, sage or appnp, or a name of
+            `graphkeel.paper.baselines.bases`.
         method: a name that `find_method` knows, or `none`.
         labels: the labels that the method may use, one of `LABELS`.
-        split: biased, random or public.
-        features: auto, raw, rownorm or pca.
-        pca: number of components of `features="pca"`.
+        split: biased, random, public or outside; with a number after a colon (`random:0`) every
+            seed gets the split of that number, and differs in its initialisation alone.
+        features: auto, raw, rownorm, pca or pca-raw.
+        pca: number of components.
         model_options: for the model's constructor.
         method_options: for methods that take any.
     """
@@ -78,10 +80,11 @@ class RunSpec:
         """
         from graphkeel.graph import load_graph, make_task
 
+        kind, number = split_number(self.split, seed)
         return make_task(
             load_graph(self.dataset),
-            seed=seed,
-            split=self.split,
+            seed=number,
+            split=kind,
             features=self.features,
             pca=self.pca,
         )
@@ -166,6 +169,8 @@ class Measurement:
         peak_mb: peak memory of the worker meanwhile.
         result: plain values; `accuracy` and `base` in percent where it is done.
         message: why it failed.
+        commit: of the source tree that computed it; None where that is not known.
+        code: SHA-256 of the code that computed it, as the store says.
     """
 
     status: str
@@ -173,10 +178,32 @@ class Measurement:
     peak_mb: float
     result: dict[str, Any]
     message: str | None = None
+    commit: str | None = None
+    code: str | None = field(default=None, compare=False)
 
     @property
     def done(self) -> bool:
         return self.status == DONE
+
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time where it was recorded, else the time on the wall."""
+        return float(self.result.get(CPU_SECONDS, self.seconds))
+
+
+def split_number(split: str, seed: int) -> tuple[str, int]:
+    """The kind of a split, and the number of it that a seed gets.
+
+    Args:
+        split: a kind, or a kind and a number: `random:0`.
+        seed: of the run.
+    """
+    kind, _, number = split.partition(":")
+    if not number:
+        return kind, seed
+    if not number.isdecimal():
+        raise ConfigError("the number of a split must be a whole number", got=repr(split))
+    return kind, int(number)
 
 
 def sha256_of(content: Any) -> str:

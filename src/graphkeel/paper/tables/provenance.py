@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,10 @@ def provenance() -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=1)
 def commit() -> str | None:
-    """The commit of the source tree, marked where it has changes; None for an installed package."""
+    """The commit of the source tree when this process first asked, marked where it has changes;
+    None for an installed package."""
     home = Path(graphkeel.__file__).resolve().parent
     head = _git(home, "rev-parse", "HEAD")
     if head is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from graphkeel.core.statistics import plus_minus
-from graphkeel.paper.tables.statistics import TEST
+from graphkeel.paper.tables.statistics import CORRECTION, TEST
 from graphkeel.paper.tables.table import TableCell
 
 FORMATS = {"text": "txt", "md": "md", "latex": "tex", "csv": "csv"}
@@ -18,7 +18,8 @@ TITLES = {
     1: "Table 1. Test accuracy in percent under biased training sets",
     3: "Table 3. Controllers: test accuracy in percent and ‖C(h*) − Y‖, one class replaced",
 }
-_RESIDUAL = "‖C(h*)−Y‖"
+_RESIDUAL_HEAD = ["‖C(h*)−Y‖"]
+_COMPARED_HEAD = ["over tuned", "auto has", "p auto"]
 
 
 def render(
@@ -54,13 +55,25 @@ def spread(mean: float | None, std: float | None) -> str:
 
 
 def ours(cell: TableCell) -> str:
-    """Mean ± std; the number of seeds where fewer were run than asked for.
+    """Mean ± std; the number of seeds where fewer were run than asked for; nothing where the row
+    does not have the column.
 
     Args:
         cell: of the table.
     """
+    if is_blank(cell):
+        return ""
     text = spread(cell.mean, cell.std)
     return f"{text} (n={cell.seeds})" if 0 < cell.seeds < cell.asked else text
+
+
+def is_blank(cell: TableCell) -> bool:
+    """Whether the row does not have the column at all.
+
+    Args:
+        cell: of the table.
+    """
+    return cell.mean is None and not cell.note
 
 
 def _summary_cell(table: int, cell: TableCell) -> str:
@@ -82,17 +95,9 @@ def _p(value: float | None) -> str:
 def _details(table: int, cells: Sequence[TableCell]) -> list[list[str]]:
     """One dataset's lines, their heads first; Table 3 also says how near each controller came to
     its target."""
-    head = [
-        "method",
-        "ours",
-        "paper",
-        "difference",
-        "gain",
-        "p",
-        *([_RESIDUAL] if table == 3 else []),
-        "note",
-    ]
-    return [head, *(_detail(table, cell) for cell in cells)]
+    last = _RESIDUAL_HEAD if table == 3 else _COMPARED_HEAD
+    head = ["method", "ours", "paper", "difference", "gain", "95 %", "p", "p Holm", *last, "note"]
+    return [head, *(_detail(table, cell) for cell in cells if not is_blank(cell))]
 
 
 def _detail(table: int, cell: TableCell) -> list[str]:
@@ -102,10 +107,21 @@ def _detail(table: int, cell: TableCell) -> list[str]:
         paper,
         _signed(cell.difference),
         _signed(cell.gain),
+        _interval(cell),
         _p(cell.p_value),
+        _p(cell.p_holm),
     ]
-    residual = "" if cell.residual is None else f"{cell.residual:.1e}"
-    return [cell.label, *numbers, *([residual] if table == 3 else []), cell.note]
+    if table == 3:
+        last = ["" if cell.residual is None else f"{cell.residual:.1e}"]
+    else:
+        last = [_signed(cell.gain_tuned), _signed(cell.behind_auto), _p(cell.p_auto)]
+    return [cell.label, *numbers, *last, cell.note]
+
+
+def _interval(cell: TableCell) -> str:
+    if cell.gain_low is None or cell.gain_high is None:
+        return ""
+    return f"{cell.gain_low:+.2f} … {cell.gain_high:+.2f}"
 
 
 def _rows(cells: Sequence[TableCell]) -> list[list[TableCell]]:
@@ -114,9 +130,13 @@ def _rows(cells: Sequence[TableCell]) -> list[list[TableCell]]:
 
 def _paper_row(row: Sequence[TableCell]) -> list[str] | None:
     """The published numbers of a row, where there are any and the row is the paper's own."""
-    if row[0].group not in ("base", "paper") or all(cell.paper is None for cell in row):
+    if row[0].group not in ("base", "paper", "protocol") or all(cell.paper is None for cell in row):
         return None
-    return ["  (paper)", *(spread(cell.paper, cell.paper_std) for cell in row)]
+    return ["  (paper)", *(_published(cell) for cell in row)]
+
+
+def _published(cell: TableCell) -> str:
+    return "" if is_blank(cell) else spread(cell.paper, cell.paper_std)
 
 
 def _summary(table: int, cells: Sequence[TableCell]) -> list[list[str]]:
@@ -134,7 +154,11 @@ def legend() -> list[str]:
     return [
         "ours: mean ± sample standard deviation over seeds; paper: as published; difference: ours "
         "minus paper;",
-        f"gain: over the untouched SGC on the same seeds; p: of that gain ({TEST}).",
+        "gain: over the untouched SGC (protocol rows: their own) on the same seeds, with Student's "
+        "95 % interval;",
+        f"p: of that gain ({TEST}); p Holm: corrected ({CORRECTION});",
+        "over tuned: gain over the SGC tuned on validation; auto has: what auto has more, on the "
+        "same seeds, and p auto: of that, corrected.",
     ]
 
 

@@ -9,10 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.baselines.bases import TUNED
+from graphkeel.paper.baselines.registry import AVERAGED
 from graphkeel.paper.tables.fingerprint import method_version
 from graphkeel.paper.tables.job import Job, RunSpec
 
-LARGE = ("pubmed", "photo", "computers")  # where the methods that retrain at length run fewer seeds
+WORDS = "rownorm"  # the words themselves, rows divided by their sums
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,19 @@ class TableRow:
     Attributes:
         name: what --only calls it.
         label: what the table calls it.
-        group: `base`, `paper`, `reading` (another reading of the paper's row), `ours`, `rival` or
-            `reference`.
+        group: `base`, `paper`, `reading` (another reading of the paper's row), `protocol` (the
+            paper's row under settings that fit it), `ours`, `rival`, `averaged` (rivals under our
+            averaging rule) or `reference` (something is trained). p-values are corrected over the
+            rows of a group.
         method: a name that `find_method` knows.
-        model, labels, features: as in `RunSpec`.
+        model, labels, features, split: as in `RunSpec`.
         options: of the method.
         paper: name of the row in the paper's table, where it has one.
+        base: name of the row that gains are over.
+        datasets: the columns it has; all of them when None.
         frozen: whether the model's weights stay as they are.
-        heavy: minutes a job on the larger graphs.
+        own_model: whether it keeps its model and features whatever the table's are.
+        heavy: minutes a job on the larger graphs; computed last.
     """
 
     name: str
@@ -39,9 +46,13 @@ class TableRow:
     model: str = "sgc"
     labels: str = "train"
     features: str = "auto"
+    split: str = "biased"
     options: dict[str, Any] = field(default_factory=dict)
     paper: str | None = None
+    base: str = "sgc"
+    datasets: tuple[str, ...] | None = None
     frozen: bool = True
+    own_model: bool = False
     heavy: bool = False
 
     def spec(self, dataset: str) -> RunSpec:
@@ -55,19 +66,18 @@ class TableRow:
             model=self.model,
             method=self.method,
             labels=self.labels,
+            split=self.split,
             features=self.features,
             method_options=self.options,
         )
 
-    def seeds(self, dataset: str, asked: int, heavy_seeds: int) -> int:
-        """How many seeds the row runs.
+    def has(self, dataset: str) -> bool:
+        """Whether the row has a column.
 
         Args:
             dataset: its name or file.
-            asked: how many were asked for.
-            heavy_seeds: how many a heavy row runs at most on the larger graphs.
         """
-        return min(asked, heavy_seeds) if self.heavy and dataset in LARGE else asked
+        return self.datasets is None or dataset in self.datasets
 
 
 def _controller(
@@ -76,17 +86,69 @@ def _controller(
     return TableRow(name, label, group, "controller", options={"controller": name}, paper=paper)
 
 
+def _averaged(name: str, label: str) -> TableRow:
+    method = f"{name}{AVERAGED}"
+    return TableRow(method, label, "averaged", method)
+
+
+def _on_words(model: str) -> TableRow:
+    """A network of its own on words; the SGC beside it is trained, on the same words, and not
+    asked."""
+    name = f"{model}-words"
+    label = f"{model.upper()} on words, trained on the same labels"
+    return TableRow(name, label, "reference", name, features=WORDS, frozen=False, own_model=True)
+
+
+def _one_split(name: str, label: str, row: TableRow | None = None) -> TableRow:
+    """A row of the paper on one random split, so that seeds differ in their initialisation alone:
+    the protocol that fits the published spreads of Photo and Computers."""
+    return TableRow(
+        f"{name}-one-split",
+        f"{label}, one random split",
+        "protocol",
+        "none" if row is None else row.method,
+        split="random:0",
+        options={} if row is None else row.options,
+        paper=name,
+        base="sgc-one-split",
+        datasets=("photo", "computers"),
+    )
+
+
+def _slow(name: str, label: str, row: TableRow | None = None) -> TableRow:
+    """A row of the paper on a base with lr 0.01, weight decay 5e-4, 200 epochs and components of
+    the features as they are: the settings that fit its Pubmed column."""
+    return TableRow(
+        f"{name}-lr0.01",
+        f"{label}, lr 0.01",
+        "protocol",
+        "none" if row is None else row.method,
+        model="sgc-lr0.01",
+        features="pca-raw",
+        options={} if row is None else row.options,
+        paper=name,
+        base="sgc-lr0.01",
+        datasets=("pubmed",),
+    )
+
+
 BASE = TableRow("sgc", "SGC, untouched", "base", "none", paper="sgc")
+TUNED_BASE = TableRow(
+    "sgc-tuned", "SGC tuned on validation, untouched", "base", "none", model=f"sgc{TUNED}"
+)
+FRGNN = TableRow("frgnn-sgc", "FRGNN on SGC, one class", "paper", "frgnn", paper="frgnn-sgc")
+NEURAL = _controller("neural", "neural controller, one class", paper="neural")
 
 TABLE_1 = (
     BASE,
+    TUNED_BASE,
     TableRow(
         "mh-aug", "MH-AUG (retrains)", "paper", "mh-aug", paper="mh-aug", frozen=False, heavy=True
     ),
     TableRow("kdga", "KDGA (retrains)", "paper", "kdga", paper="kdga", frozen=False, heavy=True),
-    TableRow("frgnn-sgc", "FRGNN on SGC, one class", "paper", "frgnn", paper="frgnn-sgc"),
+    FRGNN,
     TableRow("frgnn-gcn", "FRGNN on GCN, one class", "paper", "frgnn-gcn", paper="frgnn-gcn"),
-    _controller("neural", "neural controller, one class", paper="neural"),
+    NEURAL,
     _controller("neural-paper", "· in the paper's free form", "reading", paper="neural"),
     TableRow(
         "neural-all",
@@ -125,20 +187,39 @@ TABLE_1 = (
     TableRow(
         "frgnn-gcn-all", "FRGNN on GCN, all classes", "reading", "frgnn-gcn-all", paper="frgnn-gcn"
     ),
+    _one_split("sgc", "SGC"),
+    _one_split("frgnn-sgc", "FRGNN on SGC", FRGNN),
+    _one_split("neural", "neural controller", NEURAL),
+    _slow("sgc", "SGC"),
+    _slow("frgnn-sgc", "FRGNN on SGC", FRGNN),
+    _slow("neural", "neural controller", NEURAL),
     TableRow("auto", "auto (ours)", "ours", "auto"),
     TableRow("auto-shares", "auto, class shares of validation", "ours", "auto-shares"),
+    TableRow(
+        "auto-tuned", "auto on the tuned SGC", "ours", "auto", model=f"sgc{TUNED}", own_model=True
+    ),
     TableRow("t3a", "T3A", "rival", "t3a"),
     TableRow("cs", "Correct & Smooth", "rival", "cs"),
     TableRow("smooth", "smoothing, labels clamped", "rival", "smooth"),
     TableRow("lame", "LAME", "rival", "lame"),
     TableRow("lp", "label propagation (no model)", "rival", "lp"),
     TableRow("gtrans", "GTrans", "rival", "gtrans"),
+    _averaged("t3a", "T3A, our averaging"),
+    _averaged("cs", "Correct & Smooth, our averaging"),
+    _averaged("smooth", "smoothing, our averaging"),
+    _averaged("lame", "LAME, our averaging"),
+    _averaged("lp", "label propagation, our averaging"),
+    _averaged("gtrans", "GTrans, our averaging"),
+    _averaged("rivals", "five rivals in one pool, our averaging"),
+    TableRow("retrain", "SGC trained on the same labels", "reference", "retrain", frozen=False),
+    _on_words("gcn"),
+    _on_words("appnp"),
     TableRow("srgnn", "SR-GNN (retrains)", "reference", "srgnn", frozen=False),
 )
 
 TABLE_3 = (
     BASE,
-    _controller("neural", "neural", paper="neural"),
+    NEURAL,
     _controller("neural-paper", "neural, the paper's free form", "reading", paper="neural"),
     _controller("mfac-blind", "MFAC, blind start", paper="mfac"),
     _controller("mfac-probed", "MFAC, probed start", "reading", paper="mfac"),
@@ -151,7 +232,7 @@ TABLES = {1: TABLE_1, 3: TABLE_3}
 
 
 def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
-    """The rows asked for; the base is always among them, since every row is compared with it.
+    """The rows asked for, and those that they are compared with.
 
     Args:
         table: 1 or 3.
@@ -162,7 +243,11 @@ def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
     unknown = sorted(set(only or ()) - set(names))
     if unknown:
         raise ConfigError(f"table {table} has the rows {', '.join(names)}", got=", ".join(unknown))
-    return [row for row in rows if only is None or row.name in only or row is BASE]
+    if only is None:
+        return list(rows)
+    wanted = {row.name for row in rows if row.name in only or row.group == "base"}
+    wanted |= {row.base for row in rows if row.name in wanted}
+    return [row for row in rows if row.name in wanted]
 
 
 def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -> list[TableRow]:
@@ -175,50 +260,55 @@ def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -
     """
     if (labels, model, features) == (BASE.labels, BASE.model, BASE.features):
         return list(rows)
-    changed = []
-    for row in rows:
-        untouched = row.name == BASE.name
-        label = f"{model.upper()}, untouched" if untouched else row.label
-        used = BASE.labels if untouched else labels  # the untouched model uses no labels
-        changed.append(
-            replace(row, label=label, labels=used, model=model, features=features, paper=None)
-        )
-    return changed
+    kept = [row for row in rows if row.group != "protocol"]
+    return [_under(row, labels, model, features) for row in kept]
+
+
+def _under(row: TableRow, labels: str, model: str, features: str) -> TableRow:
+    if row.group == "base":  # the untouched model uses no labels
+        tuned = f"{model.removesuffix(TUNED)}{TUNED}"
+        used = tuned if row.name == TUNED_BASE.name else model
+        kind = model.removesuffix(TUNED).upper()
+        label = f"{kind} tuned on validation" if used.endswith(TUNED) else kind
+        return replace(row, label=f"{label}, untouched", model=used, features=features, paper=None)
+    if row.own_model:
+        return replace(row, labels=labels)
+    return replace(row, labels=labels, model=model, features=features, paper=None)
 
 
 # ---- jobs
 
 
 def needed_jobs(
-    rows: Sequence[TableRow], datasets: Sequence[str], seeds: Sequence[int], *, heavy_seeds: int = 1
+    rows: Sequence[TableRow], datasets: Sequence[str], seeds: Sequence[int]
 ) -> list[Job]:
     """The jobs of a table in the order in which they are best computed: all rows of a dataset's
     seed together, as they share the base model; the heavy rows last, so that a run that is killed
-    has the most to show.
+    has the most to show, and seed by seed, so that the first one can say what the others cost.
 
     Args:
         rows: of a table.
         datasets: its columns.
         seeds: of every row.
-        heavy_seeds: how many of them a heavy row runs at most on the larger graphs.
     """
-    jobs = []
-    for heavy in (False, True):
-        for dataset in datasets:
-            for number, seed in enumerate(seeds):
-                for row in rows:
-                    limit = row.seeds(dataset, len(seeds), heavy_seeds)
-                    if row.heavy is heavy and number < limit:
-                        jobs.append(_job(row, dataset, seed))
-    return jobs
+    light = [(dataset, seed) for dataset in datasets for seed in seeds]
+    heavy = [(dataset, seed) for seed in seeds for dataset in datasets]
+    return [
+        _job(row, dataset, seed)
+        for is_heavy, places in ((False, light), (True, heavy))
+        for dataset, seed in places
+        for row in rows
+        if row.heavy is is_heavy and row.has(dataset)
+    ]
 
 
 def _job(row: TableRow, dataset: str, seed: int) -> Job:
     spec = row.spec(dataset)
-    return Job(row.name, spec, seed, _data_hash(dataset, seed, row.features), method_version(spec))
+    data = _data_hash(dataset, seed, row.features, row.split)
+    return Job(row.name, spec, seed, data, method_version(spec))
 
 
 @lru_cache(maxsize=4096)
-def _data_hash(dataset: str, seed: int, features: str) -> str:
-    """Of the split and its features, in which the rows of a table do not differ."""
-    return TableRow("", "", "", "none", features=features).spec(dataset).task(seed).hash
+def _data_hash(dataset: str, seed: int, features: str, split: str) -> str:
+    """Of the split and its features, in which most rows of a table do not differ."""
+    return RunSpec(dataset, features=features, split=split).task(seed).hash

@@ -18,13 +18,14 @@ from torch import Tensor, nn
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
-from graphkeel.models import accuracy, train_model
+from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
+from graphkeel.paper.baselines.bases import train_base
 from graphkeel.paper.baselines.registry import find_method
 from graphkeel.paper.tables.job import DONE, LABELS, Job, Measurement, RunSpec, Spec
 from graphkeel.paper.tables.own_model import OWN, own_model
-from graphkeel.paper.tables.provenance import package_versions
+from graphkeel.paper.tables.provenance import commit, package_versions
 from graphkeel.paper.tables.statistics import summarise
 from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.method import MethodResult
@@ -167,7 +168,7 @@ class RunFolder:
         save_tensors(self.folder / "nodes" / file, outcome.nodes)
         # The row comes last: where it is stored, the files that belong to it are there.
         seconds = time.perf_counter() - start
-        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row))
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row, commit=commit()))
         return outcome.row
 
 
@@ -235,7 +236,7 @@ def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
     if spec.model == OWN:
         weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
         return own_model(weights, factory, task.n_features, task.n_classes)
-    return train_model(spec.model, task, seed=seed, **spec.model_options)
+    return train_base(spec.model, task, seed=seed, **spec.model_options)
 
 
 def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:

@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS measurements (
     data TEXT NOT NULL,
     code TEXT NOT NULL,
     versions TEXT NOT NULL,
+    commit_hash TEXT,
     sha256 TEXT NOT NULL,
     finished TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 );
@@ -48,7 +49,8 @@ CREATE TABLE IF NOT EXISTS manifest (
     sha256 TEXT NOT NULL
 );
 """
-_MEASURED = "status, seconds, peak_mb, result, message, key, sha256"
+_MEASURED = "status, seconds, peak_mb, result, message, commit_hash, code, key, sha256"
+_WITHOUT_COMMIT = _MEASURED.replace("commit_hash", "NULL")  # stores of before that column
 _RUN = "run"  # the manifest's name
 
 
@@ -70,6 +72,8 @@ class Store:
             raise cannot_write(path, error) from error
         with self._open() as connection:
             connection.executescript(_SCHEMA)
+            if not _has_commits(connection):
+                connection.execute("ALTER TABLE measurements ADD COLUMN commit_hash TEXT")
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -115,6 +119,7 @@ class Store:
             "data": job.data,
             "code": job.code,
             "versions": self.versions,
+            "commit_hash": measurement.commit,
             "sha256": _seal(job.key, measurement, result),
         }
         columns = ", ".join(row)
@@ -187,11 +192,12 @@ def read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None
     path = folder / FILE
     if not path.is_file():
         return None
-    query = f"SELECT seed, {_MEASURED} FROM measurements WHERE status = 'done' ORDER BY rowid"
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=60.0)
         try:
             manifest = _manifest(connection)
+            columns = _MEASURED if _has_commits(connection) else _WITHOUT_COMMIT
+            query = f"SELECT seed, {columns} FROM measurements WHERE status = 'done' ORDER BY rowid"
             rows = connection.execute(query).fetchall()
         finally:
             connection.close()
@@ -207,6 +213,11 @@ def read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None
     return manifest, [results[seed] for seed in sorted(results)]
 
 
+def _has_commits(connection: sqlite3.Connection) -> bool:
+    columns = connection.execute("PRAGMA table_info(measurements)").fetchall()
+    return any(column[1] == "commit_hash" for column in columns)
+
+
 def _manifest(connection: sqlite3.Connection) -> dict[str, Any] | None:
     found = connection.execute(
         "SELECT content, sha256 FROM manifest WHERE name = ?", (_RUN,)
@@ -218,12 +229,21 @@ def _manifest(connection: sqlite3.Connection) -> dict[str, Any] | None:
 
 
 def _measurement(
-    status: Any, seconds: Any, peak: Any, result: Any, message: Any, key: Any, seal: Any
+    status: Any,
+    seconds: Any,
+    peak: Any,
+    result: Any,
+    message: Any,
+    source: Any,
+    code: Any,
+    key: Any,
+    seal: Any,
 ) -> Measurement | None:
     """The content of a row; None, so that it is computed again, if no grid can have written it."""
     facts = _json(result)
     known_status = status in (DONE, FAILED)
-    if not isinstance(facts, dict) or not known_status or not isinstance(message, str | None):
+    texts = all(isinstance(text, str | None) for text in (message, source, code))
+    if not isinstance(facts, dict) or not known_status or not texts:
         return None
     numbers = [seconds, peak]
     if status == DONE:
@@ -234,7 +254,7 @@ def _measurement(
     numbers.append(decision.get("residual", 0.0))
     if not all(isinstance(value, int | float) for value in numbers):
         return None
-    measurement = Measurement(status, seconds, peak, facts, message)
+    measurement = Measurement(status, seconds, peak, facts, message, source, code)
     return measurement if _seal(key, measurement, result) == seal else None
 
 
@@ -242,7 +262,10 @@ def _seal(key: str, measurement: Measurement, result: str) -> str:
     """The checksum of a row."""
     seconds = float(measurement.seconds)
     peak = float(measurement.peak_mb)
-    return sha256_of([key, measurement.status, seconds, peak, measurement.message, result])
+    sealed = [key, measurement.status, seconds, peak, measurement.message, result]
+    if measurement.commit is not None:  # rows of before commits were stored have none
+        sealed.append(measurement.commit)
+    return sha256_of(sealed)
 
 
 def _json(text: Any) -> Any:

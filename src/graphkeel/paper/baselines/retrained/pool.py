@@ -6,7 +6,6 @@ worse than the best one (within one standard error of the paired difference) are
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +22,7 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.paper.baselines.averaging import average
 from graphkeel.paper.baselines.rival import Candidate, Judged, Rival, scored
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import MethodResult
@@ -61,29 +61,7 @@ class Pool(Rival):
             yield scored({"spreading": alpha}, beliefs)
 
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
-        best = max(judged, key=lambda one: int(one.correct.sum()))
-        members = [one for one in judged if not measurably_worse(one.correct, best.correct)]
-        beliefs = [one.candidate.result.scores for one in members]
-        known = [scores for scores in beliefs if scores is not None]
-        if not known:
-            return best.result([best.candidate])
-        mean = MethodResult(torch.stack(known).mean(dim=0))
-        average = Judged(Candidate({}, mean), best.correct)
-        return average.result([one.candidate for one in members])
-
-
-def measurably_worse(correct: Tensor, best: Tensor) -> bool:
-    """Whether fewer are right, by more than one standard error of the paired difference.
-
-    Args:
-        correct: bool, shape (n,).
-        best: those of the best candidate.
-    """
-    if not len(best):
-        return False
-    difference = best.double() - correct.double()
-    error = float(difference.std(correction=0)) / math.sqrt(len(best))
-    return float(difference.mean()) > error
+        return average(judged)
 
 
 def _smoothed(x: Tensor, propagator: Propagator) -> Iterator[tuple[str, np.ndarray]]:

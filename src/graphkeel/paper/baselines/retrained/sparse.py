@@ -29,11 +29,11 @@ class Pattern:
         codes = torch.unique(targets * n_nodes + sources)
         self.rows, self.columns = codes // n_nodes, codes % n_nodes
         self.edges = (self.rows != self.columns).nonzero().flatten()
-        self._starts = _starts(self.rows, n_nodes)
+        self._starts = row_starts(self.rows, n_nodes)
         self._turn = torch.argsort(
             self.columns * n_nodes + self.rows
         )  # entries in column order: the transpose
-        self._turned_starts = _starts(self.columns, n_nodes)
+        self._turned_starts = row_starts(self.columns, n_nodes)
         self._turned_columns = self.rows[self._turn]
 
     @property
@@ -84,7 +84,7 @@ class Pattern:
         Args:
             weights: of the entries, shape (entries,).
         """
-        return _csr(self._starts, self.columns, weights, self.n_nodes)
+        return csr(self._starts, self.columns, weights, (self.n_nodes, self.n_nodes))
 
     def transposed(self, weights: Tensor) -> Tensor:
         """The transposed weighted matrix, shape (N, N).
@@ -92,7 +92,8 @@ class Pattern:
         Args:
             weights: of the entries, shape (entries,).
         """
-        return _csr(self._turned_starts, self._turned_columns, weights[self._turn], self.n_nodes)
+        shape = (self.n_nodes, self.n_nodes)
+        return csr(self._turned_starts, self._turned_columns, weights[self._turn], shape)
 
 
 class _Product(torch.autograd.Function):
@@ -109,14 +110,25 @@ class _Product(torch.autograd.Function):
         return None, None, ctx.pattern.transposed(ctx.weights) @ gradients[0].contiguous()
 
 
-def _starts(sorted_or_not: Tensor, n_nodes: int) -> Tensor:
-    counts = torch.bincount(sorted_or_not, minlength=n_nodes)
+def row_starts(rows: Tensor, n_rows: int) -> Tensor:
+    """Where each row's entries begin, shape (n_rows + 1,).
+
+    Args:
+        rows: of the entries.
+        n_rows: how many rows there are.
+    """
+    counts = torch.bincount(rows, minlength=n_rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
-def _csr(starts: Tensor, columns: Tensor, weights: Tensor, n_nodes: int) -> Tensor:
+def csr(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A matrix in CSR form, without the warning that the form is new.
+
+    Args:
+        starts: where each row's entries begin.
+        columns, values: of the entries, row by row.
+        shape: of the matrix.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
-        return torch.sparse_csr_tensor(
-            starts, columns, weights, (n_nodes, n_nodes), check_invariants=False
-        )
+        return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)

@@ -1,0 +1,308 @@
+"""The tables of README.md, docs/results.md and docs/reproducing.md, made from the stored runs; a
+test compares them.
+
+    python benchmarks/figures_in_docs.py            says which blocks differ; exit 1 if any does
+    python benchmarks/figures_in_docs.py --write    writes them
+
+A block stands between `<!-- figures: NAME -->` and `<!-- end -->`. Every number in it comes from a
+file in benchmarks/results, by the same code that `keel table --from` runs where the file holds its
+runs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
+DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
+BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+Cell = dict[str, Any]
+
+
+@lru_cache(maxsize=8)
+def stored(name: str) -> dict[tuple[str, str], Cell]:
+    """The cells of a stored table, by (method, dataset); none where it was not measured yet.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+    """
+    path = HERE / "results" / f"{name}.json"
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if "runs" in content:
+        from graphkeel.paper.results.stored import recomputed
+
+        return _by_place(recomputed(content).payload()["rows"])
+    cells = _by_place(content["rows"])
+    return cells | _later_auto(cells) if name == "table-1" else cells
+
+
+def _by_place(rows: list[Cell]) -> dict[tuple[str, str], Cell]:
+    return {(row["method"], row["dataset"]): row for row in rows}
+
+
+def _later_auto(cells: dict[tuple[str, str], Cell]) -> dict[tuple[str, str], Cell]:
+    """`auto` of version 0.2, which is stored in a file of its own for as long as table 1 is one of
+    version 0.1."""
+    path = HERE / "results" / "auto-splits-0-9.json"
+    found = json.loads(path.read_text(encoding="utf-8"))["datasets"]
+    later = {}
+    for dataset in DATASETS:
+        runs = found[dataset]["rows"]
+        accuracy = sum(run["accuracy"] for run in runs) / len(runs)
+        base = sum(run["base"] for run in runs) / len(runs)
+        cell = cells["auto", dataset]
+        later["auto", dataset] = {**cell, "mean": accuracy, "gain": accuracy - base}
+    return later
+
+
+def mean(table: str, method: str, dataset: str) -> str:
+    """A mean with one decimal; a dash where the cell is empty, the seeds where they are fewer.
+
+    Args:
+        table: a file in benchmarks/results.
+        method: the row.
+        dataset: the column.
+    """
+    cell = stored(table).get((method, dataset))
+    if cell is None or cell["mean"] is None:
+        return "–"
+    few = f" (n = {cell['seeds']})" if cell["seeds"] < cell["asked"] else ""
+    return f"{cell['mean']:.1f}{few}"
+
+
+def gain(table: str, method: str, dataset: str, name: str = "gain") -> str:
+    """A gain with one decimal.
+
+    Args:
+        table: a file in benchmarks/results.
+        method: the row.
+        dataset: the column.
+        name: of the field: gain, or gain_tuned.
+    """
+    cell = stored(table).get((method, dataset))
+    value = None if cell is None else cell.get(name)
+    return "–" if value is None else f"{value:+.1f}"
+
+
+def published(table: str, method: str, dataset: str) -> str:
+    """The paper's own figure, in italics.
+
+    Args:
+        table: a file in benchmarks/results.
+        method: the row.
+        dataset: the column.
+    """
+    cell = stored(table).get((method, dataset), {})
+    if cell.get("paper") is not None:
+        return f"*{cell['paper']:.1f}*"
+    return "*out of memory*" if method == "kdga" else "–"
+
+
+def table(lines: list[list[str]]) -> str:
+    """A Markdown table; the first line is its head. Rows of which nothing is stored are left out.
+
+    Args:
+        lines: of the same length.
+    """
+    rule = ["---"] * len(lines[0])
+    empty = {"–", "**–**"}
+    measured = [line for line in lines[1:] if not set(line[1:]) <= empty]
+    rows = [lines[0], rule, *measured] if measured else []
+    return "".join(f"| {' | '.join(line)} |\n" for line in rows)
+
+
+def _titles() -> list[str]:
+    return [name.capitalize() for name in DATASETS]
+
+
+def _line(
+    label: str, file: str, method: str, show: Callable[..., str] = mean, **options: str
+) -> list[str]:
+    return [label, *(show(file, method, dataset, **options) for dataset in DATASETS)]
+
+
+def _bold(line: list[str]) -> list[str]:
+    return [f"**{text}**" for text in line]
+
+
+def readme() -> str:
+    """The table of README.md."""
+    return table(
+        [
+            ["", *_titles()],
+            _line("untouched", "table-1", "sgc"),
+            _line("untouched, tuned on validation", "table-1", "sgc-tuned"),
+            _line("the paper's recipe, one class", "table-1", "neural"),
+            _line("T3A", "table-1", "t3a"),
+            _line("Correct & Smooth", "table-1", "cs"),
+            _line("the same SGC, trained on the same labels", "table-1", "retrain"),
+            _bold(_line("graphkeel", "table-1", "auto")),
+            _bold(
+                _line("graphkeel, half the validation labels fed back", "table-1-half-val", "auto")
+            ),
+        ]
+    )
+
+
+PAPER_ROWS = {
+    "sgc": "SGC, untouched",
+    "mh-aug": "MH-AUG (retrains)",
+    "kdga": "KDGA (retrains)",
+    "frgnn-sgc": "FRGNN on SGC, one class",
+    "frgnn-gcn": "FRGNN on GCN, one class",
+    "neural": "neural controller, one class",
+}
+OTHER_ROWS = {
+    "auto-shares": "`auto-shares` (class shares of validation enter)",
+    "auto-tuned": "`auto` on the tuned SGC",
+    "t3a": "T3A",
+    "cs": "Correct & Smooth",
+    "smooth": "smoothing, labels clamped",
+    "lame": "LAME",
+    "lp": "label propagation",
+    "gtrans": "GTrans",
+    "rivals+avg": "T3A, C&S, smoothing, LAME, LP in one pool, our averaging",
+    "retrain": "SGC trained on the same labels",
+    "gcn-words": "GCN on words, trained on the same labels",
+    "appnp-words": "APPNP on words, trained on the same labels",
+    "srgnn": "SR-GNN (retrains)",
+}
+BUDGET_ROWS = ("t3a", "cs", "smooth", "lame", "lp", "rivals+avg", "retrain", "gcn-words")
+
+
+def training_labels() -> str:
+    """Table 1 in docs/results.md."""
+    lines = [["test accuracy, training labels only", *_titles()]]
+    for method, label in PAPER_ROWS.items():
+        lines.append(_line(label, "table-1", method))
+        lines.append(_line("*paper*", "table-1", method, published))
+    lines.append(_line("SGC tuned on validation, untouched", "table-1", "sgc-tuned"))
+    lines.append(_bold(_line("`auto`", "table-1", "auto")))
+    lines.append(_line("gain over the untouched SGC", "table-1", "auto", gain))
+    tuned = {"name": "gain_tuned"}
+    lines.append(_line("gain over the tuned SGC", "table-1", "auto", gain, **tuned))
+    lines += [_line(label, "table-1", method) for method, label in OTHER_ROWS.items()]
+    return table(lines)
+
+
+def _budget(title: str, file: str) -> str:
+    lines = [[title, *_titles()], _bold(_line("`auto`", file, "auto"))]
+    lines.append(_line("gain", file, "auto", gain))
+    rows = (*BUDGET_ROWS, "appnp-words")
+    lines += [_line(OTHER_ROWS[method], file, method) for method in rows]
+    return table(lines)
+
+
+def half_val() -> str:
+    """Half of the validation labels fed back, in docs/results.md."""
+    return _budget("half of the validation labels fed back", "table-1-half-val")
+
+
+def all_val() -> str:
+    """All validation labels used, in docs/results.md."""
+    return _budget("all validation labels used", "table-1-val")
+
+
+PROTOCOL_ROWS = {
+    "sgc-one-split": "SGC, one random split, ten initialisations",
+    "frgnn-sgc-one-split": "FRGNN on SGC, the same",
+    "neural-one-split": "neural controller, the same",
+    "sgc-lr0.01": "SGC with lr 0.01, weight decay 5e-4, 200 epochs",
+    "frgnn-sgc-lr0.01": "FRGNN on SGC, the same",
+    "neural-lr0.01": "neural controller, the same",
+}
+
+
+def every_published_number() -> str:
+    """One line for each published number, with the verdict and the command, in
+    docs/reproducing.md."""
+    reasons: dict[str, str] = {}
+    lines = [["row", "dataset", "paper", "ours", "", "`keel table …`"]]
+    for number, rows in (
+        (1, {**PAPER_ROWS, **PROTOCOL_ROWS}),
+        (3, {"mfac-blind": "MFAC, blind start"}),
+    ):
+        for method, label in rows.items():
+            for dataset in DATASETS:
+                cell = stored(f"table-{number}").get((method, dataset))
+                if cell is None or (cell["paper"] is None and not cell["note"]):
+                    continue
+                if cell["paper"] is None and "out of memory" not in cell["note"]:
+                    continue
+                shown = mean(f"table-{number}", method, dataset)
+                figure = published(f"table-{number}", method, dataset)
+                command = f"`{number} --only {method} --datasets {dataset}`"
+                verdict = _verdict(cell["note"], reasons)
+                lines.append([label, dataset.capitalize(), figure, shown, verdict, command])
+    why = "".join(f"- [{letter}] {reason}\n" for reason, letter in reasons.items())
+    return f"{table(lines)}\n{why}"
+
+
+def _verdict(note: str, reasons: dict[str, str]) -> str:
+    """The note without its reason, which gets a letter."""
+    if "reproduced" not in note:
+        return note
+    head, _, rest = note.partition(": ")
+    if head == "not reproduced":
+        gains, _, reason = rest.partition(": ")
+        head = f"not reproduced ({gains})"
+    else:
+        reason = rest
+    if not reason:
+        return head
+    letter = reasons.setdefault(reason, "abcdefghijklmnopqrstuvwxyz"[len(reasons)])
+    return f"{head} [{letter}]"
+
+
+BLOCKS = {
+    "published": every_published_number,
+    "readme": readme,
+    "training-labels": training_labels,
+    "half-val": half_val,
+    "all-val": all_val,
+}
+
+
+def with_figures(text: str) -> str:
+    """A page with every block as the stored runs say.
+
+    Args:
+        text: of the page.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        return f"{found[1]}{BLOCKS[found[2]]()}{found[4]}"
+
+    return BLOCK.sub(replaced, text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    stale = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        wanted = with_figures(text)
+        if text != wanted:
+            stale.append(page.name)
+            if args.write:
+                page.write_text(wanted, encoding="utf-8")
+    print(f"{'written' if args.write else 'differ'}: {', '.join(stale) or 'none'}")
+    return 1 if stale and not args.write else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
