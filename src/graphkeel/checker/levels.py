@@ -32,6 +32,9 @@ class Levels(NamedTuple):
         return Levels(level if self.low is None else max(self.low, level), self.high)
 
 
+EVERYWHERE = Levels()
+
+
 class Gauge:
     """V of one hidden layer, and the choices (λ, γ, θ) of one tree."""
 
@@ -55,6 +58,14 @@ class Gauge:
             raise Rejected(f"{self.where}: a leaf names a support that is not there")
         last = len(numbers) - 1
         return [self._support(k, levels, i == last) if k else None for i, k in enumerate(numbers)]
+
+    def at_least(self, level: Fraction, box: list[Fraction], number: int) -> bool:
+        """Whether a support shows V ≥ level on a box: λ·(level − V) ≤ 0 there, with λ > 0."""
+        (found, _) = self.supports([number, 0], Levels(high=level))
+        if found is None or not self.choices[number - 1][0]:
+            return False
+        ends = zip(found[0].fractions(), box[: len(box) // 2], box[len(box) // 2 :], strict=True)
+        return found[1] + sum(slope * (b if slope > 0 else a) for slope, a, b in ends) <= 0
 
     def _support(self, number: int, levels: Levels, whole: bool) -> tuple[Vector, Fraction]:
         """−θ·R, and −θ·r + λ·(c₂ − v₀) − γ·(c₁ − v₀)."""

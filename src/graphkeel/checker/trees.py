@@ -2,8 +2,8 @@
 
 A cut strictly inside a box gives two boxes whose union is that box, a cut at a unit the states with
 its input ≤ 0 and those with ≥ 0, and a cut at a level the states with V ≤ c and those with V ≥ c;
-so the leaves of a complete tree cover its root, and the cover needs no check of its own. A tree is walked with a stack, node by node as it is stored, so
-that time and memory follow the size of the file.
+so the leaves of a complete tree cover its root, and the cover needs no check of its own. A tree is
+walked with a stack, node by node as it is stored, so that time and memory follow the file's size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from .exact import Ints, Vector, Work, folded, scaled
-from .levels import Gauge, Levels
+from .levels import EVERYWHERE, Gauge, Levels
 from .networks import Layer, Network
 from .problem import Problem, Row, coupled_row, region_rows, rows_of
 from .reading import Rejected, array, items, mapping, number
@@ -20,6 +20,7 @@ from .relaxation import BITS, Box, Pair, RowBound, Signs, Supports, rounded
 
 HOLE, DEFAULT, STORED, LEVEL = -1, -2, -3, -4
 MOST_BOUNDS = 64  # kept at a time
+Part = tuple[Box, Signs, Levels]
 _HEADER = {"version", "kind", "condition"}
 _TREE = {"row", "lower", "upper", "axis", "cut", "slopes", "couplings"}
 _MORE = frozenset({"side", "multipliers", "supports", "supported"})
@@ -79,26 +80,55 @@ def _wanted_root(problem: Problem, row: Row, root: list[Fraction]) -> list[Fract
 
 def check_faces(problem: Problem, condition: str, proof: dict[str, Any], work: Work) -> int:
     """Re-prove every face of D with a margin, and that the inside follows; the leaves."""
-    mapping(proof, condition, _HEADER | {"margin", "faces"})
+    more = {"level", "tree"} if "level" in proof else set()
+    mapping(proof, condition, _HEADER | {"margin", "faces"} | more)
     if condition not in ("decrease", "positivity") or not problem.in_box(problem.equilibrium):
         raise Rejected(f"{condition} cannot be shown by faces here")
     margin = Fraction(number(proof["margin"], f"{condition}.margin"))
     _check_margin(problem, condition, margin)
-    n, box, room = problem.n, problem.box(), problem.room().ints
-    sides = [side for axis in range(n) for side in (n + axis, axis) if room[side]]
-    wanted = [(row, side) for row in rows_of(problem, condition) for side in sides]
+    rows, sides = rows_of(problem, condition), _faces(problem)
+    if more:
+        return _check_section(problem, rows[0], proof, margin, work)
+    wanted = [(row, face) for row in rows for face in sides]
     faces = _listed(proof["faces"], condition, len(wanted))
     leaves = 0
-    for (row, side), value in zip(wanted, faces, strict=True):
-        axis = side % n
-        where = f"{condition}, row {row.name!r}, a face of axis {axis}"
+    for k, ((row, face), value) in enumerate(zip(wanted, faces, strict=True)):
+        where = f"{condition}, row {row.name!r}, face {k % len(sides)}"
         tree = _Tree(problem, row, value, where, work)
-        face = list(box)
-        face[axis] = face[n + axis] = box[(side + n) % (2 * n)]  # the far end of that side
         if tree.root != face:
             raise Rejected(f"{where}: the root is not that face of the domain")
         leaves += tree.check(margin, holes=False)
     return leaves
+
+
+def _faces(problem: Problem) -> list[list[Fraction]]:
+    """The faces of D that do not contain Y, axis by axis, the lower side first."""
+    n, box, room = problem.n, problem.box(), problem.room().ints
+    faces = []
+    for side in [side for axis in range(n) for side in (n + axis, axis) if room[side]]:
+        face = list(box)
+        face[side % n] = face[n + side % n] = box[(side + n) % (2 * n)]  # the far end of that side
+        faces.append(face)
+    return faces
+
+
+def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, work: Work) -> int:
+    """The set V = c in place of the faces: V(Y) < c, V ≥ c on every face, so that every ray from Y
+    meets it in D."""
+    level = Fraction(number(proof["level"], "level"))
+    tree = _Tree(problem, row, proof["tree"], f"{row.name}, the section", work)
+    faces = _faces(problem)
+    numbers = _listed(proof["faces"], "the section", len(faces))
+    if (
+        tree.root != problem.box()
+        or tree.gauge is None
+        or problem.gauge(problem.equilibrium) >= level
+    ):
+        raise Rejected("the section is not one of V around Y in the domain")
+    for face, line in zip(faces, numbers, strict=True):
+        if type(line) is not int or not tree.gauge.at_least(level, face, line):
+            raise Rejected("V may be smaller on a face than on the section")
+    return tree.check(margin, holes=False, levels=Levels(level, level))
 
 
 def _check_margin(problem: Problem, condition: str, margin: Fraction) -> None:
@@ -154,6 +184,8 @@ class _Tree:
         if counts != (len(cut), len(corners)) or min(self.axis, default=LEVEL - 1) < LEVEL:
             raise Rejected(f"{where}: the numbers of its nodes and cuts do not fit together")
         every = Vector.of([*corners, *cut, problem.radius]).joined(problem.equilibrium)
+        if self.gauge is not None:
+            every = every.joined(Vector([], -BITS))  # bounds with supports are rounded to that
         self.exp = every.exp
         self.box: Box = (every.ints[:n], every.ints[n : 2 * n])
         self.cuts, self.radius = every.ints[2 * n : -n - 1], every.ints[-n - 1]
@@ -208,7 +240,7 @@ class _Tree:
         if len(self.supported) != self.axis.count(LEVEL):
             raise Rejected(f"{self.where}: the supports and the leaves do not fit together")
 
-    def check(self, margin: Fraction, holes: bool) -> int:
+    def check(self, margin: Fraction, holes: bool, levels: Levels = EVERYWHERE) -> int:
         """Each leaf has to show g ≤ −margin (strict: g < 0), or to lie in the hole where `holes`;
         the number of leaves."""
         stored, multipliers = iter(self.slopes), iter(self.multipliers)
@@ -216,9 +248,8 @@ class _Tree:
         stages = enumerate(self.row.stages)
         units = [(k, unit) for k, stage in stages for unit in range(stage.relus)]
         exp = None if self.gauge is None else self.exp
-        for kind, box, signs, levels in parts(
-            self.box, self.axis, self.cuts, units, self.where, exp
-        ):
+        root = (self.box, {}, levels)
+        for kind, box, signs, levels in parts(root, self.axis, self.cuts, units, self.where, exp):
             if kind == HOLE:
                 if not holes or not self._inside_hole(box):
                     raise Rejected(f"{self.where}: a leaf is called inside the hole and is not")
@@ -275,7 +306,7 @@ class _Tree:
 
 
 def parts(
-    box: Box,
+    root: Part,
     axes: Sequence[int],
     cuts: Ints,
     units: list[Pair],
@@ -284,9 +315,9 @@ def parts(
 ) -> Iterator[tuple[int, Box, Signs, Levels]]:
     """The leaves; refuses a tree that is not complete, or a cut that does not cut. `exp`: that of
     cuts, where there may be cuts at levels."""
-    waiting: list[tuple[Box, Signs, Levels]] = [(box, {}, Levels())]
+    waiting = [root]
     places = iter(cuts)
-    n = len(box[0])
+    n = len(root[0][0])
     for axis in axes:
         if not waiting:
             raise Rejected(f"{where}: the tree ends before its arrays do")

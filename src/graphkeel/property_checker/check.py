@@ -12,6 +12,7 @@ from typing import Any
 from graphkeel.checker import CheckResult
 from graphkeel.checker.certificate import guarded
 from graphkeel.checker.exact import Matrix, Vector, Work
+from graphkeel.checker.levels import EVERYWHERE
 from graphkeel.checker.reading import (
     Rejected,
     Unreadable,
@@ -23,7 +24,7 @@ from graphkeel.checker.reading import (
     vector,
 )
 from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound, Supports
-from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, parts, spend
+from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, Part, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
 
 FORMAT = "graphkeel-proof"
@@ -132,7 +133,7 @@ def _check_tree(
     if [len(cut), stored, width, leaves] != wanted or count != len(forms):
         raise Rejected("the numbers of nodes, cuts, slopes and multipliers do not fit together")
     every = lower.joined(upper).joined(Vector.of(cut))
-    root = (every.ints[:n], every.ints[n : 2 * n])
+    root: Part = ((every.ints[:n], every.ints[n : 2 * n]), {}, EVERYWHERE)
     shapes: dict[tuple[int, ...], Shape] = {}  # by the inequalities that a leaf uses
     line = 0
     for k, (kind, box, *_) in enumerate(parts(root, axis, every.ints[2 * n :], [], "a tree")):

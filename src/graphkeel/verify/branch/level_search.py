@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from graphkeel.verify.branch.homogeneous import Plan
 from graphkeel.verify.branch.levels import (
     Bounded,
     Hidden,
@@ -51,7 +52,7 @@ class NotProved(Exception):
 
 @dataclass(eq=False)
 class Cut:
-    """An inner node: `axis` as in a proof, `place` of cuts with a number; a leaf has no children."""
+    """A node: `axis` as in a proof, `place` of cuts that have one; a leaf has no children."""
 
     axis: int
     place: float | None = None
@@ -62,7 +63,7 @@ class Cut:
 
 @dataclass(eq=False)
 class LevelOutcome:
-    """A finished tree, a state that violates the row, or neither."""
+    """A finished proof (but for its head and margin), a state that violates the row, or neither."""
 
     entry: Json | None = None
     counterexample: Array | None = None
@@ -71,25 +72,29 @@ class LevelOutcome:
 
 @dataclass(eq=False)
 class LevelSearch:
-    """One row of decrease on its way to a proof by levels.
+    """One row of decrease on its way to a proof by levels; slices that are proved stay so from one
+    run to the next.
 
-    Reads: the problem and its row. Writes: `nodes`, `point`.
+    Reads: the problem and its row. Writes: `nodes`, `found`, `given_up`, `slices`.
 
     Args:
         problem: the problem.
         row: its row of decrease.
         bounds: the row, packed.
-        expired: whether the time is over.
         confirm: turns a suspicious state into a counterexample, if it is one.
+        faces: the row on the faces of the box that do not contain Y, where the loop is homogeneous.
     """
 
     problem: Problem
     row: Row
     bounds: LevelRow
-    expired: Callable[[], bool]
     confirm: Callable[[Array], Array | None]
+    faces: tuple[Row, ...] = ()
     nodes: int = 0
     found: Array | None = None
+    given_up: bool = False
+    slices: list[tuple[float, Cut]] = field(default_factory=list)  # from the outside in
+    expired: Callable[[], bool] = field(init=False)
     numbers: tuple[int, int] = field(init=False)
     level: int = field(init=False)
 
@@ -98,29 +103,58 @@ class LevelSearch:
         self.numbers = (self.row.n + firsts[0], self.row.n + firsts[1])
         self.level = self.row.n + self.row.units
 
-    def run(self) -> LevelOutcome:
-        """The whole row."""
-        try:
-            tree = self._tree()
-        except (OutOfTime, NotProved):
-            return LevelOutcome(None, self.found, self.nodes)
-        return LevelOutcome(TreeWriter(self.row).entry(tree), None, self.nodes)
+    def run(self, expired: Callable[[], bool]) -> LevelOutcome:
+        """The whole row, as far as the time allows.
 
-    def _tree(self) -> Cut:
+        Args:
+            expired: whether the time is over.
+        """
+        self.expired = expired
+        before = self.nodes
+        try:
+            entry = self._section() if self.bounds.shift else self._slices()
+        except OutOfTime:
+            return LevelOutcome(None, None, self.nodes - before)
+        except NotProved:
+            self.given_up = True
+            return LevelOutcome(None, self.found, self.nodes - before)
+        return LevelOutcome(entry, None, self.nodes - before)
+
+    def _slices(self) -> Json:
         """Level cuts from the outside in; what lies above each is a slice."""
         last, core = self._core()
-        slices: list[tuple[float, Cut]] = []
-        high = math.inf
+        high = self.slices[-1][0] if self.slices else math.inf
         while high > last:
-            if len(slices) == MOST_SLICES:
+            if len(self.slices) == MOST_SLICES:
                 raise NotProved
-            low, tree = self._slice(high, last)
-            slices.append((low, tree))
-            high = low
+            self.slices.append(self._slice(high, last))
+            high = self.slices[-1][0]
         tree = core(high)
-        for low, upper in reversed(slices):
+        for low, upper in reversed(self.slices):
             tree = Cut(self.level, low, tree, upper)
-        return tree
+        return {"trees": [TreeWriter(self.row).entry(tree)]}
+
+    def _section(self) -> Json:
+        """The set V = c alone, where the loop is homogeneous around Y: c is not above the least
+        value of V on any face of the box, so that every ray from Y meets the set."""
+        faces = [Part(row.lower, row.upper) for row in self.faces]
+        least = [self.bounds.least_value(face) for face in faces]
+        level = self.bounds.start + (min(value for value, _ in least) - self.bounds.start) * (
+            1.0 - 2.0**-20
+        )
+        if not level > self.bounds.start:
+            raise NotProved
+        part = Part(self.row.lower, self.row.upper, high=level)
+        root = self._hidden(part, {}, self.bounds.first_layer(part))
+        tree = self._split(root, level, math.inf)
+        writer = TreeWriter(self.row)
+        numbers = []
+        for face, (_, theta) in zip(faces, least, strict=True):
+            support = self.bounds.at_least(face, theta, level)
+            if tree is None or support is None:
+                raise NotProved
+            numbers.append(writer.number(support))
+        return {"level": level, "faces": numbers, "tree": writer.entry(tree)}
 
     # ---- slices
 
@@ -166,7 +200,7 @@ class LevelSearch:
     def _one_leaf(self, root: Hidden, low: float) -> Cut:
         return Cut(LEVEL, leaf=self._bound(root, low))
 
-    def _split(self, root: Hidden, low: float, most: int) -> Cut | None:
+    def _split(self, root: Hidden, low: float, most: float) -> Cut | None:
         """The tree of a slice by cuts at units; None if that takes too many of them."""
         tree = Cut(LEVEL, leaf=self._bound(root, low))
         waiting = [tree]
@@ -317,36 +351,39 @@ class TreeWriter:
         numbers: list[int] = []
         for bounded in (leaf.hidden.first, leaf.hidden.second):
             if not bounded.numbers:
-                bounded.numbers = [self._number(line) for line in bounded.supports]
+                bounded.numbers = [self.number(line) for line in bounded.supports]
             half = len(bounded.numbers) // 2
             for unit in range(half):
                 numbers += [bounded.numbers[unit], bounded.numbers[half + unit]]
-        numbers.append(self._number(leaf.support))
+        numbers.append(self.number(leaf.support))
         self.supported.append(numbers)
 
-    def _number(self, support: Array) -> int:
+    def number(self, support: Array) -> int:
+        """The number of a support in the table, from 1 on; 0 for one that is zero.
+
+        Args:
+            support: λ, γ, θ.
+        """
         if not support.any():
             return 0
         self.supports.append(support)
         return len(self.supports)
 
 
-def search_levels(
-    problem: Problem,
-    row: Row,
-    expired: Callable[[], bool],
-    confirm: Callable[[Array], Array | None],
-) -> LevelOutcome | None:
-    """Prove decrease by levels of V, or None where V or F are not made for it.
+def level_search(
+    problem: Problem, row: Row, confirm: Callable[[Array], Array | None], plan: Plan | None
+) -> LevelSearch | None:
+    """The search of a row, or None where the row, V or F are not made for it.
 
     Args:
-        problem: the problem; Y lies in its box, and its hole has a radius.
-        row: its row of decrease.
-        expired: whether the time is over.
+        problem: the problem.
+        row: one of its rows.
         confirm: turns a suspicious state into a counterexample, if it is one.
+        plan: the faces that would do, where the loop is homogeneous.
     """
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
-    bounds = level_row(problem, row) if inside.all() and problem.hole_radius > 0.0 else None
-    if bounds is None:
+    if not inside.all() or problem.hole_radius <= 0.0:
         return None
-    return LevelSearch(problem, row, bounds, expired, confirm).run()
+    bounds = level_row(problem, row, 0.0 if plan is None else plan.margin)
+    faces = () if plan is None else tuple(face.row for face in plan.faces)
+    return None if bounds is None else LevelSearch(problem, row, bounds, confirm, faces)

@@ -87,20 +87,21 @@ class Leaf:
         return self.bound <= 0.0
 
 
-def level_row(problem: Problem, row: Row) -> LevelRow | None:
+def level_row(problem: Problem, row: Row, shift: float) -> LevelRow | None:
     """The row of decrease for bounds on levels, or None where V is no gauge of one exact hidden
     layer with v ≥ 0, or F is not of one hidden layer.
 
     Args:
         problem: the problem.
         row: its row of decrease.
+        shift: added to the row, so that V(F(y)) − ρV(y) + shift ≤ 0 is what gets shown.
     """
     after, before = row.hidden
     gauge = problem.lyapunov.layers
     fits = row.name == "decrease" and len(after) == 2 and len(before) == 1
     if not fits or not all(layer.exact for layer in gauge) or gauge[1].weight.min() < 0.0:
         return None
-    return LevelRow(problem, row)
+    return LevelRow(problem, row, shift)
 
 
 class LevelRow:
@@ -111,17 +112,20 @@ class LevelRow:
     Args:
         problem: the problem.
         row: its row of decrease.
+        shift: added to the row.
     """
 
-    def __init__(self, problem: Problem, row: Row) -> None:
+    def __init__(self, problem: Problem, row: Row, shift: float = 0.0) -> None:
+        self.shift = shift
         first, second = row.hidden[0]
         gauge, last = problem.lyapunov.layers
-        self.weight, self.bias = first.weight, first.bias
-        self.after, self.after_bias = second.weight, second.bias
+        # copies: the kernels are compiled for plain arrays, not for read-only ones
+        self.weight, self.bias = np.array(first.weight, order="C"), first.bias
+        self.after, self.after_bias = np.array(second.weight, order="C"), second.bias
         self.first_errors = errors_of(first)
         self.second_errors = errors_of(second)
-        self.rows, self.offset = gauge.weight, gauge.bias
-        self.v = last.weight[0]
+        self.rows, self.offset = np.array(gauge.weight, order="C"), np.array(gauge.bias)
+        self.v = np.array(last.weight[0])
         self.start = float(last.bias[0])
         self.rho = problem.rho
         self.n = row.n
@@ -138,7 +142,7 @@ class LevelRow:
         """
         none = np.zeros((0, self.n))
         ends = (least - self.start, part.high - self.start)
-        box = (part.lower, part.upper)
+        box = (np.array(part.lower), np.array(part.upper))
         return Program(self.rows, self.offset, self.v, *ends, none, np.zeros(0), *box)
 
     def first_layer(self, part: Part) -> Bounded:
@@ -212,7 +216,7 @@ class LevelRow:
         multipliers = [Q, *(int(beta * Q) for beta in betas)]
         form, offset, size = self._substituted(hidden, slopes / LEVELS, multipliers)
         program = self.program(hidden.part, low)
-        _, peak, theta, level, _ = maximise(program, form, -self.rho * self.v)
+        _, peak, theta, level, _ = maximise(program, form, -self.rho * self.v, 0.0)
         support = self._support(theta, level, self.rho, np.isfinite(hidden.part.high))
         if not feasible:  # no states: enough of the signs outweighs whatever the row is
             point = peak
@@ -237,6 +241,18 @@ class LevelRow:
         bound = self._total(part, -np.inf, form, offset, size, support)
         return Leaf(bound, hidden.part.lower, hidden, slopes, support, [Q])
 
+    def at_least(self, part: Part, theta: Array, level: float) -> Array | None:
+        """A support that shows V ≥ level on a box, or None.
+
+        Args:
+            part: the box.
+            theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
+            level: the level.
+        """
+        support = self._support(theta, 1.0, 0.0, True)
+        held = self._total(replace(part, high=level), -np.inf, np.zeros(self.n), 0.0, 0.0, support)
+        return support if held <= 0.0 else None
+
     def least_value(self, part: Part) -> tuple[float, Array]:
         """(a lower bound of V on a box, up to rounding, and its θ).
 
@@ -244,7 +260,7 @@ class LevelRow:
             part: the box.
         """
         program = self.program(Part(part.lower, part.upper))
-        _, point, theta, _, _ = maximise(program, np.zeros(self.n), -self.v)
+        _, point, theta, _, _ = maximise(program, np.zeros(self.n), -self.v, 0.0)
         value = self.v @ np.maximum(self.rows @ point + self.offset, 0.0) + self.start
         return float(value), np.clip(theta, 0.0, self.v)
 
@@ -292,10 +308,8 @@ class LevelRow:
         level = np.asarray(level, dtype=np.float64)[..., None]
         up = np.maximum(level, 0.0)
         down = np.minimum(np.maximum(-level, 0.0), own)
-        if known:
-            up = _grains(up + 2.0**-40 * (own + up) + 2.0**-56)
-        else:
-            up = np.zeros_like(up)
+        more = 2.0**-40 * (own + up) + 2.0**-56
+        up = _grains(up + more) if known else np.zeros_like(up)
         down = _grains(down)
         share = np.maximum((own + up - down) * (1.0 - 2.0**-48) - 2.0**-58, 0.0)
         limit = share * self.v * (1.0 - 2.0**-48)
@@ -344,8 +358,8 @@ class LevelRow:
             *ends,
             half,
             offset,
-            hidden.part.lower,
-            hidden.part.upper,
+            np.array(hidden.part.lower),
+            np.array(hidden.part.upper),
         )
         cost = np.concatenate([-self.rho * self.v, outer[extra]])
         offset_now = float(hidden.lift_after @ self.v + np.maximum(outer, 0.0) @ hidden.lift)
@@ -379,11 +393,12 @@ class LevelRow:
         form = through @ self.weight
         lifted = float(self.v @ hidden.lift_after + rising @ hidden.lift)
         offset = lifted + float(weights @ self.after_bias + through @ self.bias)
-        offset += (1.0 - self.rho) * self.start
+        offset += (1.0 - self.rho) * self.start + self.shift
         spread = np.abs(weights) @ np.abs(self.after)  # of F's units, before anything cancels
         first = self._first_size(hidden.part)
         size = lifted + float(np.abs(weights) @ np.abs(self.after_bias) + spread @ first)
-        size += float(np.abs(pulls) @ first + spread @ hidden.lift) + abs(self.start)
+        size += float(np.abs(pulls) @ first + spread @ hidden.lift)
+        size += abs(self.start) + abs(self.shift)
         size += float(np.abs(form) @ _reach(hidden.part))
         unsure = self.second_errors[0] @ hidden.reach + self.second_errors[1]
         errors = float(np.abs(weights) @ unsure + np.abs(through) @ self._first_unsure(hidden.part))
