@@ -29,6 +29,7 @@ GRAIN = 2.0**60  # supports are multiples of its inverse
 Q = 2**40  # multipliers of signs are integers over this
 LEVELS = 255.0  # stored slopes are multiples of its inverse
 TINY = 1e-250
+SHARED = 0.5  # of a unit's gap counts for every chord behind it
 _lines = np.vectorize(relu_lines, otypes=[float, float, float])
 
 
@@ -184,8 +185,10 @@ class LevelRow:
         chord_after, lift_after, _, low_after, high_after = _with_signs(
             low_after, high_after, signs, 1
         )
+        # a unit of F costs what it adds itself, and what it adds to the chords behind it
         open_after = (low_after < 0.0) & (high_after > 0.0)
-        shared = 0.5 * np.abs(self.after).T @ (self.v * open_after)
+        direct = np.abs((self.v * chord_after) @ self.after)
+        shared = direct + SHARED * (self.v * open_after) @ np.abs(self.after)
         gaps = (_gap(low, high) * shared, self.v * _gap(low_after, high_after))
         return Hidden(
             part,
