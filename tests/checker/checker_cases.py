@@ -595,6 +595,18 @@ def slower(rho: float) -> Hand:
 
 
 case("slices with ρ too small", BOUND, lambda: slower(0.75 - 2.0**-50))
+
+
+def cut_slice(*multipliers: list[int]) -> Callable[[], Hand]:
+    """The outermost slice, cut at a unit of V∘F."""
+    axis = [*SLICES[:-1], 1, -4, -4]
+    numbers = [*SUPPORTED, SUPPORTED[-1]]
+    return levels(axis=axis, supported=numbers, multipliers=list(multipliers))
+
+
+case("a slice cut at a unit", ACCEPTED, cut_slice([4, 0], [4, 0]))
+case("a slice cut at a unit, β too large", BOUND, cut_slice([4, 9], [4, 0]))
+case("a slice cut at a unit, a line left out", NEEDS, cut_slice([4, 0]))
 case("the section of V", ACCEPTED, section)
 SECTION = "rejected: V may be smaller on a face"
 case("a section beyond the faces", SECTION, lambda: section(level=next_to(1.0, UP)))
@@ -602,6 +614,7 @@ case("a section inside", BOUND, lambda: section(level=0.875))
 case("a section inside, smaller margin", ACCEPTED, lambda: section(level=0.875, margin=0.21875))
 case("the section, margin too large", BOUND, lambda: section(margin=next_to(0.25, UP)))
 case("the section, a face without a support", SECTION, lambda: section(faces=[0, 5]))
+case("the section, a support of nothing", SECTION, lambda: section(faces=[6, 5]))
 case("the section, a support without λ", SPENT, lambda: section(faces=[3, 5]))
 case("the section, faces exchanged", SECTION, lambda: section(faces=[5, 4]))
 case("the section, a face left out", "rejected: needs a list of 2", lambda: section(faces=[4]))

@@ -340,7 +340,7 @@ def section(**changes: Any) -> Hand:
     """The same on V = 1 alone, which are the two ends of D: the bound is −1/4 there."""
     loop = line(hole_radius=0.0, rho=0.75)
     supports = [[0.5, 0.0, 0.5, 0.0], [0.5, 0.0, 0.0, 0.5], [0.0, 0.75, 0.0, 0.0]]
-    supports += [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]
+    supports += [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     leaf = level_tree([-4], (), supports, [[1, 2, 2, 1, 3]])
     value = head("homogeneous", "decrease") | {"margin": 0.25, "level": 1.0, "faces": [4, 5]}
     value |= {"tree": leaf} | changes

@@ -77,7 +77,7 @@ class Gauge:
             share = (self.rho if whole else 0) + up - down
             fits = all(t <= share * v for t, v in zip(theta, self.outer, strict=True))
             known = not (up and levels.high is None) and not (down and levels.low is None)
-            if not fits or share < 0 or not known:
+            if not fits or not known:
                 raise Rejected(f"{self.where}: a support uses more of V than there is")
             pull = Vector.of([-t for t in theta])
             constant = pull.dot(self.bias)

@@ -119,6 +119,7 @@ def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, wor
     tree = _Tree(problem, row, proof["tree"], f"{row.name}, the section", work)
     faces = _faces(problem)
     numbers = _listed(proof["faces"], "the section", len(faces))
+    work.spend(len(faces) * problem.n * row.coupled, 1024)
     if (
         tree.root != problem.box()
         or tree.gauge is None

@@ -382,7 +382,7 @@ def level_search(
         plan: the faces that would do, where the loop is homogeneous.
     """
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
-    if not inside.all() or problem.hole_radius <= 0.0:
+    if not inside.all() or (plan is None and problem.hole_radius <= 0.0):
         return None
     bounds = level_row(problem, row, 0.0 if plan is None else plan.margin)
     faces = () if plan is None else tuple(face.row for face in plan.faces)
