@@ -266,7 +266,7 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if (affine and not any(supports)) or low >= 0 or high <= 0:",
+            "if not supports and (affine or low >= 0 or high <= 0):",
             "if True:",
             "no substitution of inputs",
         ),

@@ -122,13 +122,13 @@ class RowBound:
     def _bounds(
         self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box, supports: Supports
     ) -> Pair:
-        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else the
-        closer ones of substitution both ways."""
+        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else, and
+        wherever supports may be named, the closer ones of substitution both ways."""
         row, bias = self._input(k, unit)
         low = bias - highest([-value for value in row], *outputs)
         high = bias + highest(row, *outputs)
         affine = k == 0 or not any(row[: self.stages[k - 1].relus])
-        if (affine and not any(supports)) or low >= 0 or high <= 0:
+        if not supports and (affine or low >= 0 or high <= 0):
             return low, high
         return self._by_substitution(k, unit, lines, box, *supports)
 

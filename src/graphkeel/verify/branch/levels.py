@@ -179,7 +179,6 @@ class LevelRow:
         unsure = np.tile(self.second_errors[0] @ reach + self.second_errors[1], 2)
         unsure = unsure + np.abs(through) @ self._first_unsure(part)
         second = self._bounded(part, forms, offsets, size, unsure)
-        self._by_intervals(second, rising, falling, np.maximum(low, 0.0), reach)
         count = len(self.v)
         high_after, low_after = second.most[:count], -second.most[count:]
         chord_after, lift_after, _, low_after, high_after = _with_signs(
@@ -318,21 +317,6 @@ class LevelRow:
         limit = share * self.v * (1.0 - 2.0**-48)
         theta = _grains(np.clip(theta, 0.0, limit))
         return np.concatenate([up, down, theta], axis=-1)
-
-    def _by_intervals(
-        self, second: Bounded, rising: Array, falling: Array, least: Array, most: Array
-    ) -> None:
-        """Where intervals decide the sign of a unit, they are its bounds: as the checker reads
-        it. Both bounds of such a unit are replaced."""
-        count = len(self.v)
-        ends = rising @ most + falling @ least
-        slack = self.rounding * (np.abs(self.both) @ most + np.abs(self.both_bias)) + TINY
-        unsure = np.tile(self.second_errors[0] @ most + self.second_errors[1], 2)
-        ends = ends + self.both_bias + slack + unsure
-        decided = (ends[:count] <= 0.0) | (ends[count:] <= 0.0)
-        both = np.tile(decided, 2)
-        second.most = np.where(both, ends, second.most)
-        second.supports[both] = 0.0
 
     def _choices(self, hidden: Hidden, low: float) -> tuple[Array, Array, bool, Array]:
         """(lower slopes of F's units, multipliers of the signs, feasible, the maximiser): the
