@@ -249,7 +249,7 @@ class _Tree:
         stages = enumerate(self.row.stages)
         units = [(k, unit) for k, stage in stages for unit in range(stage.relus)]
         exp = None if self.gauge is None else self.exp
-        root = (self.box, {}, levels)
+        root: Part = (self.box, {}, levels)
         for kind, box, signs, levels in parts(root, self.axis, self.cuts, units, self.where, exp):
             if kind == HOLE:
                 if not holes or not self._inside_hole(box):
