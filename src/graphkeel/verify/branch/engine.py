@@ -30,7 +30,7 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 MOST_CLIMBS = 40
 # seconds of boxes and then of levels, in turns; boxes have what is left
-TURNS = ((0.2, 5.0), (5.0, 15.0), (20.0, 60.0))
+TURNS = ((0.75, 5.0), (5.0, 15.0), (20.0, 60.0))
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
