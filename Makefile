@@ -15,11 +15,11 @@ STAMP  := $(VENV)/.installed
 setup: $(STAMP)
 
 # The library alone, which is all that the demo needs. The constraint file keeps pip on torch's CPU
-# build; a plain install would pull several GB of CUDA packages.
+# build; a plain install would pull several GB of CUDA packages. Python compiles what it imports, which
+# is less than all that pip would compile.
 $(LIGHT): pyproject.toml constraints/cpu.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c constraints/cpu.txt torch
-	$(BIN)/pip install --quiet -c constraints/cpu.txt -e .
+	$(BIN)/pip install --quiet --no-compile -c constraints/cpu.txt torch -e .
 	touch $@
 
 # What development, tests and documentation need beside it.

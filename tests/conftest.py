@@ -4,12 +4,13 @@ everywhere."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from few_candidates import few_candidates
 from graphkeel.graph import GraphTask
 from tally import lines
 
@@ -29,6 +30,13 @@ def data_folder() -> Path:
     if not root or not (Path(root) / "Cora" / "raw").is_dir():
         pytest.skip("GRAPHKEEL_DATA is not set to a folder with the raw dataset files (Cora/raw/…)")
     return Path(root)
+
+
+@pytest.fixture(scope="module")
+def small_pool() -> Iterator[None]:
+    """Fits of a whole module with few candidates."""
+    with few_candidates():
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ import pytest
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):

@@ -8,7 +8,7 @@ from graphkeel.cli.main import main
 
 
 def test_the_demo_gains_ten_points_and_draws_its_picture(capsys, tmp_path):
-    arguments = ["demo", "--seeds", "3", "--out", str(tmp_path)]
+    arguments = ["demo", "--seeds", "2", "--out", str(tmp_path)]
     assert main([*arguments, "--json"]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]
     assert steps["training labels only"]["gain_mean"] > 10

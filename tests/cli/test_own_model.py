@@ -15,6 +15,8 @@ from graphkeel.models import train_model
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.own_model import own_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 MODULE = """
 from graphkeel.models.networks import SGC
 
@@ -38,6 +40,8 @@ def folder(tmp_path_factory):
     (path / "own_net_for_tests.py").write_text(MODULE)
     model = train_model("sgc", load("digits"))
     save_file(model.state_dict(), path / "net.safetensors")
+    moved = {name: value + 0.1 for name, value in model.state_dict().items()}
+    save_file(moved, path / "other_weights.safetensors")
     torch.save(model.state_dict(), path / "net.pt")
     torch.save(model, path / "whole.pt")
     return path
@@ -89,6 +93,16 @@ def test_report(own, tmp_path, capsys):
 def test_certify(own, tmp_path, capsys):
     assert main(["certify", "--json", "--out", str(tmp_path), *own]) == 0
     assert {row["verdict"] for row in json.loads(capsys.readouterr().out)["classes"]} == {"proved"}
+    certificate = str(tmp_path / "certificate.json")
+    check = ["check", certificate, "--data", "digits", "--json"]
+    assert main([*check, *own]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accepted"] and found["model_checked"] and found["data_checked"]
+    other = ["--weights", "other_weights.safetensors", "--factory", "own_net_for_tests:make"]
+    assert main([*check, *other]) == 1
+    assert "about another model" in json.loads(capsys.readouterr().out)["reason"]
+    for wrong in (own[:2], [*own, "--model", "net.safetensors"]):
+        assert main(["check", certificate, *wrong]) == 2
 
 
 @pytest.mark.parametrize(

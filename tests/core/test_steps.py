@@ -14,6 +14,8 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import train_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def fitted():

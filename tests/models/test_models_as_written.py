@@ -24,6 +24,9 @@ from graphkeel.models.calling import Style, signature_of
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
+
 N, D, C = 90, 6, 3
 
 
@@ -229,6 +232,23 @@ def test_a_compiled_model_is_asked_uncompiled(data) -> None:
     frozen = FrozenModel(compiled)
     assert frozen.model is model
     assert torch.equal(frozen(data.x, data.edge_index), FrozenModel(model)(data.x, data.edge_index))
+
+
+def test_weights_in_adj_t_that_are_not_passed_are_warned_of(data) -> None:
+    model = GCN(D, 8, 2, C).eval()
+    values = torch.rand(data.edge_index.shape[1])
+    matrix = torch.sparse_coo_tensor(data.edge_index.flip(0), values, (N, N)).coalesce()
+    data.adj_t = matrix.to_sparse_csr()
+    data.edge_index = None
+    with pytest.warns(KeelWarning, match=r"Reconstructor\(lambda x, adj_t: model\(x, adj_t\)\)"):
+        gk.Reconstructor(model).fit(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", KeelWarning)
+        rec = gk.Reconstructor(lambda x, adj_t: model(x, adj_t)).fit(data)
+        expected = model(data.x, data.adj_t).detach()
+        torch.testing.assert_close(rec._context.logits, expected, rtol=1e-4, atol=1e-5)
+        data.adj_t = torch.sparse_coo_tensor(matrix.indices(), torch.ones(len(values)), (N, N))
+        gk.Reconstructor(model).fit(data)
 
 
 # ---- outputs

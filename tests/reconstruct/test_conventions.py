@@ -24,6 +24,8 @@ from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.models import train_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def task():
@@ -33,16 +35,6 @@ def task():
 @pytest.fixture(scope="module")
 def model(task):
     return train_model("gcn", task, seed=0)
-
-
-@pytest.fixture
-def data(task):
-    return task.to_data()
-
-
-@pytest.fixture(scope="module")
-def fitted(task, model):
-    return gk.Reconstructor(model).fit(task.to_data())
 
 
 # ---- scikit-learn
@@ -134,23 +126,30 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("how", COPIES)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_copies_predict_and_learn_on(task, how, sparse) -> None:
+@pytest.fixture(scope="module", params=["list", "sparse"])
+def learner(request, task):
+    """A fit, its graph, labels that come later, and the features that they lead to."""
     data = task.to_data()
-    if sparse:
+    if request.param == "sparse":
         data = T.ToSparseTensor(layout=torch.sparse_csr)(data)
     torch.manual_seed(0)
     rec = gk.Reconstructor(GCN(6, 4, 2, 3)).fit(data)
+    nodes = task.test_mask.nonzero().flatten()[:20]
+    later = nodes, task.y[nodes]
+    learned = gk.Reconstructor(rec.model).fit(data).feedback(*later).features_
+    return rec, data, later, learned
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_copies_predict_and_learn_on(learner, how) -> None:
+    rec, data, later, learned = learner
+    before = rec.features_.clone()
     twin = COPIES[how](rec)
     assert twin is not rec
     assert torch.equal(twin.predict(data), rec.predict(data))
-    nodes = task.test_mask.nonzero().flatten()[:20]
-    before = rec.features_.clone()
-    twin.feedback(nodes, task.y[nodes])
+    twin.feedback(*later)
     assert torch.equal(rec.features_, before), "what a copy learns is its own"
-    rec.feedback(nodes, task.y[nodes])
-    assert torch.equal(twin.features_, rec.features_)
+    assert torch.equal(twin.features_, learned)
 
 
 # ---- nothing silently wrong

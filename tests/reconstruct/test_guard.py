@@ -39,6 +39,7 @@ class Scripted:
         self.n, self.base, self.right, self.changed = n, base, right, changed or {}
         self.asked: list[tuple[object, ...]] = []
         self.folds = list(torch.arange(n).chunk(5))
+        self.served = 1.0
 
     def evaluate(self, members):
         self.asked.append(tuple(members))

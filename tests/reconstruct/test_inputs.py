@@ -18,29 +18,15 @@ import graphkeel as gk
 from graphkeel.core import locks
 from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
 from graphkeel.graph import make_sbm, make_task
-from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from threads import Meeting, WatchedLock, at_once
+
+pytestmark = pytest.mark.usefixtures("small_pool")
 
 
 @pytest.fixture(scope="module")
 def task():
     return make_task(make_sbm(300, 900, n_classes=3, n_features=6), split="random")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task, seed=0)
-
-
-@pytest.fixture
-def data(task):
-    return task.to_data()
-
-
-@pytest.fixture(scope="module")
-def fitted(task, model):
-    return gk.Reconstructor(model).fit(task.to_data())
 
 
 def one_sentence(error: pytest.ExceptionInfo[KeelError]) -> str:

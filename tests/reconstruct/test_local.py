@@ -9,29 +9,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models import GCN, networks, sparse_hops, train_model
+from graphkeel.models import GCN, networks, sparse_hops
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels, known_labels
+from graphkeel.reconstruct.large import spread as spread_module
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
-from graphkeel.reconstruct.large.push import push
+from graphkeel.reconstruct.large.spread import spread
 from graphkeel.reconstruct.reconstructor import Reconstructor
-
-
-@pytest.fixture(scope="module")
-def task():
-    graph = make_sbm(600, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
-    return make_task(graph, split="random")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task)
 
 
 @pytest.fixture(scope="module")
@@ -119,34 +108,34 @@ def test_propagated_rows_see_what_all_nodes_see(fixed, task, monkeypatch):
     torch.testing.assert_close(new(carried[new.looked_at]), expected, rtol=1e-4, atol=1e-5)
 
 
-def pushed(propagator: Propagator, node: int, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
-    out, touched = np.zeros((propagator.n_nodes, 1), np.float32), np.zeros(propagator.n_nodes, bool)
-    push(
-        *propagator.arrays(),
-        np.array([node]),
-        np.ones((1, 1), np.float32),
-        0.1,
-        epsilon,
-        out,
-        touched,
-    )
-    return out.ravel(), touched
+def spread_from(propagator: Propagator, nodes, amounts) -> tuple[np.ndarray, np.ndarray]:
+    out = np.zeros((propagator.n_nodes, 2))
+    touched = spread(propagator.arrays(), np.asarray(nodes), amounts, 0.1, out)
+    return out, touched
 
 
-def test_push_is_personalised_pagerank_up_to_what_it_leaves_waiting(task):
+@pytest.mark.parametrize("many", [1, 10**9])  # sums for all rows, or from the frontier alone
+def test_labels_spread_by_the_first_terms_of_personalised_pagerank(task, monkeypatch, many):
+    monkeypatch.setattr(spread_module, "MANY", many)
     propagator = Propagator(task.edge_index, task.n_nodes)
-    exact = torch.linalg.solve(
-        torch.eye(600) - 0.9 * torch.from_numpy(propagator.matrix.toarray()),
-        0.1 * torch.eye(600)[:, 7],
-    )
-    found, _ = pushed(propagator, 7, 1e-7)
-    assert np.abs(found - exact.numpy()).max() < 1e-4
+    amounts = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.3, -2.0]])
+    start = torch.zeros(task.n_nodes, 2)
+    start[[7, 300, 8]] = amounts
+    steps = spread_module.steps_for(task.n_nodes, propagator.matrix.nnz)
+    found, touched = spread_from(propagator, [7, 300, 8], amounts.numpy())
+    term = 0.1 * start
+    expected = term
+    for _ in range(steps):
+        term = 0.9 * propagator(term)
+        expected = expected + term
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
+    assert not found[~touched].any()
 
 
-def test_push_touches_only_the_neighbourhood():
+def test_a_label_reaches_its_neighbourhood_alone():
     n = 5000  # a ring: whoever is k steps away has received less than 0.9^k
     ring = torch.stack([torch.arange(n), (torch.arange(n) + 1) % n])
-    _, touched = pushed(Propagator(ring, n), 2500, 1e-4)
+    _, touched = spread_from(Propagator(ring, n), [2500], np.ones((1, 2)))
     assert 10 < touched.sum() < 200
     assert np.abs(np.flatnonzero(touched) - 2500).max() < 100
 

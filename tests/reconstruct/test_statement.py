@@ -7,7 +7,11 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from graphkeel.reconstruct.guard.statement import approximate_statement, exact_statement
+from graphkeel.reconstruct.guard.statement import (
+    LEARNING,
+    approximate_statement,
+    exact_statement,
+)
 
 
 def draw(rng: np.random.Generator, n: int, right: float) -> torch.Tensor:
@@ -56,3 +60,14 @@ def test_exact_bounds_hold_for_small_samples():
         said = exact_statement(after, draw(rng, 10, 0.6))
         covered += said.accuracy_low <= 70.0 <= said.accuracy_high
     assert covered / rounds >= 0.9
+
+
+def test_features_from_all_labels_err_less_than_those_that_were_judged():
+    correct = torch.arange(100) < 80
+    base = torch.arange(100) < 70
+    judged = approximate_statement(correct, base)
+    shipped = approximate_statement(correct, base, served=0.8)
+    errors_left = 0.8**LEARNING
+    assert shipped.accuracy == pytest.approx(100.0 - 20.0 * errors_left)
+    assert shipped.gain - judged.gain == pytest.approx(shipped.accuracy - judged.accuracy)
+    assert shipped.gain_high - judged.gain_high == pytest.approx(shipped.gain - judged.gain)

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+
+import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch_geometric.nn import GCNConv
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.propagate import normalise, normalise_as_given
-from graphkeel.graph.propagate.adjacency import grown, grown_as_given
-from graphkeel.models import train_model
+from graphkeel.graph.propagate.adjacency import grown, grown_as_given, near_ends
+from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.large.linear import LinearModel
+from graphkeel.reconstruct.large.local import LocalBuilder, LocalContext
 from graphkeel.reconstruct.reconstructor import Reconstructor
+
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 N = 600
 NEW = 12
-
-
-@pytest.fixture(scope="module")
-def task():
-    graph = make_sbm(N, 1800, n_classes=3, n_features=8, homophily=0.6, signal=1.0, seed=3)
-    return make_task(graph, split="random")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task)
 
 
 @pytest.fixture(params=["small", "large"])
@@ -35,6 +34,15 @@ def size(request, monkeypatch):
     if request.param == "large":
         monkeypatch.setattr(chooser_module, "LARGE", 10)
     return request.param
+
+
+@pytest.fixture(scope="module")
+def large_fit(task, model, small_pool):
+    """A fit by the candidates of large graphs, and its graph."""
+    data = task.to_data()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chooser_module, "LARGE", 10)
+        yield Reconstructor(model).fit(data), data
 
 
 def grown_graph(data, generator):
@@ -99,6 +107,70 @@ def test_every_local_candidate(task, model, monkeypatch) -> None:
         torch.testing.assert_close(rec.features_, fresh(rec, model, later), rtol=1e-4, atol=1e-4)
 
 
+def changed_at_random(data, generator):
+    """Some of: new nodes, new edges (repeated ones and loops among them), other features, edges
+    taken away."""
+    later = data.clone()
+    n = data.num_nodes
+
+    def drawn(most: int) -> int:
+        return int(torch.randint(0, most + 1, (1,), generator=generator))
+
+    n_new = drawn(4)
+    later.x = torch.cat([data.x, torch.randn(n_new, data.x.shape[1], generator=generator)])
+    later.x[torch.randint(0, n + n_new, (drawn(3),), generator=generator)] += 0.5
+    if drawn(2) == 0:
+        kept = torch.rand(data.edge_index.shape[1], generator=generator) > 0.02
+        later.edge_index = data.edge_index[:, kept]
+    added = torch.randint(0, n + n_new, (2, drawn(6)), generator=generator)
+    both_ways = torch.cat([added, added.flip(0)], dim=1) if drawn(1) else added
+    later.edge_index = torch.cat([later.edge_index, both_ways], dim=1)
+    for name in ("y", "train_mask", "val_mask", "test_mask"):
+        later[name] = None
+    return later
+
+
+def from_nothing(rec, model, data):
+    """The builder of the same choice on the graph as it is now."""
+    context = Context(FrozenModel(model), data.x, data.edge_index)
+    context.typical_strength = rec._context.typical_strength
+    context.use_anchors(rec.anchors_)
+    linear = LinearModel.of(context.frozen, data.edge_index, data.num_nodes)
+    return LocalBuilder(LocalContext(context, linear), rec.labels_)
+
+
+@given(st.integers(0, 10**6))
+@settings(deadline=None, max_examples=25)
+def test_any_changes_one_after_the_other(large_fit, model, seed) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    fitted, data = large_fit
+    rec = copy.deepcopy(fitted)
+    choices = [(), *((one,) for one in chooser_module.LOCAL)]
+    rec._chooser.members = choices[seed % len(choices)]
+    for _ in range(3):
+        data = changed_at_random(data, generator)
+        rec.update(data)
+        expected = from_nothing(rec, model, data)
+        assert torch.equal(rec._context.x, data.x)
+        assert torch.equal(rec._context.edge_index, data.edge_index)
+        logits = expected.context.logits
+        torch.testing.assert_close(rec._context.logits, logits, rtol=1e-5, atol=1e-5)
+        features = expected.features(rec._chooser.members)
+        torch.testing.assert_close(rec.features_, features, rtol=1e-5, atol=1e-5)
+        assert rec._fingerprint == Fingerprint.of(data.x, data.edge_index)
+
+
+def test_rechoose_judges_on_the_new_graph(large_fit, model) -> None:
+    fitted, data = large_fit
+    rec = copy.deepcopy(fitted)
+    later = grown_graph(data, torch.Generator().manual_seed(0))
+    rec.update(later, rechoose=True)
+    assert "before the graph was updated" not in rec.guard_.reason
+    again = Reconstructor(model).fit(later)
+    assert [one.name for one in rec.guard_.scores] == [one.name for one in again.guard_.scores]
+    torch.testing.assert_close(rec._context.logits, again._context.logits, rtol=1e-4, atol=1e-4)
+
+
 def test_edges_taken_away_and_reordered(task, model, size) -> None:
     data = task.to_data()
     rec = Reconstructor(model).fit(data)
@@ -137,18 +209,25 @@ def test_nothing_changed_changes_nothing(task, model, size) -> None:
 
 def test_grown_matrices_are_those_of_all_edges() -> None:
     generator = torch.Generator().manual_seed(0)
-    old = torch.randint(0, 50, (2, 200), generator=generator)
-    added = torch.randint(0, 60, (2, 80), generator=generator)
+    old = torch.randint(0, 50, (2, 60), generator=generator)
+    added = torch.randint(0, 60, (2, 12), generator=generator)
     together = torch.cat([old, added], dim=1).numpy()
+    near = near_ends(normalise(old.numpy(), 50), added.numpy(), 60)
     for make, grow in ((normalise, grown), (normalise_as_given, grown_as_given)):
-        found = grow(make(old.numpy(), 50), added.numpy(), 60)
+        before = make(old.numpy(), 50)
+        was = np.zeros((60, 60), dtype=np.float32)
+        was[:50, :50] = before.toarray()
+        found, changed = grow(before, added.numpy(), 60, near)
         expected = make(together, 60)
+        assert (changed >= (expected.toarray() != was).any(axis=1)).all()
+        assert changed[50:].all() and not changed.all()
         for name in ("indptr", "indices", "data"):
             assert (getattr(found, name) == getattr(expected, name)).all()
 
 
 def test_a_grown_fingerprint_is_that_of_the_graph(monkeypatch) -> None:
     monkeypatch.setattr("graphkeel.graph.fingerprint.ROWS", 7)
+    monkeypatch.setattr("graphkeel.graph.fingerprint.EDGES", 11)
     x = torch.randn(40, 3)
     edges = torch.randint(0, 40, (2, 90))
     before = Fingerprint.of(x, edges)

@@ -12,6 +12,8 @@ from graphkeel.graph import load
 from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def fitted():

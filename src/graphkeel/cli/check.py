@@ -4,10 +4,12 @@ solver.
   keel check run/certificate.json
   keel check run/certificate.json --model run/model.safetensors
   keel check run/certificate.json --model run/model.safetensors --data cora
+  keel check run/certificate.json --weights net.pt --factory net:make --data cora
   keel check proof.json --network net.onnx --property property.vnnlib
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
-that model again and compared number by number; with --data also the graph's hash, whether the
+that model again and compared number by number (--weights and --factory: a model of your own, as for
+keel certify); with --data also the graph's hash, whether the
 domain holds the model's logits on it, and what is counted on its nodes. The graph is prepared as
 the certificate's own remarks say (features and split); a FILE.npz is a graph of your own.
 
@@ -33,6 +35,7 @@ from graphkeel.cli.shared.common import (
     emit_lines,
     path_type,
 )
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model
 from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
 from graphkeel.cli.shared.width import fitted, terminal_width
 from graphkeel.core.errors import CertificateError, ConfigError, KeelError
@@ -65,8 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=dataset_type,
         metavar="NAME|FILE",
-        help="compare hash and domain with this graph (needs --model)",
+        help="compare hash and domain with this graph (needs a model)",
     )
+    add_own_model(parser)
     add_check_arguments(parser)
     add_json(parser)
 
@@ -101,20 +105,43 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     from graphkeel.certificate.encoding import read_certificate
     from graphkeel.certificate.equilibrium import STATES
 
-    if args.data is not None and args.model is None:
-        raise ConfigError("--data can be checked together with --model only", fix="Add --model.")
+    is_own = args.weights is not None or args.factory is not None
+    if is_own and args.model is not None:
+        raise ConfigError(
+            "one model is compared: --model FILE, or --weights FILE and --factory MODULE:FUNCTION",
+            got="both",
+        )
+    has_model = is_own or args.model is not None
+    if args.data is not None and not has_model:
+        raise ConfigError(
+            "--data can be checked together with a model only",
+            fix="Add --model, or --weights and --factory.",
+        )
     result = check_certificate(args.certificate)
     if args.network is not None or args.property is not None:
         return link_proof(args, result)
-    if args.model is None or not result.accepted:
+    if not has_model or not result.accepted:
         return result
-    from graphkeel.models import load_model
-
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
     states = Path(args.certificate).with_name(STATES)
-    difference = link(content, load_model(args.model), data, states)
+    difference = link(content, _model(args, content), data, states)
     return result.linked(difference, content, with_data=data is not None)
+
+
+def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:
+    """Ours, as stored; or the user's own, built for the sizes of the certificate's head."""
+    if args.model is not None:
+        from graphkeel.models import load_model
+
+        return load_model(args.model)
+    from graphkeel.paper.tables.own_model import own_model
+
+    _, options = chosen_model(args)  # refuses one flag without the other
+    layers = content["head"]
+    n_features = int(layers[0][0]["weight"]["shape"][1])
+    n_classes = int(layers[-1][0]["weight"]["shape"][0])
+    return own_model(options["weights"], options["factory"], n_features, n_classes)
 
 
 def _graph(name: str, remarks: Any) -> Any:

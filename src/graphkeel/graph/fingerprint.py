@@ -16,7 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 1 << 13  # digested together; a row that changes costs its block alone
+ROWS = 1 << 10  # nodes digested together; one that changes costs its block alone
+EDGES = 1 << 15  # edges digested together
 CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
 _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
@@ -81,11 +82,11 @@ class Fingerprint:
         """
         known = ((), ()) if before is None else before.blocks
         kept_nodes = _kept_blocks(known[0], same_nodes)
-        kept_edges = dict(enumerate(known[1][: same_edges // ROWS]))
-        nodes = _blocks(x, torch.float32, kept_nodes)
-        edges = _blocks(edge_index.T, torch.int64, kept_edges)
+        kept_edges = dict(enumerate(known[1][: same_edges // EDGES]))
+        nodes = _blocks(x, torch.float32, kept_nodes, ROWS)
+        edges = _blocks(edge_index.T, torch.int64, kept_edges, EDGES)
         weights = {
-            name: _whole(_blocks(_as_rows(value), torch.float32, {}))
+            name: _whole(_blocks(_as_rows(value), torch.float32, {}, EDGES))
             for name, value in sorted((carried or {}).items())
         }
         return cls(
@@ -151,8 +152,10 @@ def _kept_blocks(blocks: tuple[Block, ...], same: Tensor | None) -> dict[int, Bl
     return {number: blocks[number] for number in unchanged.nonzero().flatten().tolist()}
 
 
-def _blocks(values: Tensor, dtype: torch.dtype, kept: Mapping[int, Block]) -> tuple[Block, ...]:
-    parts = values.detach().split(ROWS) if len(values) else ()
+def _blocks(
+    values: Tensor, dtype: torch.dtype, kept: Mapping[int, Block], rows: int
+) -> tuple[Block, ...]:
+    parts = values.detach().split(rows) if len(values) else ()
     weights = _row_weights(int(values.shape[1]))
     return tuple(
         kept[number] if number in kept else _block(part, dtype, weights)

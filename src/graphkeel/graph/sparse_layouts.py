@@ -51,6 +51,19 @@ def edges_of(adjacency: Any) -> Tensor:
     return indices.flip(0)
 
 
+def weighs_edges(adjacency: Any) -> bool:
+    """Whether an adjacency matrix says more than which edges there are: a value that is not one.
+
+    Args:
+        adjacency: sparse.
+    """
+    if isinstance(adjacency, Tensor):
+        values = adjacency.to_sparse_coo().coalesce().values()
+    else:
+        values = adjacency.coo()[2]
+    return values is not None and bool((values != 1).any())
+
+
 def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
     """The adjacency matrix of another graph, in the layout of a known one; every edge weighs one,
     as the loop of a single node does in a normalised matrix.

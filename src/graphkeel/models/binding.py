@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import KeelWarning, ModelError
+from graphkeel.graph.sparse_layouts import is_adjacency, weighs_edges
 from graphkeel.graph.task import UNLABELLED
 from graphkeel.models.calling import Signature, Style
 from graphkeel.models.frozen import FrozenModel, Scores
@@ -61,6 +62,17 @@ def _found_in(data: Data, signature: Signature, given: dict[str, Any]) -> dict[s
 def _warn_of_unused(data: Data, signature: Signature, arguments: dict[str, Any]) -> None:
     if signature.style is Style.DATA:
         return  # it reads what it wants
+    adjacency = data.get("adj_t")
+    takes_edges = signature.style in (Style.TENSORS, Style.SWAPPED)
+    no_weights = "edge_weight" not in arguments
+    if takes_edges and no_weights and is_adjacency(adjacency) and weighs_edges(adjacency):
+        warnings.warn(
+            "the graph's adj_t weighs its edges, and the model's forward takes "
+            f"{signature.edges}: it gets the edges without their weights; if the model was trained "
+            "with adj_t: Reconstructor(lambda x, adj_t: model(x, adj_t))",
+            KeelWarning,
+            stacklevel=4,
+        )
     for name in EDGE_FIELDS:
         is_open = name in signature.optional and name not in arguments
         if is_open and isinstance(data.get(name), Tensor):

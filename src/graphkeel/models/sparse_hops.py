@@ -54,6 +54,17 @@ def remember_convolution(edge_index: Tensor, matrix: sparse.csr_matrix) -> None:
     _matrices[edge_index] = (edge_index._version, matrix.shape[0], matrix)
 
 
+def forget_convolution(matrix: sparse.csr_matrix) -> None:
+    """A matrix is about to be written over: no edge list is answered with it any more.
+
+    Args:
+        matrix: what `convolution` gave.
+    """
+    for edge_index, known in list(_matrices.items()):
+        if known[2] is matrix:
+            del _matrices[edge_index]
+
+
 def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
     """matrix @ values, with gradients into the values where they are asked for.
 

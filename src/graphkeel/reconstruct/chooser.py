@@ -247,7 +247,7 @@ class Chooser:
         return self._fixed
 
     def moved(self, context: Context, fixed: LocalContext | None) -> Chooser:
-        """The same choice on a later state of the graph; this one stays as it was.
+        """The same choice on a later state of the graph; this one is of no use afterwards.
 
         Args:
             context: the model on the graph as it is now.
@@ -260,8 +260,11 @@ class Chooser:
         later._judged_by = None
         later.trained_on = torch.zeros(context.x.shape[0], dtype=torch.bool)
         later.trained_on[: len(self.trained_on)] = self.trained_on
-        if isinstance(self._builder, LocalBuilder) and fixed is not None:
-            later._builder = LocalBuilder(fixed, self._builder.labels)
+        if isinstance(self._builder, LocalBuilder) and not self.members:
+            later._builder = None  # features are left alone; the next labels begin anew
+        elif isinstance(self._builder, LocalBuilder) and fixed is not None:
+            memory = self._builder.release_features()
+            later._builder = LocalBuilder(fixed, self._builder.labels, memory)
         elif isinstance(self._builder, Builder):
             shares = self._builder.posteriors.class_shares
             later._builder = Builder(context, self._builder.labels, shares)
@@ -294,7 +297,10 @@ class Chooser:
         if model is None:
             return None
         self.candidates = LOCAL
-        return LocalContext(context, model)
+        context.make_room()
+        fixed = LocalContext(context, model)
+        fixed.first_hop  # noqa: B018 - kept for when the graph changes
+        return fixed
 
     def _judge(self, labels: Labels, validation: Labels, fixed: LocalContext | None) -> Judge:
         if fixed is None:

@@ -12,9 +12,11 @@ from scipy import sparse
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
+from graphkeel.core.room import columns_with_room, has_room, with_room
 from graphkeel.graph.propagate.adjacency import neighbours
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import (
     Anchors,
     blendable_anchors,
@@ -62,6 +64,15 @@ class Context:
         self.controller = controller
         self.seed = seed
         self.source = source
+
+    def make_room(self) -> None:
+        """Move features and edges to where there is room for those that are added later."""
+        if has_room(self.x):
+            return
+        self.x = with_room(self.x)
+        edges = columns_with_room(self.edge_index)
+        share_convolution(self.edge_index, edges)
+        self.edge_index = edges
 
     def logits_for(self, features: Tensor) -> Tensor:
         """The frozen model's logits with these features in place of its own.

@@ -166,11 +166,12 @@ def check_source(source: SourceSummary, context: Context) -> None:
 # ---- the graph, and the model on it
 
 
-def check_graph(data: object) -> None:
+def check_graph(data: object, *, with_ids: bool = True) -> None:
     """Refuse what is no graph, before a model fails on it with words of its own.
 
     Args:
         data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
+        with_ids: look at every node id as well.
     """
     for field in ("x", "edge_index"):
         if not hasattr(data, field):
@@ -192,7 +193,7 @@ def check_graph(data: object) -> None:
         raise DataError("x must have shape (nodes, features)", got=tuple(x.shape))
     if edge_index.is_floating_point():
         raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
-    check_edges(edge_index, x.shape[0])
+    check_edges(edge_index if with_ids else edge_index[..., :0], x.shape[0])
 
 
 def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) -> Tensor:

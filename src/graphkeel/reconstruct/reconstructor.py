@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.room import lengthened
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
@@ -312,16 +313,6 @@ class Reconstructor(BaseEstimator):
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
-        self._chooser = Chooser(
-            self._context,
-            self.method,
-            self.risk,
-            task.train_mask,
-            self.seed,
-            elsewhere=elsewhere,
-            holdout=self.guard == "holdout",
-            class_shares=checked_shares(self.class_shares, task.n_classes),
-        )
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
         if self.labels == "all":
@@ -330,6 +321,18 @@ class Reconstructor(BaseEstimator):
         self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
+        trained_on = task.train_mask
+        del task  # its tensors are the context's, which may move them
+        self._chooser = Chooser(
+            self._context,
+            self.method,
+            self.risk,
+            trained_on,
+            self.seed,
+            elsewhere=elsewhere,
+            holdout=self.guard == "holdout",
+            class_shares=checked_shares(self.class_shares, len(self.classes_)),
+        )
         self._fingerprint: Fingerprint | None = Fingerprint.of(
             data.x, data.edge_index, carried_by(data)
         )
@@ -379,32 +382,43 @@ class Reconstructor(BaseEstimator):
         self.features_ = self._own_features()
         return self
 
-    def _own_features(self) -> Tensor:
-        """The chosen features, never the context's own tensor."""
+    def _own_features(self, memory: Tensor | None = None) -> Tensor:
+        """The chosen features, never the context's own tensor.
+
+        Args:
+            memory: features that are no longer needed, written over where there is room.
+        """
         features = self._chooser.features()
-        return features.clone() if features is self._context.x else features
+        if features is not self._context.x:
+            return features
+        if memory is None:
+            return features.clone()
+        return lengthened(memory, len(features)).copy_(features)
 
     # ---- the same graph, later
 
     @one_at_a_time
-    def update(self, data: Data, **model_kwargs: Any) -> Reconstructor:
+    def update(self, data: Data, *, rechoose: bool = False, **model_kwargs: Any) -> Reconstructor:
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
         The choice, the labels and the anchors stay; the features are those that a fresh fit with
         this choice would make of the graph as it is now. For a linear model on a large graph only
-        what the change reaches is computed; elsewhere one candidate is, where a fit computes all.
-        `guard_` still tells of the graph that was judged; `feedback` judges on the new one. A
-        certificate is about one graph, and is dropped.
+        what the change reaches is computed, and `features_` may be written over in place; elsewhere
+        one candidate is computed, where a fit computes all. `guard_` still tells of the graph that
+        was judged; `feedback`, or `rechoose`, judges on the new one. A certificate is about one
+        graph, and is dropped.
 
         Args:
             data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
                 Labels and masks are not looked at: new labels go to `feedback`.
+            rechoose: judge all candidates on the new graph, with the labels there are, and choose
+                anew; the anchors stay.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
         self._check_fitted()
         self._check_context()
         graph = node_graph(data)
-        check_graph(graph)
+        check_graph(graph, with_ids=False)  # those that are new are looked at
         context = self._context
         check_grown(context.x, graph.x)
         arguments = arguments_again(context.model_kwargs, model_kwargs, graph)
@@ -414,13 +428,17 @@ class Reconstructor(BaseEstimator):
                 facts["change"] = self._update_locally(graph, fixed)
             else:
                 facts["change"] = self._update_anew(graph, arguments)
-            self.features_ = self._own_features()
+            if self.certificate_ is not None:
+                _log.warning("the certificate was about the graph before the update: certify again")
+                self.certificate_ = None
+                self.states_ = None
+            if rechoose:
+                self._choose(self.labels_, self._validation)
+            else:
+                memory = self.features_ if self._chooser.local_state is not None else None
+                self.features_ = self._own_features(memory)
             facts["nodes"] = int(self.features_.shape[0])
-        if self.certificate_ is not None:
-            _log.warning("the certificate was about the graph before the update: certify again")
-            self.certificate_ = None
-            self.states_ = None
-        if not self.guard_.reason.endswith(UPDATED):
+        if not rechoose and not self.guard_.reason.endswith(UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
         return self
 
@@ -482,16 +500,17 @@ class Reconstructor(BaseEstimator):
         """Compute what the change reaches; returns the change in words."""
         context = self._context
         change = change_between(context.x, context.edge_index, graph.x, graph.edge_index)
+        same_edges = 0 if change.added is None else context.edge_index.shape[1]
         frozen, _ = self._bind(graph, {})
         self._chooser = moved_locally(self._chooser, fixed, change, frozen)
         self._context = self._chooser.context
         self._fingerprint = Fingerprint.of(
-            change.x,
-            change.edge_index,
+            self._context.x,
+            self._context.edge_index,
             carried_by(graph),
             before=self._fingerprint,
             same_nodes=change.same,
-            same_edges=change.same_edges,
+            same_edges=same_edges,
         )
         return change.in_words()
 

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.propagate.counting_sort import by_row, by_row_and_column
+from graphkeel.graph.propagate.counting_sort import (
+    by_row,
+    by_row_and_column,
+    grown_in_place,
+    with_room_behind,
+)
 
 NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
@@ -89,133 +94,180 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
 # ---- a graph that has grown
 
 
-def grown(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """What `normalise` would make of the edges of a matrix that it made and further ones.
+def near_ends(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> NDArray[np.bool_]:
+    """The rows that further edges may change: those of their ends and of the ends' neighbours,
+    bool, shape (N,).
+
+    Args:
+        matrix: what `normalise` made of the edges there were, shape (n, n).
+        added: further edges, int64, shape (2, k).
+        n_nodes: N; the nodes n..N-1 are new.
+    """
+    near = np.zeros(n_nodes, dtype=bool)
+    near[matrix.shape[0] :] = True
+    near[np.asarray(added).ravel()] = True
+    ends = np.flatnonzero(near)
+    near[matrix[ends[ends < matrix.shape[0]]].indices] = True
+    return near
+
+
+def grown(
+    matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+    """What `normalise` would make of the edges of a matrix that it made and further ones; and which
+    rows are others than they were, shape (N,). The memory of the matrix is used where it has the
+    room: the matrix is of no use afterwards.
 
     Args:
         matrix: D^-1/2 (A + I) D^-1/2, float32, shape (n, n).
         added: further edges, int64, shape (2, k).
         n_nodes: N; the nodes n..N-1 are new.
+        near: what `near_ends` says of these edges; other rows are copied.
     """
-    more = pattern(_checked(added, n_nodes), n_nodes, loops=False)
-    old_starts = _lengthened(matrix.indptr, n_nodes)
-    starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    columns = np.empty(matrix.nnz + len(more[1]) + n_nodes, dtype=np.int32)
-    _merge_rows(old_starts, matrix.indices, *more, True, starts, columns)
-    columns = columns[: starts[-1]]
-    return _with_values(starts, columns, n_nodes, canonical=True)
+    source, target = _checked(added, n_nodes)
+    rows = np.concatenate([source, target])
+    columns = np.concatenate([target, source])
+    is_loop = rows == columns
+    keys = np.unique(rows[~is_loop] * n_nodes + columns[~is_loop])
+    more = by_row(keys // n_nodes, keys % n_nodes, n_nodes)
+    return _grown(matrix, more, n_nodes, near, canonical=True)
 
 
-def grown_as_given(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
+def grown_as_given(
+    matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
     """The same for a matrix that `normalise_as_given` made; the edges came after all others.
 
     Args:
         matrix: D^-1/2 (Aᵀ + I) D^-1/2, float32, shape (n, n).
         added: further edges, int64, shape (2, k).
         n_nodes: N; the nodes n..N-1 are new.
+        near: what `near_ends` says of these edges.
     """
     source, target = _checked(added, n_nodes)
     is_loop = source == target
     more = by_row(target[~is_loop], source[~is_loop], n_nodes)
-    old_starts = _lengthened(matrix.indptr, n_nodes)
-    new_loops = n_nodes - matrix.shape[0]
+    return _grown(matrix, more, n_nodes, near, canonical=False)
+
+
+def _grown(
+    matrix: sparse.csr_matrix,
+    more: tuple[Ids, NDArray[np.int32]],
+    n_nodes: int,
+    near: NDArray[np.bool_],
+    *,
+    canonical: bool,
+) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+    """Rows of the matrix, joined with further entries: sorted and each once (`canonical`), or
+    appended. Values are computed where a degree has changed, else moved."""
+    n_old = matrix.shape[0]
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    columns = np.empty(matrix.nnz + len(more[1]) + new_loops, dtype=np.int32)
-    _append_to_rows(old_starts, matrix.indices, *more, matrix.shape[0], starts, columns)
-    return _with_values(starts, columns, n_nodes, canonical=False)
-
-
-def _lengthened(starts: NDArray[Any], n_rows: int) -> Ids:
-    """Row starts with empty rows at the end."""
-    longer = np.full(n_rows + 1, starts[-1], dtype=np.int64)
-    longer[: len(starts)] = starts
-    return longer
-
-
-def _with_values(
-    starts: Ids, columns: NDArray[np.int32], n_nodes: int, *, canonical: bool
-) -> sparse.csr_matrix:
-    scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
-    values = entry_values(starts, columns, scale, True)
-    return _matrix(starts, columns, values, n_nodes, canonical=canonical)
+    _count_rows(matrix.indptr, matrix.indices, *more, n_old, canonical, starts)
+    degrees = np.diff(starts)
+    before = np.diff(matrix.indptr)
+    changed = np.ones(n_nodes, dtype=bool)
+    changed[:n_old] = degrees[:n_old] != before
+    columns = grown_in_place(matrix.indices, int(starts[-1]))
+    values = grown_in_place(matrix.data, int(starts[-1]))
+    _move_rows(
+        matrix.indptr, matrix.indices, matrix.data, *more, n_old, canonical, near,
+        changed.copy(), entry_scale(degrees.astype(np.float32), "sym"), int(before.max()),
+        starts, columns, values, changed,
+    )  # fmt: skip
+    return _matrix(starts, columns, values, n_nodes, canonical=canonical), changed
 
 
 @njit(cache=True, nogil=True)
-def _append_to_rows(
-    starts_a: Ids,
+def _count_rows(
+    starts_a: NDArray[Any],
     columns_a: NDArray[Any],
     starts_b: Ids,
     columns_b: NDArray[Any],
     n_old: int,
+    once: bool,
+    starts: Ids,
+) -> None:  # pragma: no cover - compiled
+    """Row starts of the joined matrix; a new row has a loop."""
+    for i in range(len(starts) - 1):
+        length = starts_a[i + 1] - starts_a[i] if i < n_old else 1
+        for b in range(starts_b[i], starts_b[i + 1]):
+            is_new = True
+            if once and i < n_old:
+                for a in range(starts_a[i], starts_a[i + 1]):
+                    if columns_a[a] == columns_b[b]:
+                        is_new = False
+                        break
+            length += is_new
+        starts[i + 1] = starts[i] + length
+
+
+@njit(cache=True, nogil=True)
+def _move_rows(
+    starts_a: NDArray[Any],
+    columns_a: NDArray[Any],
+    values_a: NDArray[np.float32],
+    starts_b: Ids,
+    columns_b: NDArray[Any],
+    n_old: int,
+    once: bool,
+    near: NDArray[np.bool_],
+    moved: NDArray[np.bool_],
+    scale: NDArray[np.float32],
+    longest: int,
     starts: Ids,
     columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    changed: NDArray[np.bool_],
 ) -> None:  # pragma: no cover - compiled
-    """Each row of the first matrix, then that of the second; new rows begin with their loop."""
-    end = 0
-    for i in range(len(starts) - 1):
-        if i >= n_old:
-            columns[end] = i
-            end += 1
-        for p in range(starts_a[i], starts_a[i + 1]):
-            columns[end] = columns_a[p]
-            end += 1
-        for p in range(starts_b[i], starts_b[i + 1]):
-            columns[end] = columns_b[p]
-            end += 1
-        starts[i + 1] = end
+    """Writes the joined rows and marks those that have changed.
 
-
-@njit(cache=True, nogil=True)
-def changed_rows(
-    starts_a: NDArray[Any],
-    columns_a: NDArray[np.int32],
-    values_a: NDArray[np.float32],
-    starts_b: NDArray[Any],
-    columns_b: NDArray[np.int32],
-    values_b: NDArray[np.float32],
-) -> NDArray[np.bool_]:  # pragma: no cover - compiled
-    """Which rows of the second matrix are not rows of the first.
-
-    Args:
-        starts_a, columns_a, values_a: a CSR matrix with n rows.
-        starts_b, columns_b, values_b: one with N >= n rows.
-    """
-    n_old = len(starts_a) - 1
-    n_new = len(starts_b) - 1
-    changed = np.ones(n_new, dtype=np.bool_)
-    for i in range(n_old):
-        a = starts_a[i]
+    The result may lie where the old rows lie: no row begins before its old place, so they are moved
+    from the last to the first. `near` says where anything may have changed, `moved` whose degree is
+    another; values of entries without such an end are kept."""
+    row = np.empty(longest, dtype=np.int32)
+    for i in range(len(starts) - 2, -1, -1):
+        start = starts[i]
+        length = 0
+        if i < n_old:
+            first = starts_a[i]
+            length = starts_a[i + 1] - first
+            if not near[i]:
+                for q in range(length - 1, -1, -1):
+                    columns[start + q] = columns_a[first + q]
+                    values[start + q] = values_a[first + q]
+                continue
+            if starts[i + 1] - start == length:
+                for q in range(length - 1, -1, -1):
+                    j = columns_a[first + q]
+                    columns[start + q] = j
+                    if moved[j]:
+                        changed[i] = True
+                        values[start + q] = scale[i] * scale[j]
+                    else:
+                        values[start + q] = values_a[first + q]
+                continue
+            for q in range(length):
+                row[q] = columns_a[first + q]
+        a = 0
         b = starts_b[i]
-        length = starts_a[i + 1] - a
-        if starts_b[i + 1] - b != length:
-            continue
-        same = True
-        for p in range(length):
-            if columns_a[a + p] != columns_b[b + p] or values_a[a + p] != values_b[b + p]:
-                same = False
-                break
-        changed[i] = not same
-    return changed
-
-
-@njit(cache=True, nogil=True)
-def rows_looking_at(
-    starts: NDArray[Any], columns: NDArray[np.int32], marked: NDArray[np.bool_]
-) -> NDArray[np.bool_]:  # pragma: no cover - compiled
-    """Which rows have an entry in a marked column.
-
-    Args:
-        starts: row starts of a CSR matrix, shape (N + 1,).
-        columns: columns of its entries.
-        marked: bool, shape (N,).
-    """
-    found = np.zeros(len(starts) - 1, dtype=np.bool_)
-    for i in range(len(starts) - 1):
-        for p in range(starts[i], starts[i + 1]):
-            if marked[columns[p]]:
-                found[i] = True
-                break
-    return found
+        last_b = starts_b[i + 1]
+        loop = i >= n_old
+        while a < length or b < last_b or loop:
+            # the next column: the loop of a new row first of all where rows are not sorted
+            if loop and (not once or b == last_b or i < columns_b[b]):
+                j = i
+                loop = False
+            elif b == last_b or (a < length and (not once or row[a] <= columns_b[b])):
+                j = row[a]
+                a += 1
+                if once and b < last_b and columns_b[b] == j:
+                    b += 1
+            else:
+                j = columns_b[b]
+                b += 1
+            columns[start] = j
+            values[start] = scale[i] * scale[j]
+            start += 1
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -295,10 +347,9 @@ def _merge_rows(
         starts[i + 1] = end
 
 
-@njit(cache=True, nogil=True)
 def entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
-) -> NDArray[Any]:  # pragma: no cover - compiled
+) -> NDArray[Any]:
     """For each entry its row's scale, times its column's.
 
     Args:
@@ -307,11 +358,18 @@ def entry_values(
         scale: of rows and columns, shape (N,).
         both: whether the column's scale counts, too.
     """
-    values = np.empty(starts[-1], dtype=scale.dtype)
+    values = with_room_behind(int(starts[-1]), scale.dtype)
+    _write_values(starts, columns, scale, both, values)
+    return values
+
+
+@njit(cache=True, nogil=True)
+def _write_values(
+    starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool, values: NDArray[Any]
+) -> None:  # pragma: no cover - compiled
     for i in range(len(starts) - 1):
         for p in range(starts[i], starts[i + 1]):
             values[p] = scale[i] * scale[columns[p]] if both else scale[i]
-    return values
 
 
 def _matrix(

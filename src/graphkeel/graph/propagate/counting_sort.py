@@ -7,15 +7,43 @@ so sorting by column and then by row sorts by both."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 Ids = NDArray[np.int64]
 Given = NDArray[np.int64] | NDArray[np.int32]
 Columns = NDArray[np.int32]
 
 _BITS = 13  # rows of a block: 2^13, which with twenty columns each take 0.7 MB
+
+
+def with_room_behind(size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An array to be written, which may grow by an eighth where it lies: memory that was never
+    written to takes no space.
+
+    Args:
+        size: how many numbers.
+        dtype: of what type.
+    """
+    return np.empty(size + size // 8, dtype=dtype)[:size]
+
+
+def grown_in_place(values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The same numbers and further ones, still to be written, where they lie; where there is no
+    room, an array of its own that is still to be written as a whole.
+
+    Args:
+        values: shape (n,); where memory is shared, what is written to the result is written here.
+        size: at least n.
+    """
+    whole: Any = values.base
+    is_array = isinstance(whole, np.ndarray) and whole.ndim == 1 and whole.dtype == values.dtype
+    if is_array and len(whole) >= size and whole.ctypes.data == values.ctypes.data:
+        return whole[:size]  # type: ignore[no-any-return]
+    return with_room_behind(size, values.dtype)
 
 
 def by_row(
@@ -32,7 +60,7 @@ def by_row(
     moved = np.empty(bounds[-1], dtype=np.int32)
     _to_blocks(rows, columns, bounds[:-1].copy(), loops_first, inside, moved)
     starts = np.zeros(n_rows + 1, dtype=np.int64)
-    placed = np.empty(bounds[-1] + loops_first * n_rows, dtype=np.int32)
+    placed = with_room_behind(bounds[-1] + loops_first * n_rows, np.int32)
     _to_rows(bounds, inside, moved, loops_first, starts, placed)
     return starts, placed
 

@@ -7,17 +7,15 @@ disk."""
 from __future__ import annotations
 
 import contextlib
-import itertools
 import mmap
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.graph.propagate.products import empty, prepared, rows_times
+from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 Array = NDArray[np.float32]
 
@@ -26,7 +24,6 @@ WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a bloc
 _BUFFERS = 3
 _LINE = 16  # columns that fill a cache line; blocks of other widths have rows that lie across two
 _ROWS = 1 << 16  # rows read or written at once
-_PIECES = 8  # row blocks per core, so that no core waits long for the other
 
 
 def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
@@ -50,16 +47,7 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
             result[rows],
         )
 
-    cores = os.cpu_count() or 1
-    blocks = list(_even_blocks(matrix.indptr, cores * _PIECES))
-    if (
-        cores == 1 or matrix.nnz * values.shape[1] < 1 << 20
-    ):  # threads would cost more than they bring
-        for rows in blocks:
-            piece(rows)
-        return result
-    with ThreadPoolExecutor(cores) as pool:
-        list(pool.map(piece, blocks))
+    on_all_cores(piece, matrix.indptr, values.shape[1])
     return result
 
 
@@ -193,11 +181,3 @@ def _release(array: Array) -> None:
 def _row_blocks(n_rows: int) -> Iterator[slice]:
     for first in range(0, n_rows, _ROWS):
         yield slice(first, min(first + _ROWS, n_rows))
-
-
-def _even_blocks(starts: NDArray[np.int64], count: int) -> Iterator[slice]:
-    """Row blocks with about as many entries each."""
-    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)[1:-1])
-    bounds = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]]))
-    for first, last in itertools.pairwise(bounds.tolist()):
-        yield slice(first, last)

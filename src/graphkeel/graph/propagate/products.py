@@ -37,10 +37,17 @@ def prepared(values: Array) -> Array:
             if width > _SEVERAL_LINES or together.ctypes.data % _LINE == 0
             else _moved(together)
         )
+    if width == NARROW and _is_ready(values):
+        return values
     padded = empty(n_rows, NARROW)
     padded[:, :width] = values
     padded[:, width:] = 0.0
     return padded
+
+
+def _is_ready(values: Array) -> bool:
+    is_together = values.dtype == np.float32 and values.flags.c_contiguous
+    return is_together and values.ctypes.data % _LINE == 0
 
 
 def _moved(values: Array) -> Array:

@@ -49,6 +49,7 @@ class Judge(Protocol):
 
     source: str
     folds: list[Tensor]  # positions among the labels, in parts
+    served: float  # the share of the labels at hand that judged features are made from
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:
         """How the candidates do on the held-back labels.
@@ -194,6 +195,7 @@ def decide(
             final.correct if members == presumed else _without_luck(judge, trials, members, final),
             base.correct,
             n_predicted=n_predicted,
+            served=judge.served,
         ),
     )
 

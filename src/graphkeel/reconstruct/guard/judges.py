@@ -41,6 +41,7 @@ class ValidationJudge:
     """
 
     source = "validation labels"
+    served = 1.0  # they judge and never serve
 
     def __init__(self, builder: Builder, validation: Labels) -> None:
         self.builder = builder
@@ -82,6 +83,7 @@ class CrossFitJudge:
         self.classes = labels.classes[order]
         # labels are judged in the order of the folds, so these are ranges
         self.folds = list(torch.arange(len(order)).split([len(part) for part in parts]))
+        self.served = 1.0 - len(judged) / (len(parts) * len(labels)) if parts else 1.0
         self.builders = [make(labels.without(part)) for part in parts]
         self.untouched = self.builders[0].scores(()).argmax(dim=1) if self.builders else judged
 
@@ -108,6 +110,7 @@ class PropagatedRowsJudge:
     lead to."""
 
     source = ValidationJudge.source
+    served = ValidationJudge.served
 
     def __init__(self, builder: LocalBuilder, validation: Labels, rows: PropagatedRows) -> None:
         self.validation = validation

@@ -13,9 +13,11 @@ from torch import Tensor
 from torch_geometric.nn import SGConv
 
 from graphkeel.graph.propagate import multiply
+from graphkeel.graph.propagate.local import hops_of
+from graphkeel.graph.propagate.products import prepared
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.models.sparse_hops import convolution
 
 MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
 
@@ -31,7 +33,8 @@ class LinearModel:
 
     @classmethod
     def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearModel | None:
-        """None where the model is no simple graph convolution, or says probabilities.
+        """None where the model is no simple graph convolution, says probabilities, or is given a
+        matrix of the graph's own.
 
         Args:
             frozen: the model.
@@ -43,6 +46,7 @@ class LinearModel:
             not isinstance(layer, SGConv)
             or not layer.add_self_loops
             or frozen.return_type is not ReturnType.RAW
+            or frozen.calling.has_adjacency
             or not _is_plain(layer.lin.weight)
         ):
             return None
@@ -64,9 +68,17 @@ class LinearModel:
         Args:
             projected: what the hops carry, shape (N, n_classes).
         """
-        for _ in range(self.hops):
-            projected = hop(self.matrix, projected)
-        return projected + self.bias
+        return self.after(projected, self.hops) + self.bias
+
+    def after(self, carried: Tensor, hops: int) -> Tensor:
+        """What some hops make of it, shape (N, n_classes).
+
+        Args:
+            carried: what the hops carry, shape (N, n_classes).
+            hops: how many.
+        """
+        found = hops_of(self.matrix, prepared(carried.numpy()), hops)
+        return torch.from_numpy(found[:, : carried.shape[1]])
 
     def rows_at(self, nodes: Tensor) -> PropagatedRows:
         """The model at some nodes alone.

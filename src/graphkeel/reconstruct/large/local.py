@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.core.room import empty_with_room, lengthened
 from graphkeel.reconstruct.candidates.builder import Candidate, Diffuse, Replace
 from graphkeel.reconstruct.candidates.diffuse import diffuse
 from graphkeel.reconstruct.candidates.evidence import FLOOR
@@ -24,7 +25,7 @@ from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.large.linear import LinearModel
-from graphkeel.reconstruct.large.push import push_all
+from graphkeel.reconstruct.large.spread import spread
 
 TELEPORT = NEAR[0]
 LOCAL: tuple[Candidate, ...] = (
@@ -51,6 +52,11 @@ class LocalContext:
         return self.model.project(self.context.x)
 
     @cached_property
+    def first_hop(self) -> Tensor:
+        """What the model's first hop makes of the projections; kept for when the graph changes."""
+        return self.model.after(self.projected, 1)
+
+    @cached_property
     def diffused(self) -> Tensor:
         """The features' diffusion, projected (projection and diffusion commute)."""
         return diffuse(self.projected, self.context.propagator, 1.0 - TELEPORT).features
@@ -66,28 +72,38 @@ class LocalContext:
         return self.model.project(self.context.anchors().features)
 
     @cached_property
-    def log_beliefs(self) -> Tensor:
-        return self.context.logits.log_softmax(dim=-1).clamp_min_(float(np.log(FLOOR)))
+    def beliefs(self) -> Tensor:
+        """The untouched model's class probabilities; none rules a class out."""
+        logits = self.context.logits
+        found = (logits - logits.amax(dim=1, keepdim=True)).exp_()
+        found /= found.sum(dim=1, keepdim=True)
+        return found.clamp_min_(FLOOR)
 
 
 class LocalBuilder:
-    """The candidates of `LOCAL` for one set of labels, which may change."""
+    """The candidates of `LOCAL` for one set of labels, which may change.
 
-    def __init__(self, fixed: LocalContext, labels: Labels) -> None:
+    Args:
+        fixed: what no label changes.
+        labels: the labels to use.
+        memory: features that are no longer needed, to be written over, shape (n, d).
+    """
+
+    def __init__(self, fixed: LocalContext, labels: Labels, memory: Tensor | None = None) -> None:
         self.fixed = fixed
         self.context = fixed.context
         n, c = fixed.projected.shape
-        self.labels = Labels(labels.nodes[:0], labels.classes[:0], labels.n_classes)
+        self.labels = labels.none()
         self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
-        # Per node: evidence for the classes | what diffusion adds to the scores. In float64, since
-        # what rounding leaves of labels that were taken back would else be a share of the evidence
-        # where no label is near.
-        self._spread = torch.zeros(n, 2 * c, dtype=torch.float64)
-        self._log_near = torch.full((n, c), float(np.log(1.0 / c)))
-        self._replaced = fixed.projected.clone()
+        # Evidence for the classes. In float64, since what rounding leaves of labels that were taken
+        # back would else be a share of the evidence where no label is near.
+        self._near = torch.zeros(n, c, dtype=torch.float64)
+        self._shares = torch.full((n, c), 1.0 / c)  # the same as probabilities
+        self._added: Tensor | None = None  # what diffusion of labels adds to the scores
         self._written: tuple[tuple[Candidate, ...], Tensor] | None = (
             None  # the features handed out last, and of whom
         )
+        self._memory = memory
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
         self._posteriors: dict[Prototype, Tensor] = {}  # of those that were asked for
         self.update_labels(labels)
@@ -104,17 +120,15 @@ class LocalBuilder:
         wanted = torch.full_like(self._known, _UNKNOWN)
         wanted[labels.nodes] = labels.classes
         changed = (wanted != self._known).nonzero().flatten()
-        before = self._known[changed]
-        after = wanted[changed]
-        touched = self._push(changed, before, after)
-        self._replaced[changed] = self._row(changed, after)
+        touched = self._spread(changed, self._known[changed], wanted[changed])
         self.labels = labels
         self._known = wanted
         touched[changed.numpy()] = True
         self._stale |= touched
-        rows = _marked(touched)
-        for prototype, posterior in self._posteriors.items():
-            posterior[rows] = self._posterior(prototype, rows)
+        if self._posteriors:
+            rows = _marked(touched)
+            for prototype, posterior in self._posteriors.items():
+                posterior[rows] = self._posterior(prototype, rows)
 
     def with_labels(self, labels: Labels) -> LocalBuilder:
         """A builder of its own for other labels; the work is that of the labels that differ.
@@ -124,11 +138,12 @@ class LocalBuilder:
         """
         other = copy.copy(self)
         other._known = self._known.clone()
-        other._spread = self._spread.clone()
-        other._log_near = self._log_near.clone()
-        other._replaced = self._replaced.clone()
+        other._near = self._near.clone()
+        other._shares = self._shares.clone()
+        other._added = None if self._added is None else self._added.clone()
         other._posteriors = {one: found.clone() for one, found in self._posteriors.items()}
         other._written = None
+        other._memory = None
         other._stale = self._stale.copy()
         other.update_labels(labels)
         return other
@@ -139,19 +154,31 @@ class LocalBuilder:
         own = self.fixed.projected[nodes]
         return torch.where((classes == _UNKNOWN).unsqueeze(1), own, self.fixed.answers[classes])
 
-    def _push(self, nodes: Tensor, before: Tensor, after: Tensor) -> NDArray[np.bool_]:
+    def _spread(self, nodes: Tensor, before: Tensor, after: Tensor) -> NDArray[np.bool_]:
         """Spread the difference; marks the nodes it reached."""
         c = self.labels.n_classes
-        evidence = _one_hot(after, c) - _one_hot(before, c)
-        amounts = torch.cat([evidence, self._row(nodes, after) - self._row(nodes, before)], dim=1)
-        touched = self._pushed(nodes, amounts, self._spread)
-        rows = _marked(touched)
-        near = self._spread[rows, :c].clamp_min(0.0) + _REST
-        self._log_near[rows] = (near / near.sum(dim=1, keepdim=True)).clamp_min(FLOOR).log().float()
+        touched = self._spread_over(nodes, _one_hot(after, c) - _one_hot(before, c), self._near)
+        if self._added is not None:
+            difference = self._row(nodes, after) - self._row(nodes, before)
+            self._spread_over(nodes, difference, self._added)
+        rows = _most(touched)
+        near = self._near[rows].float().clamp_min_(0.0).add_(_REST)
+        near /= near.sum(dim=1, keepdim=True)
+        self._shares[rows] = near.clamp_min_(FLOOR)
         return touched
 
-    def _pushed(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
-        return push_all(self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, out.numpy())
+    def _spread_over(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
+        return spread(self.fixed.graph, nodes.numpy(), amounts.numpy(), TELEPORT, out.numpy())
+
+    def _diffused_labels(self) -> Tensor:
+        """What the labels add to the projected features' diffusion, float64, shape (N, C)."""
+        if self._added is None:
+            self._added = torch.zeros_like(self._near)
+            nodes = self.labels.nodes
+            unknown = torch.full_like(nodes, _UNKNOWN)
+            difference = self._row(nodes, self.labels.classes) - self._row(nodes, unknown)
+            self._spread_over(nodes, difference, self._added)
+        return self._added
 
     # ---- candidates
 
@@ -166,9 +193,11 @@ class LocalBuilder:
         if not members:
             return self.fixed.projected[nodes]
         if isinstance(members[0], Replace):
-            return self._replaced[nodes]
+            replaced = self.fixed.projected.clone()
+            replaced[self.labels.nodes] = self.fixed.answers[self.labels.classes]
+            return replaced[nodes]
         if isinstance(members[0], Diffuse):
-            return self.fixed.diffused[nodes] + self._spread[nodes, self.labels.n_classes :].float()
+            return self.fixed.diffused[nodes] + self._diffused_labels()[nodes].float()
         return self._mean_posterior(members, nodes) @ self.fixed.answers
 
     def features(self, members: Sequence[Candidate]) -> Tensor:
@@ -184,7 +213,7 @@ class LocalBuilder:
             return replace(self.context.x, self.labels, anchors)
         if isinstance(members[0], Diffuse):
             features = self.fixed.diffused_features.clone()
-            self._pushed(
+            self._spread_over(
                 self.labels.nodes,
                 anchors[self.labels.classes] - self.context.x[self.labels.nodes],
                 features,
@@ -196,12 +225,26 @@ class LocalBuilder:
         """Of prototypes; while the choice stays the same, only the rows that labels have reached
         are rewritten."""
         if self._written is None or self._written[0] != members:
-            self._written = members, self._mean_posterior(members) @ anchors
+            features = self._room_for_features(anchors.shape[1])
+            torch.mm(self._mean_posterior(members), anchors, out=features)
+            self._written = members, features
         else:
             rows = _marked(self._stale)
             self._written[1][rows] = self._mean_posterior(members, rows) @ anchors
         self._stale[:] = False
         return self._written[1]
+
+    def _room_for_features(self, width: int) -> Tensor:
+        n_nodes = len(self._known)
+        memory = self._memory
+        self._memory = None
+        if memory is None:
+            return empty_with_room(n_nodes, width)
+        return lengthened(memory, n_nodes)
+
+    def release_features(self) -> Tensor | None:
+        """The memory of the features handed out last, for a builder that takes over from this."""
+        return None if self._written is None else self._written[1]
 
     def scores(self, members: Sequence[Candidate]) -> Tensor:
         """The logits of every node, shape (N, n_classes).
@@ -232,13 +275,14 @@ class LocalBuilder:
 
     def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
         """p of some nodes, as in `Posteriors`."""
-        logs = self._log_near[rows]
-        if prototype.evidence == "model":
-            logs = 0.5 * (logs + self.fixed.log_beliefs[rows])
-        posterior = logs.softmax(dim=-1)
+        posterior = self._shares[rows].clone()
+        if prototype.evidence == "model":  # the mean of their logarithms
+            posterior.mul_(self.fixed.beliefs[rows]).sqrt_()
+        posterior /= posterior.sum(dim=1, keepdim=True)
         classes = self._known[rows]
-        named = (classes != _UNKNOWN).unsqueeze(1)
-        return torch.where(named, _one_hot(classes, self.labels.n_classes), posterior)
+        named = (classes != _UNKNOWN).nonzero().flatten()
+        posterior[named] = _one_hot(classes[named], self.labels.n_classes)
+        return posterior
 
     def _all(self, prototype: Prototype) -> Tensor:
         """p of every node; made once, and kept up to date with the labels."""
@@ -255,6 +299,11 @@ class LocalBuilder:
 
 def _marked(mask: NDArray[np.bool_]) -> Tensor:
     return torch.from_numpy(np.flatnonzero(mask))
+
+
+def _most(mask: NDArray[np.bool_]) -> Tensor | slice:
+    """The rows that are marked; all, where those are most: picking them out would cost more."""
+    return slice(None) if 2 * int(mask.sum()) > len(mask) else _marked(mask)
 
 
 def _one_hot(classes: Tensor, n_classes: int) -> Tensor:

@@ -23,6 +23,7 @@ class Remembering:
         self.judge = judge
         self.source = judge.source
         self.folds: list[Tensor] = judge.folds
+        self.served = judge.served
         self._known: dict[tuple[Candidate, ...], Evaluation] = {}
 
     def evaluate(self, members: Sequence[Candidate]) -> Evaluation:

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
-
-ROWS = 1 << 12  # compared together
+from graphkeel.core.room import columns_with_room, lengthened, lengthened_columns
+from graphkeel.graph.propagate.row_blocks import on_all_cores
+from graphkeel.graph.task import check_edges
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A graph as it is now, and what of it is new.
+    """What is new in a graph. Nothing of the caller's is kept.
 
     Attributes:
-        x: features, float32, shape (N, d); a copy of its own.
-        edge_index: int64, shape (2, E); a copy of its own.
+        n_nodes: how many nodes there are now, N.
         same: which of the nodes that were there have the features they had, bool, shape (n,).
-        added: the edges that came after those that were there, shape (2, k); None where edges were
+        nodes: the other ones, and those that are new, int64, shape (k,).
+        features: their features, float32, shape (k, d).
+        added: the edges that came after those that were there, shape (2, m); None where edges were
             taken away, or stand in another order.
+        edges: all edges, where `added` is None.
     """
 
-    x: Tensor
-    edge_index: Tensor
+    n_nodes: int
     same: Tensor
+    nodes: Tensor
+    features: Tensor
     added: Tensor | None
-
-    @property
-    def n_nodes(self) -> int:
-        return int(self.x.shape[0])
+    edges: Tensor | None
 
     @property
     def other_features(self) -> Tensor:
@@ -40,10 +44,29 @@ class Change:
         marked[: len(self.same)] = ~self.same
         return marked
 
-    @property
-    def same_edges(self) -> int:
-        """How many of the first edges are those that they were."""
-        return 0 if self.added is None else int(self.edge_index.shape[1] - self.added.shape[1])
+    def all_features(self, x: Tensor) -> Tensor:
+        """The features as they are now, shape (N, d).
+
+        Args:
+            x: as they were, shape (n, d); written over, where its memory has the room.
+        """
+        grown = lengthened(x, self.n_nodes)
+        grown[self.nodes] = self.features
+        return grown
+
+    def all_edges(self, edge_index: Tensor) -> Tensor:
+        """The edges as they are now, shape (2, E').
+
+        Args:
+            edge_index: as they were, shape (2, E); its memory is used, where it has the room.
+        """
+        if self.added is None:
+            assert self.edges is not None
+            return self.edges
+        n_edges = edge_index.shape[1]
+        grown = lengthened_columns(edge_index, n_edges + self.added.shape[1])
+        grown[:, n_edges:] = self.added
+        return grown
 
     def in_words(self) -> str:
         """For the log."""
@@ -60,16 +83,29 @@ def change_between(x: Tensor, edge_index: Tensor, new_x: Tensor, new_edges: Tens
         x: features as they were, float32, shape (n, d).
         edge_index: edges as they were, int64, shape (2, E).
         new_x: features now, shape (N, d), N >= n.
-        new_edges: edges now, shape (2, E').
+        new_edges: edges now, shape (2, E'); those that are new are checked here.
     """
     check_grown(x, new_x)
-    features = new_x.detach().to("cpu", torch.float32, copy=True).contiguous()
-    edges = new_edges.detach().to("cpu", torch.int64, copy=True).contiguous()
+    features = new_x.detach().to("cpu", torch.float32)
+    edges = new_edges.detach().to("cpu", torch.int64)
     same = _same_rows(x, features)
-    _check_finite(features, same)
-    n_edges = edge_index.shape[1]
-    is_longer = edges.shape[1] >= n_edges and torch.equal(edges[:, :n_edges], edge_index)
-    return Change(features, edges, same, edges[:, n_edges:] if is_longer else None)
+    n_nodes = len(features)
+    nodes = torch.cat([(~same).nonzero().flatten(), torch.arange(len(x), n_nodes)])
+    others = features[nodes]
+    _check_finite(nodes, others)
+    if _begins_with(edges, edge_index):
+        added = edges[:, edge_index.shape[1] :].clone()
+        check_edges(added, n_nodes)
+        return Change(n_nodes, same, nodes, others, added, None)
+    check_edges(edges, n_nodes)
+    return Change(n_nodes, same, nodes, others, None, columns_with_room(edges))
+
+
+def _begins_with(edges: Tensor, before: Tensor) -> bool:
+    n = before.shape[1]
+    if edges.shape[1] < n:
+        return False
+    return all(torch.equal(now[:n], was) for now, was in zip(edges, before, strict=True))
 
 
 def check_grown(x: Tensor, new_x: Tensor) -> None:
@@ -94,19 +130,33 @@ def check_grown(x: Tensor, new_x: Tensor) -> None:
 
 
 def _same_rows(x: Tensor, features: Tensor) -> Tensor:
-    pairs = zip(x.split(ROWS), features[: len(x)].split(ROWS), strict=True)
-    parts = [
-        torch.ones(len(old), dtype=torch.bool) if torch.equal(old, new) else (old == new).all(dim=1)
-        for old, new in pairs
-    ]
-    return torch.cat([torch.ones(0, dtype=torch.bool), *parts])
+    """Bit for bit, as digests compare them."""
+    same = torch.empty(len(x), dtype=torch.bool)
+    before = x.view(torch.int32).numpy()
+    now = features[: len(x)].contiguous().view(torch.int32).numpy()
+    starts = np.arange(len(x) + 1) * x.shape[1]
+    found = same.numpy()
+
+    def piece(rows: slice) -> None:
+        _compare_rows(before[rows], now[rows], found[rows])
+
+    on_all_cores(piece, starts)
+    return same
 
 
-def _check_finite(features: Tensor, same: Tensor) -> None:
-    fresh = torch.ones(len(features), dtype=torch.bool)
-    fresh[: len(same)] = ~same
-    nodes = fresh.nonzero().flatten()
-    bad = ~torch.isfinite(features[nodes]).all(dim=1)
+@njit(cache=True, nogil=True)
+def _compare_rows(
+    before: NDArray[np.int32], now: NDArray[np.int32], same: NDArray[np.bool_]
+) -> None:  # pragma: no cover - compiled
+    for i in range(len(same)):
+        difference = np.int32(0)
+        for j in range(before.shape[1]):
+            difference |= before[i, j] ^ now[i, j]
+        same[i] = difference == 0
+
+
+def _check_finite(nodes: Tensor, features: Tensor) -> None:
+    bad = ~torch.isfinite(features).all(dim=1)
     if bool(bad.any()):
         first = int(nodes[bad][0])
         raise DataError(

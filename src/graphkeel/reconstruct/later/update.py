@@ -1,12 +1,12 @@
 """`update`: the same graph later. The choice, the labels and the anchors stay; what follows from
 the graph is that of a fresh fit with this choice.
 
-Where the model is linear and the graph large (the state of `large/`), only what the change reaches
-is computed: matrices grow in place of being sorted anew, projections and logits are computed at the
-rows within the model's hops. Labels are spread anew on the new graph: their pushes end at a
-threshold, so that any change on their way moves what they leave behind, and most of them meet one.
-Elsewhere the context is made anew and one candidate is computed, where a fit computes all of them,
-several times."""
+Where the model is linear and the graph large (the state of `large/`), what the change does not
+reach is kept: matrices grow in place of being sorted anew, projections and logits are computed at
+the rows within the model's hops, features and edges are written into memory that has the room.
+Labels are spread anew on the new graph, all at once, which takes a fraction of a second. Elsewhere
+the context is made anew and one candidate is computed, where a fit computes all of them, several
+times."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from torch import Tensor
 from graphkeel.core.errors import DataError
 from graphkeel.graph.propagate import normalise, normalise_as_given, rows_after
 from graphkeel.graph.propagate.adjacency import (
-    changed_rows,
     grown,
     grown_as_given,
-    rows_looking_at,
+    near_ends,
 )
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.sparse_hops import remember_convolution
+from graphkeel.models.sparse_hops import forget_convolution, remember_convolution
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.large.linear import LinearModel
 from graphkeel.reconstruct.large.local import LocalContext
@@ -57,81 +56,118 @@ def moved_locally(
     """The chooser of a large graph and a linear model, on the graph as it is now.
 
     Args:
-        chooser: of the graph as it was; left as it was.
+        chooser: of the graph as it was; of no use afterwards, as its memory is written over.
         fixed: its state that no label changes.
         change: the graph as it is now.
         frozen: the model, bound to it.
     """
     old = fixed.context
     frozen.return_type = old.frozen.return_type
-    model = _grown_model(fixed.model, change)
-    remember_convolution(change.edge_index, model.matrix)
+    # what is kept of the old graph is written over from here on
+    model, changed, propagator = _grown_matrices(fixed.model, old.propagator, change)
+    projected = _projected(fixed, model, change)
+    reached = _reached(changed, propagator.matrix, model.hops, change.other_features.numpy())
+    first_hop = _first_hop(fixed, model, projected, reached[0])
+    logits = _logits(old.logits, model, projected, first_hop, reached[-1])
+    edge_index = change.all_edges(old.edge_index)
+    remember_convolution(edge_index, model.matrix)
     context = Context(
         frozen,
-        change.x,
-        change.edge_index,
+        change.all_features(old.x),
+        edge_index,
         model_kwargs=old.model_kwargs,
         controller=old.controller,
         seed=old.seed,
         source=old.source,
     )
-    context.propagator = _grown_propagator(old.propagator, change)
-    moved = LocalContext(context, model)
-    moved.projected = _projected(fixed, model, change)
-    context.logits = _logits(fixed, moved, change)
+    context.propagator = propagator
+    context.logits = logits
     keep_anchors(old, context)
+    moved = LocalContext(context, model)
+    moved.projected = projected
+    moved.first_hop = first_hop
     return chooser.moved(context, moved)
 
 
-def _grown_model(model: LinearModel, change: Change) -> LinearModel:
+def _grown_matrices(
+    model: LinearModel, propagator: Propagator, change: Change
+) -> tuple[LinearModel, NDArray[np.bool_], Propagator]:
+    """The model on the new graph, which rows of its matrix are others, and Ŝ."""
+    n_nodes = change.n_nodes
     if change.added is None:
-        matrix = normalise_as_given(change.edge_index.numpy(), change.n_nodes)
+        assert change.edges is not None
+        edges = change.edges.numpy()
+        given = normalise_as_given(edges, n_nodes)
+        changed = np.ones(n_nodes, dtype=bool)
+        matrix = normalise(edges, n_nodes)
     else:
-        matrix = grown_as_given(model.matrix, change.added.numpy(), change.n_nodes)
-    return LinearModel(matrix, model.hops, model.weight, model.bias)
-
-
-def _grown_propagator(propagator: Propagator, change: Change) -> Propagator:
-    if change.added is None:
-        return Propagator.of_matrix(normalise(change.edge_index.numpy(), change.n_nodes))
-    return Propagator.of_matrix(grown(propagator.matrix, change.added.numpy(), change.n_nodes))
+        added = change.added.numpy()
+        forget_convolution(model.matrix)
+        near = near_ends(propagator.matrix, added, n_nodes)
+        given, changed = grown_as_given(model.matrix, added, n_nodes, near)
+        matrix, _ = grown(propagator.matrix, added, n_nodes, near)
+    moved = LinearModel(given, model.hops, model.weight, model.bias)
+    return moved, changed, Propagator.of_matrix(matrix)
 
 
 def _projected(fixed: LocalContext, model: LinearModel, change: Change) -> Tensor:
     """What the hops carry; computed where features are new."""
     projected = _lengthened(fixed.projected, change.n_nodes)
-    rows = change.other_features.nonzero().flatten()
-    projected[rows] = model.project(change.x[rows])
+    projected[change.nodes] = model.project(change.features)
     return projected
 
 
-def _logits(fixed: LocalContext, moved: LocalContext, change: Change) -> Tensor:
+def _first_hop(
+    fixed: LocalContext, model: LinearModel, projected: Tensor, reached: NDArray[np.bool_]
+) -> Tensor:
+    """What one hop makes of it; computed at the nodes that the change reaches in one hop."""
+    if 2 * int(reached.sum()) > len(reached):
+        return model.after(projected, 1)
+    found = _lengthened(fixed.first_hop, len(projected))
+    rows = np.flatnonzero(reached)
+    found[torch.from_numpy(rows)] = torch.from_numpy(
+        rows_after(model.matrix, projected.numpy(), 1, rows)
+    )
+    return found
+
+
+def _logits(
+    before: Tensor,
+    model: LinearModel,
+    projected: Tensor,
+    first_hop: Tensor,
+    reached: NDArray[np.bool_],
+) -> Tensor:
     """The untouched model's; computed at the nodes that the change reaches."""
-    model = moved.model
-    reached = torch.from_numpy(_reached(fixed.model.matrix, model, change.other_features.numpy()))
-    rows = reached.nonzero().flatten()
-    if 2 * len(rows) > change.n_nodes:
-        return model.everywhere(moved.projected)
-    logits = _lengthened(fixed.context.logits, change.n_nodes)
-    found = rows_after(model.matrix, moved.projected.numpy(), model.hops, rows.numpy())
-    logits[rows] = torch.from_numpy(found) + model.bias
+    if not model.hops:
+        return projected + model.bias
+    if 2 * int(reached.sum()) > len(reached):
+        return model.after(first_hop, model.hops - 1) + model.bias
+    rows = np.flatnonzero(reached)
+    logits = _lengthened(before, len(projected))
+    found = rows_after(model.matrix, first_hop.numpy(), model.hops - 1, rows)
+    logits[torch.from_numpy(rows)] = torch.from_numpy(found) + model.bias
     return logits
 
 
 def _reached(
-    before: sparse.csr_matrix, model: LinearModel, other: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """The nodes whose logits may be others now, bool, shape (N,)."""
-    now = model.matrix
-    rows = changed_rows(
-        before.indptr, before.indices, before.data, now.indptr, now.indices, now.data
-    )
+    changed: NDArray[np.bool_], neighbours: sparse.csr_matrix, hops: int, other: NDArray[np.bool_]
+) -> list[NDArray[np.bool_]]:
+    """The nodes whose values may be others now after each hop, bool, shape (N,): the first, …, the
+    last; all of them, once there are so many that their neighbours are most."""
+    n_nodes = len(other)
+    found = []
     reached = other
-    for _ in range(model.hops):
-        reached = rows | rows_looking_at(now.indptr, now.indices, reached)
-        if 2 * int(reached.sum()) > len(reached):
-            break  # all of them will be computed
-    return reached
+    for _ in range(max(1, hops)):
+        nodes = np.flatnonzero(reached)
+        n_neighbours = int(np.diff(neighbours.indptr)[nodes].sum())
+        reached = changed.copy()
+        if n_neighbours > 2 * n_nodes:
+            reached[:] = True
+        else:
+            reached[neighbours[nodes].indices] = True
+        found.append(reached)
+    return found
 
 
 def _lengthened(values: Tensor, n_rows: int) -> Tensor:

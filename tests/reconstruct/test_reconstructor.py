@@ -16,25 +16,12 @@ from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.graph import load, make_sbm, make_task
 from graphkeel.models import train_model
 
+pytestmark = pytest.mark.usefixtures("small_pool")
+
 
 @pytest.fixture(scope="module")
 def task():
     return load("digits")
-
-
-@pytest.fixture(scope="module")
-def model(task):
-    return train_model("sgc", task, seed=0)
-
-
-@pytest.fixture
-def data(task):
-    return task.to_data()
-
-
-@pytest.fixture(scope="module")
-def fitted(task, model):
-    return gk.Reconstructor(model).fit(task.to_data())
 
 
 def accuracy(predicted, task):
@@ -234,7 +221,7 @@ def test_certify_changes_no_prediction_and_is_about_the_anchors_in_use(model, da
 
 
 def test_certify_encloses_the_equilibrium_of_the_mixed_controllers(model, task, data, tmp_path):
-    rec = gk.Reconstructor(model).fit(data)
+    rec = gk.Reconstructor(model, method="prototype").fit(data)
     result = rec.certify(budget=20.0)
     facts = result.equilibrium
     assert facts["controlled"] == facts["nodes"] == len(task.y)  # the features blend anchors
@@ -261,7 +248,7 @@ def test_certify_encloses_the_equilibrium_of_the_mixed_controllers(model, task, 
 def test_anchors_that_are_not_proved_are_never_used(model, data, caplog):
     rec = gk.Reconstructor(model, method="replace").fit(data)
     kept, features = rec.anchors_.features.clone(), rec.features_.clone()
-    result = rec.certify(strength=3.0, rounds=1, steps=1, rho=1e-6)
+    result = rec.certify(strength=3.0, rounds=1, steps=1, rho=1e-6, budget=5.0)
     assert not result and "other anchors" in result.remark
     assert torch.equal(rec.anchors_.features, kept) and torch.equal(rec.features_, features)
     assert "is not proved" in caplog.text and "other anchors" in caplog.text
