@@ -100,7 +100,8 @@ def tree_entry(
     if multipliers:
         entry["multipliers"] = multipliers
     if supports is not None:
-        entry["supports"], entry["supported"] = map(encode, supports)
+        entry["supports"] = encode(supports[0])
+        entry["supported"] = encode(supports[1])
     return entry
 
 

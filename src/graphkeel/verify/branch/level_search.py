@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphkeel.verify.branch.homogeneous import Plan
 from graphkeel.verify.branch.levels import (
@@ -147,11 +148,13 @@ class LevelSearch:
         part = Part(self.row.lower, self.row.upper, high=level)
         root = self._hidden(part, {}, self.bounds.first_layer(part))
         tree = self._split(root, level, math.inf)
+        if tree is None:
+            raise NotProved
         writer = TreeWriter(self.row)
         numbers = []
         for face, (_, theta) in zip(faces, least, strict=True):
             support = self.bounds.at_least(face, theta, level)
-            if tree is None or support is None:
+            if support is None:
                 raise NotProved
             numbers.append(writer.number(support))
         return {"level": level, "faces": numbers, "tree": writer.entry(tree)}
@@ -315,7 +318,7 @@ class TreeWriter:
         self.row = row
         self.axis: list[int] = []
         self.cut: list[float] = []
-        self.slopes: list[Array] = []
+        self.slopes: list[NDArray[np.uint8]] = []
         self.multipliers: list[list[int]] = []
         self.supports: list[Array] = []
         self.supported: list[list[int]] = []
