@@ -14,8 +14,13 @@ from hand_loops import (
     BENT,
     ENDS,
     HIGH,
+    LEVEL,
     LOW,
     PLANE_V,
+    SLICE_CUTS,
+    SLICES,
+    SUPPORTED,
+    SUPPORTS,
     UP_MULTIPLIERS,
     Hand,
     Json,
@@ -26,11 +31,14 @@ from hand_loops import (
     coupled,
     faces,
     identity,
+    level_tree,
     line,
     plane,
     plane_faces,
     resealed,
     sealed_bytes,
+    section,
+    slices,
     source,
     thirds,
     tree,
@@ -454,6 +462,169 @@ case(
     cells(UP_MULTIPLIERS, [1, 3, -2, -2, 2, -2, -2]),
 )
 case("unit cuts with c too large", BOUND, cells(UP_MULTIPLIERS, positivity=next_to(3.0, UP)))
+
+
+# ---- levels of V
+
+case("slices of V", ACCEPTED, slices)
+SPENT = "rejected: uses more of V than there is"
+
+
+def supports(index: int, line: list[float]) -> list[list[float]]:
+    return [line if i == index else old for i, old in enumerate(SUPPORTS)]
+
+
+def supported(index: int, line: list[int]) -> list[list[int]]:
+    return [line if i == index else old for i, old in enumerate(SUPPORTED)]
+
+
+def levels(**choices: Any) -> Callable[[], Hand]:
+    return lambda: slices(level_tree(**choices))
+
+
+def level_cuts(index: int, place: float) -> tuple[float, ...]:
+    return tuple(place if i == index else old for i, old in enumerate(SLICE_CUTS))
+
+
+case("a slice that is thicker by one ulp", BOUND, levels(cut=level_cuts(2, next_to(5 / 16, DOWN))))
+case("a level that cuts nothing off", BOUND, levels(cut=level_cuts(2, 1 / 4)))
+case("slices that do not overlap", BOUND, levels(cut=level_cuts(0, 3 / 4)))
+case(
+    "slices of a loop that does not decrease",
+    BOUND,
+    lambda: slices(forward=[([[1.0]], [0.0])]),
+)
+case("a negative θ", "rejected: numbers ≥ 0", levels(supports=supports(0, [0.5, 0.0, -0.5, 0.0])))
+case("a negative λ", "rejected: numbers ≥ 0", levels(supports=supports(0, [-0.5, 0.0, 0.5, 0.0])))
+case("a negative γ", "rejected: numbers ≥ 0", levels(supports=supports(2, [0.0, -1.0, 0.0, 0.0])))
+case("θ above λ·v", SPENT, levels(supports=supports(0, [next_to(0.5, DOWN), 0.0, 0.5, 0.0])))
+case("θ without λ", SPENT, levels(supports=supports(0, [0.0, 0.0, 0.5, 0.0])))
+case("θ that ρ alone would allow", SPENT, levels(supports=supports(0, [0.0, 0.0, 0.25, 0.0])))
+case("γ above ρ", SPENT, levels(supports=supports(2, [0.0, next_to(0.75, UP), 0.0, 0.0])))
+case("γ above λ", SPENT, levels(supports=supports(0, [0.5, 0.25, 0.5, 0.0])))
+case("λ without an upper level", SPENT, levels(supported=supported(4, [1, 2, 2, 1, 3])))
+case("γ without a lower level", SPENT, levels(supported=supported(0, [0, 0, 0, 0, 3])))
+case("large multipliers of V", ACCEPTED, levels(supports=supports(3, [2.0**90, 0.0, 0.0, 2.0**90])))
+case("the wrong side's support", BOUND, levels(supported=supported(0, [0, 0, 0, 0, 5])))
+case("supports exchanged", BOUND, levels(supported=supported(2, [2, 1, 1, 2, 3])))
+case("no supports of the units", BOUND, levels(supported=supported(2, [0, 0, 0, 0, 3])))
+case("no support of the row", BOUND, levels(supported=supported(2, [1, 2, 2, 1, 0])))
+case(
+    "a support that is not there",
+    "rejected: not there",
+    levels(supported=supported(2, [1, 2, 2, 1, 6])),
+)
+case(
+    "a support below none", "rejected: not there", levels(supported=supported(2, [1, 2, 2, 1, -1]))
+)
+FIT = "rejected: do not fit together"
+case("supports of a leaf left out", FIT, lambda: slices(_without_line()))
+case("too few numbers of supports", FIT, levels(supported=[line[:4] for line in SUPPORTED]))
+case("too few numbers in a support", "rejected: numbers ≥ 0", levels(supports=[[0.5, 0.0, 0.5]]))
+case(
+    "a level leaf for the hole",
+    "rejected: inside the hole",
+    levels(axis=[*SLICES[:4], -1, *SLICES[5:]], supported=SUPPORTED[1:]),
+)
+case(
+    "a slice left out", "rejected: not complete", levels(axis=SLICES[:-1], supported=SUPPORTED[:-1])
+)
+case(
+    "a slice too many",
+    "rejected: ends before",
+    levels(axis=[*SLICES, -4], supported=[*SUPPORTED, SUPPORTED[-1]]),
+)
+case("a level cut without its place", FIT, levels(cut=SLICE_CUTS[1:]))
+case(
+    "a plain leaf between levels", BOUND, levels(axis=[*SLICES[:-1], -2], supported=SUPPORTED[:-1])
+)
+case(
+    "the children of a level exchanged",
+    SPENT,
+    levels(
+        axis=[LEVEL, -4, LEVEL, LEVEL, 0, -4, 0, -1, -4, -4, -4],
+        supported=[SUPPORTED[4], *SUPPORTED[:4]],
+    ),
+)
+
+
+def _without_line() -> Json:
+    value = level_tree()
+    return value | {"supported": array(SUPPORTED[1:], dtype="<i4")}
+
+
+def without_supports() -> Hand:
+    value = level_tree()
+    return slices({name: entry for name, entry in value.items() if not name.startswith("support")})
+
+
+case("level cuts without supports", FIT, without_supports)
+
+
+def negative_gauge() -> Hand:
+    """V = |y − 1| written with a third unit that counts −1/2·relu(y − 1): an outer weight below
+    zero, so that V is no sum of what its supports take."""
+    gauge: list[Any] = [([[1.0], [-1.0], [1.0]], [-1.0, 1.0, -1.0]), ([[1.5, 1.0, -0.5]], [0.0])]
+    wide = [[*line, 0.0] for line in SUPPORTS]
+    numbers = [[0, 0, *line] for line in SUPPORTED]
+    leaf = level_tree([7, 7, 7, *SLICES[3:]], SLICE_CUTS, wide, numbers)
+    leaf |= {"slopes": array([[0] * 9] * 5, dtype="|u1")}
+    return slices(leaf, lyapunov=gauge)
+
+
+case("levels of a V with a negative weight", "rejected: as v", negative_gauge)
+
+
+def level_in_another_row() -> Hand:
+    loop = line()
+    value = tree("+0", [1.125], [2.0], [3, -2, -2], (0.5,))
+    value |= {"supports": array(SUPPORTS), "supported": array([], [0, 5], "<i4")}
+    found = copy.deepcopy(loop.proofs["positivity"])
+    found["trees"][0] = value
+    return proof(loop, "positivity", found)
+
+
+case("a level cut in positivity", FIT, level_in_another_row)
+case("γ above ρ with λ", BOUND, levels(supports=supports(2, [0.25, 1.0, 0.0, 0.0])))
+case("λ that θ does not pay for", BOUND, levels(supports=supports(3, [8.0, 0.0, 0.0, 0.5])))
+
+
+def slower(rho: float) -> Hand:
+    """ρ below 3/4, and γ with it."""
+    return slices(level_tree(supports=supports(2, [0.0, rho, 0.0, 0.0])), rho=rho)
+
+
+case("slices with ρ too small", BOUND, lambda: slower(0.75 - 2.0**-50))
+
+
+def cut_slice(*multipliers: list[int]) -> Callable[[], Hand]:
+    """The outermost slice, cut at a unit of V∘F."""
+    axis = [*SLICES[:-1], 1, -4, -4]
+    numbers = [*SUPPORTED, SUPPORTED[-1]]
+    return levels(axis=axis, supported=numbers, multipliers=list(multipliers))
+
+
+case("a slice cut at a unit", ACCEPTED, cut_slice([4, 0], [4, 0]))
+case("a slice cut at a unit, β too large", BOUND, cut_slice([4, 9], [4, 0]))
+case("a slice cut at a unit, a line left out", NEEDS, cut_slice([4, 0]))
+case("the section of V", ACCEPTED, section)
+SECTION = "rejected: V may be smaller on a face"
+case("a section beyond the faces", SECTION, lambda: section(level=next_to(1.0, UP)))
+case("a section inside", BOUND, lambda: section(level=0.875))
+case("a section inside, smaller margin", ACCEPTED, lambda: section(level=0.875, margin=0.21875))
+case("the section, margin too large", BOUND, lambda: section(margin=next_to(0.25, UP)))
+case("the section, a face without a support", SECTION, lambda: section(faces=[0, 5]))
+case("the section, a support of nothing", SECTION, lambda: section(faces=[6, 5]))
+case("the section, a support without λ", SPENT, lambda: section(faces=[3, 5]))
+case("the section, faces exchanged", SECTION, lambda: section(faces=[5, 4]))
+case("the section, a face left out", "rejected: needs a list of 2", lambda: section(faces=[4]))
+case("the section, a face that is true", SECTION, lambda: section(faces=[True, 5]))
+case("a section at Y", "rejected: not one of V around Y", lambda: section(level=0.0))
+case(
+    "a section of another box",
+    "rejected: not one of V around Y",
+    lambda: section(tree=section().proofs["decrease"]["tree"] | {"upper": [1.5]}),
+)
 
 
 def flat(**changes: Any) -> Hand:

@@ -40,6 +40,8 @@ from hand_loops import (
     plane,
     rederived,
     sealed_bytes,
+    section,
+    slices,
     stated,
     thirds,
 )
@@ -66,6 +68,8 @@ def bases() -> dict[str, list[Hand]]:
         "unit cuts": [thirds()],
         "unit cuts of F": [flat()],
         "couplings": [coupled()],
+        "levels": [slices()],
+        "section": [section()],
         "stored slopes": [sloped([255, 0])()],
         "homogeneous": [plane()],
         "homogeneous, skew": [skewed()],
@@ -107,8 +111,8 @@ def rescaled(loop: Hand, scale: float) -> Hand:
 
 def scaled_proof(value: Json, scale: float) -> Json:
     value = copy.deepcopy(value)
-    if "margin" in value:
-        value["margin"] *= scale
+    for name in {"margin", "level"} & set(value):
+        value[name] *= scale
     for tree in trees_of(value):
         tree["lower"] = [scale * end for end in tree["lower"]]
         tree["upper"] = [scale * end for end in tree["upper"]]
@@ -117,8 +121,8 @@ def scaled_proof(value: Json, scale: float) -> Json:
 
 
 def trees_of(value: Json) -> list[Json]:
-    found = value.get("trees", []) + value.get("faces", [])
-    return [tree for tree in found if "axis" in tree]
+    found = [*value.get("trees", []), *value.get("faces", []), value.get("tree")]
+    return [tree for tree in found if isinstance(tree, dict) and "axis" in tree]
 
 
 # ---- whether a claim is false, in Fractions
@@ -359,7 +363,7 @@ def leaf_too_many(value: Json, tree: Json, rng: random.Random) -> bool:
 def cut_on_an_end(value: Json, tree: Json, rng: random.Random) -> bool:
     """A cut at an end of the root, or an ulp outside: one half is empty, or lies elsewhere."""
     cuts = decoded(tree["cut"])
-    if not cuts:
+    if not cuts or "supports" in tree:
         return False
     first = next(a for a in decoded(tree["axis"]) if a >= 0)
     low, high = tree["lower"][first], tree["upper"][first]
@@ -441,7 +445,7 @@ def multiplier_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
 def unit_cut_twice(value: Json, tree: Json, rng: random.Random) -> bool:
     axis = decoded(tree["axis"])
     n = len(tree["lower"])
-    if not any(a >= n for a in axis):
+    if not any(a >= n for a in axis) or "supports" in tree:
         return False
     put_axis(tree, [axis[0] if a >= n else a for a in axis])
     return True
@@ -457,10 +461,43 @@ def coupling_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
     return True
 
 
+def support_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
+    """The first three supports of `slices` and `section` are as large as they have to be."""
+    if "supports" not in tree:
+        return False
+    numbers = decoded(tree["supports"])
+    place = rng.choice([k for k, number in enumerate(numbers[:12]) if number])
+    numbers[place] = rng.choice([-numbers[place], -size(rng), numbers[place] / 2, 0.0])
+    tree["supports"] = array(numbers, tree["supports"]["shape"])
+    return True
+
+
+def support_exchanged(value: Json, tree: Json, rng: random.Random) -> bool:
+    """A leaf names another support for one of its units, or one that is not there."""
+    if "supports" not in tree:
+        return False
+    numbers = decoded(tree["supported"])
+    place = rng.choice([k for k, number in enumerate(numbers) if number == 1])
+    # on the section the box bounds the units as well as their supports do
+    numbers[place] = rng.choice([2, 3, -1, 99, *([0] if decoded(tree["cut"]) else [])])
+    tree["supported"] = array(numbers, tree["supported"]["shape"], "<i4")
+    return True
+
+
+def level_moved(value: Json, tree: Json, rng: random.Random) -> bool:
+    """The bound of the third slice of `slices` touches zero."""
+    cuts = decoded(tree["cut"])
+    if "supports" not in tree or not cuts:
+        return False
+    cuts[2] = rng.choice([math.nextafter(cuts[2], -math.inf), cuts[2] / 2, 0.0, -size(rng)])
+    tree["cut"] = array(cuts)
+    return True
+
+
 def slope_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
     """The slopes of `sloped` are the only ones, those of `coupled` come in equal pairs."""
     numbers = decoded(tree["slopes"])
-    if not numbers or tree["couplings"]["shape"][0]:
+    if not numbers or tree["couplings"]["shape"][0] or "supports" in tree:
         return False
     place = rng.randrange(len(numbers))
     numbers[place] = rng.choice([k for k in range(256) if k != numbers[place]])
@@ -521,6 +558,9 @@ BROKEN: dict[str, Callable[[Json, Json, random.Random], bool]] = {
     "unit cut twice": unit_cut_twice,
     "coupling spoiled": coupling_spoiled,
     "slope spoiled": slope_spoiled,
+    "support spoiled": support_spoiled,
+    "support exchanged": support_exchanged,
+    "level moved": level_moved,
     "λ spoiled": pull_spoiled,
     "margin spoiled": margin_spoiled,
     "header spoiled": header_spoiled,

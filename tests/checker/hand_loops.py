@@ -296,3 +296,52 @@ def coupled(**changes: Any) -> Hand:
 
 
 BENT: list[Pair] = [([[1.0], [-1.0]], [-1.0, 1.0]), ([[0.5, -0.5]], [1.0])]
+
+
+# ---- levels: F halves the distance to Y = 1, V = |y − 1|, ρ = 3/4, a hole of 3/8
+
+
+LEVEL = 5  # the number of a level cut: one axis, four units
+SLICES = [LEVEL, LEVEL, LEVEL, 0, -4, 0, -1, -4, -4, -4, -4]
+# V ≥ 11/16; down to 15/32; down to 5/16, where the bound touches zero; the rest lies in the hole
+SLICE_CUTS = (11 / 16, 15 / 32, 5 / 16, 21 / 32, 43 / 32)
+# λ, γ, θ: (y − 1)/2 ≤ V/2 and the other way round; V ≥ c₁; V > 5/16 left and right of the hole
+SUPPORTS = [
+    [0.5, 0.0, 0.5, 0.0],
+    [0.5, 0.0, 0.0, 0.5],
+    [0.0, 0.75, 0.0, 0.0],
+    [8.0, 0.0, 0.0, 8.5],
+    [8.0, 0.0, 8.5, 0.0],
+]
+SUPPORTED = [[0, 0, 0, 0, 4], [0, 0, 0, 0, 5], [1, 2, 2, 1, 3], [1, 2, 2, 1, 3], [0, 0, 0, 0, 3]]
+
+
+def level_tree(
+    axis: list[int] | None = None,
+    cut: tuple[float, ...] = SLICE_CUTS,
+    supports: list[list[float]] | None = None,
+    supported: list[list[int]] | None = None,
+    **more: Any,
+) -> Json:
+    numbers = SUPPORTED if supported is None else supported
+    found = SLICES if axis is None else axis
+    leaf = tree("decrease", *ENDS, found, cut, [[0] * 6] * len(numbers), **more)
+    table = array(SUPPORTS if supports is None else supports)
+    return leaf | {"supports": table, "supported": array(numbers, dtype="<i4")}
+
+
+def slices(value: Json | None = None, **changes: Any) -> Hand:
+    """V(F(y)) = V(y)/2, shown slice by slice: no box is cut but around the hole."""
+    loop = line(hole_radius=0.375, **({"rho": 0.75} | changes))
+    return replace(loop, proofs={"decrease": branch("decrease", value or level_tree())})
+
+
+def section(**changes: Any) -> Hand:
+    """The same on V = 1 alone, which are the two ends of D: the bound is −1/4 there."""
+    loop = line(hole_radius=0.0, rho=0.75)
+    supports = [[0.5, 0.0, 0.5, 0.0], [0.5, 0.0, 0.0, 0.5], [0.0, 0.75, 0.0, 0.0]]
+    supports += [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    leaf = level_tree([-4], (), supports, [[1, 2, 2, 1, 3]])
+    value = head("homogeneous", "decrease") | {"margin": 0.25, "level": 1.0, "faces": [4, 5]}
+    value |= {"tree": leaf} | changes
+    return replace(loop, proofs={"decrease": value})

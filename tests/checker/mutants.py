@@ -126,6 +126,103 @@ SUBLEVEL = [
 MUTANTS = [
     Mutant(*entry)
     for entry in [
+        # ---- levels.py: what a level of V says
+        (
+            "levels.py",
+            "fits = all(t <= share * v for",
+            "fits = all(t <= 2 * share * v for",
+            "θ may be twice what V allows",
+        ),
+        (
+            "levels.py",
+            "share = (self.rho if whole else 0) + up - down",
+            "share = self.rho + up - down",
+            "a unit's bound may use the row's ρ",
+        ),
+        (
+            "levels.py",
+            "share = (self.rho if whole else 0) + up - down",
+            "share = (self.rho if whole else 0) + up",
+            "γ takes nothing away from V",
+        ),
+        (
+            "levels.py",
+            "if not fits or not known:",
+            "if not fits:",
+            "a multiplier without a level",
+        ),
+        (
+            "levels.py",
+            "constant += up * (levels.high - self.start)",
+            "constant -= up * (levels.high - self.start)",
+            "the upper level's sign",
+        ),
+        (
+            "levels.py",
+            "constant -= down * (levels.low - self.start)",
+            "constant -= 2 * down * (levels.low - self.start)",
+            "the lower level twice",
+        ),
+        (
+            "levels.py",
+            "any(value < 0 for value in (*values, *self.outer))",
+            "any(value < 0 for value in values)",
+            "V with negative weights",
+        ),
+        (
+            "levels.py",
+            "any(value < 0 for value in (*values, *self.outer))",
+            "any(value < 0 for value in self.outer)",
+            "negative multipliers of V",
+        ),
+        (
+            "levels.py",
+            "if found is None or not self.choices[number - 1][0]:",
+            "if found is None:",
+            "a face shown without λ",
+        ),
+        (
+            "levels.py",
+            "for slope, a, b in ends) <= 0",
+            "for slope, a, b in ends) <= 1",
+            "V below the level on a face",
+        ),
+        (
+            "levels.py",
+            "if not all(0 <= number <= len(self.choices) for number in numbers):",
+            "if not all(number <= len(self.choices) for number in numbers):",
+            "a support's number below none",
+        ),
+        (
+            "trees.py",
+            "for side in (levels.above, levels.below)]",
+            "for side in (levels.below, levels.above)]",
+            "the children of a level exchanged",
+        ),
+        (
+            "trees.py",
+            "or problem.gauge(problem.equilibrium) >= level",
+            "or False",
+            "a section without Y inside",
+        ),
+        (
+            "trees.py",
+            "return tree.check(margin, holes=False, levels=Levels(level, level))",
+            "return tree.check(margin, holes=False, levels=Levels(level * 2, level))",
+            "a section at another level",
+        ),
+        (
+            "relaxation.py",
+            "total.exp + self.box_exp) + support[1]",
+            "total.exp + self.box_exp)",
+            "a support without its constant",
+        ),
+        (
+            "relaxation.py",
+            "own = (own[0].times(Fraction(scale)), scale * own[1])",
+            "own = (own[0].times(Fraction(scale)), own[1])",
+            "the row's support without Q",
+        ),
         # ---- relaxation.py: the bound itself
         (
             "relaxation.py",
@@ -250,14 +347,14 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "+ constant + scale * self.constant",
-            "+ constant",
+            "form, constant + scale * self.constant, self.exp",
+            "form, constant, self.exp",
             "the row's constant omitted",
         ),
         (
             "relaxation.py",
-            "+ constant + scale * self.constant",
-            "+ constant + self.constant",
+            "form, constant + scale * self.constant, self.exp",
+            "form, constant + self.constant, self.exp",
             "Q omitted at the constant",
         ),
         (
@@ -274,20 +371,20 @@ MUTANTS = [
         ),
         (
             "relaxation.py",
-            "if affine or low >= 0 or high <= 0:",
+            "if not supports and (affine or low >= 0 or high <= 0):",
             "if True:",
             "no substitution of inputs",
         ),
         (
             "relaxation.py",
-            "return bias - highest(below, *box) - drop, bias",
-            "return bias - highest(below, *box), bias",
+            "self._most(below, drop - bias, exp, box, low)",
+            "self._most(below, -bias, exp, box, low)",
             "a lower bound without its lift",
         ),
         (
             "relaxation.py",
-            "bias + highest(above, *box) + lift",
-            "bias + highest(above, *box)",
+            "self._most(above, lift + bias, exp, box, up)",
+            "self._most(above, bias, exp, box, up)",
             "an upper bound without its lift",
         ),
         (
@@ -435,8 +532,8 @@ MUTANTS = [
         ("trees.py", "if not low[axis] < cut < high[axis]:", "if False:", "cuts anywhere"),
         (
             "trees.py",
-            "waiting += [((above, high), signs), ((low, below), signs)]",
-            "waiting += [((low, below), signs), ((low, below), signs)]",
+            "waiting += [((above, high), signs, levels), ((low, below), signs, levels)]",
+            "waiting += [((low, below), signs, levels), ((low, below), signs, levels)]",
             "the upper half never looked at",
         ),
         (
@@ -481,7 +578,7 @@ MUTANTS = [
             "if most > Fraction(1, 2**80):",
             "a tolerance",
         ),
-        ("trees.py", " + weights[0] * margin", "", "the margin forgotten"),
+        ("trees.py", "most += weights[0] * margin", "pass", "the margin forgotten"),
         ("trees.py", "if unit in signs:", "if False:", "a unit cut twice"),
         (
             "trees.py",
@@ -1269,8 +1366,8 @@ MUTANTS = [
         ),
         (
             "check.py",
-            "root = (every.ints[:n], every.ints[n : 2 * n])",
-            "root = (every.ints[:n], every.ints[:n])",
+            "((every.ints[:n], every.ints[n : 2 * n]), {}, EVERYWHERE)",
+            "((every.ints[:n], every.ints[:n]), {}, EVERYWHERE)",
             "the lower corner for the box",
             "property_checker",
         ),

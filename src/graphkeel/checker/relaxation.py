@@ -10,6 +10,7 @@ the box is plain arithmetic. Slopes are *choices*, sound whatever they are, and 
 
 Where unit cuts fixed the signs of some inputs, their lines are exact, and Q·g + Σ β_i·(±z_i) with
 β ≥ 0 is bounded instead: on that part of the box every term ±z_i is ≥ 0, so Q·g is not larger.
+Where level cuts bound V, supports (levels.py) add to a form over y what makes its maximum smaller.
 
 Exponents. Let stage j have weights of exponent w_j, and the box e. A form over the outputs of stage
 k with exponent c has, over y, the exponent c + Σ_{j≤k}(w_j − 60). Its value over the box, and each
@@ -18,6 +19,7 @@ constant met on the way, has e more: inputs of stage j have z_j = w_j + Σ_{i<j}
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import ceil
 from operator import mul
 from typing import NamedTuple
 
@@ -29,6 +31,8 @@ ONE = 1 << BITS
 Box = tuple[Ints, Ints]  # lower and upper ends
 Pair = tuple[int, int]
 Signs = dict[Pair, bool]  # (stage, unit): whether its input is ≥ 0, or else ≤ 0
+Support = tuple[Vector, Fraction] | None  # slopes and a constant, to be added to a form over y
+Supports = list[Support]  # of the units' upper and lower bounds in turn, then of the row
 
 
 class Lines(NamedTuple):
@@ -57,28 +61,52 @@ class RowBound:
         self.exp = final_exp + exp
         self.constant = constant.at(self.exp)[0]
 
-    def upper(self, box: Box, slopes: Sequence[int], signs: Signs, weights: Ints) -> Fraction:
+    def upper(
+        self,
+        box: Box,
+        slopes: Sequence[int],
+        signs: Signs,
+        weights: Ints,
+        supports: dict[Pair, Supports] | None = None,
+    ) -> Fraction:
         """At least the largest value of Q·g on the part of a box with the given signs.
 
         `slopes`: stored lower slopes q/255 of the networks' first layers, or none, used in the last
-        substitution only; `weights`: Q > 0, then β of each sign.
+        substitution only; `weights`: Q > 0, then β of each sign; `supports`: upper and lower ones
+        by unit, the row's own one at (-1, -1).
         """
         scale, *betas = weights
-        lines = self._lines(box, signs)
+        supports = supports or {}
+        lines = self._lines(box, signs, supports)
         self._choose(lines, slopes)
         pulls = {}
         for (place, active), beta in zip(signs.items(), betas, strict=True):
             pulls[place] = beta if active else -beta
         final = [scale * value for value in self.final]
         form, constant = self._substituted(final, len(lines) - 1, lines, pulls)
-        return scaled(highest(form, *box) + constant + scale * self.constant, self.exp)
+        (own,) = supports.get((-1, -1), [None])
+        if own is not None:
+            own = (own[0].times(Fraction(scale)), scale * own[1])
+        most = self._most(form, constant + scale * self.constant, self.exp, box, own)
+        return scaled(most, self.exp)
 
-    def _lines(self, box: Box, signs: Signs) -> list[Lines]:
+    def _most(self, form: Ints, constant: int, exp: int, box: Box, support: Support) -> int:
+        """The maximum of form·y + constant over the box, with a support rounded up; `exp` is the
+        exponent of constant and maximum."""
+        if support is None:
+            return highest(form, *box) + constant
+        total = Vector(form, exp - self.box_exp) + support[0]
+        most = scaled(highest(total.ints, *box), total.exp + self.box_exp) + support[1]
+        return constant + ceil(most / scaled(1, exp))
+
+    def _lines(self, box: Box, signs: Signs, supports: dict[Pair, Supports]) -> list[Lines]:
         """The lines of every stage, from the bounds of its inputs."""
         lines: list[Lines] = []
         outputs = box  # of the previous stage
         for k, stage in enumerate(self.stages):
-            bounds = [self._bounds(k, i, lines, box, outputs) for i in range(stage.relus)]
+            bounds = []
+            for i in range(stage.relus):
+                bounds.append(self._bounds(k, i, lines, box, outputs, supports.get((k, i), [])))
             for (place, unit), active in signs.items():
                 if place == k:
                     a, b = bounds[unit]
@@ -91,25 +119,37 @@ class RowBound:
             outputs = shifted(least, BITS), shifted(most, BITS)  # as the next weights expect
         return lines
 
-    def _bounds(self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box) -> Pair:
-        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else the
-        closer ones of substitution both ways."""
+    def _bounds(
+        self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box, supports: Supports
+    ) -> Pair:
+        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else, and
+        wherever supports may be named, the closer ones of substitution both ways."""
         row, bias = self._input(k, unit)
         low = bias - highest([-value for value in row], *outputs)
         high = bias + highest(row, *outputs)
         affine = k == 0 or not any(row[: self.stages[k - 1].relus])
-        if affine or low >= 0 or high <= 0:
+        if not supports and (affine or low >= 0 or high <= 0):
             return low, high
-        return self._by_substitution(k, unit, lines, box)
+        return self._by_substitution(k, unit, lines, box, *supports)
 
     def _input(self, k: int, unit: int) -> tuple[Ints, int]:
         return self.stages[k].weight.rows[unit], self.stages[k].bias.ints[unit]
 
-    def _by_substitution(self, k: int, unit: int, lines: list[Lines], box: Box) -> Pair:
+    def _by_substitution(
+        self,
+        k: int,
+        unit: int,
+        lines: list[Lines],
+        box: Box,
+        up: Support = None,
+        low: Support = None,
+    ) -> Pair:
         row, bias = self._input(k, unit)
+        exp = self.stages[k].bias.exp
         above, lift = self._substituted(row, k - 1, lines, {})
         below, drop = self._substituted([-value for value in row], k - 1, lines, {})
-        return bias - highest(below, *box) - drop, bias + highest(above, *box) + lift
+        least = -self._most(below, drop - bias, exp, box, low)
+        return least, self._most(above, lift + bias, exp, box, up)
 
     def _substituted(
         self, form: Ints, k: int, lines: list[Lines], pulls: dict[Pair, int]

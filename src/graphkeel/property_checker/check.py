@@ -13,6 +13,7 @@ from typing import Any
 from graphkeel.checker import CheckResult
 from graphkeel.checker.certificate import guarded
 from graphkeel.checker.exact import Matrix, Vector, Work
+from graphkeel.checker.levels import EVERYWHERE
 from graphkeel.checker.reading import (
     Rejected,
     Unreadable,
@@ -23,8 +24,8 @@ from graphkeel.checker.reading import (
     read_bytes,
     vector,
 )
-from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound
-from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, parts, spend
+from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound, Supports
+from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, Part, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
 from graphkeel.property_checker.sublevel import FALLS, STAYS, Loop, cases_of, covers, read_loop
 
@@ -37,11 +38,13 @@ _TREE = {"axis", "cut", "slopes", "multipliers"}
 class _Bound(RowBound):
     """Inputs that mix ReLUs are bounded by substitution, never by intervals: as the search does."""
 
-    def _bounds(self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box) -> Pair:
+    def _bounds(
+        self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box, supports: Supports
+    ) -> Pair:
         row, bias = self._input(k, unit)
         along = bias == 0 and sum(map(bool, row)) == 1
         if k == 0 or along or not any(row[: self.stages[k - 1].relus]):
-            return super()._bounds(k, unit, lines, box, outputs)
+            return super()._bounds(k, unit, lines, box, outputs, supports)
         return self._by_substitution(k, unit, lines, box)
 
 
@@ -162,10 +165,10 @@ def _check_tree(
     if [len(cut), stored, width, leaves] != wanted or count != len(forms):
         raise Rejected("the numbers of nodes, cuts, slopes and multipliers do not fit together")
     every = lower.joined(upper).joined(Vector.of(cut))
-    root = (every.ints[:n], every.ints[n : 2 * n])
+    root: Part = ((every.ints[:n], every.ints[n : 2 * n]), {}, EVERYWHERE)
     shapes: dict[tuple[int, ...], Shape] = {}  # by the inequalities that a leaf uses
     line = 0
-    for k, (kind, box, _) in enumerate(parts(root, axis, every.ints[2 * n :], [], "a tree")):
+    for k, (kind, box, *_) in enumerate(parts(root, axis, every.ints[2 * n :], [], "a tree")):
         weights = flat[k * count : (k + 1) * count]
         used = tuple(j for j, mu in enumerate(weights) if mu)
         if not used or min(weights) < 0 or kind not in (DEFAULT, STORED):

@@ -12,7 +12,7 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.query import Row
 
 VERSION = 3
-HOLE, RELAXED, SLOPED = -1, -2, -3  # leaves of a tree
+HOLE, RELAXED, SLOPED, LEVEL = -1, -2, -3, -4  # leaves of a tree
 
 Json = dict[str, Any]
 
@@ -74,6 +74,7 @@ def tree_entry(
     slopes: NDArray[np.uint8],
     couplings: list[Array],
     multipliers: list[list[int]],
+    supports: tuple[Array, NDArray[np.int32]] | None = None,
 ) -> Json:
     """One tree of a proof.
 
@@ -84,8 +85,10 @@ def tree_entry(
         slopes: one line per leaf with stored slopes.
         couplings: the couplings that leaves refer to by number, from 1 on.
         multipliers: Q, β_1, … of every relaxed leaf below unit cuts.
+        supports: λ, γ, θ, a line each, and for every leaf with levels a line of numbers of these,
+            from 1 on; where there are level cuts.
     """
-    entry = {
+    entry: Json = {
         "row": row.name,
         "lower": [float(x) for x in row.lower],
         "upper": [float(x) for x in row.upper],
@@ -94,7 +97,12 @@ def tree_entry(
         "slopes": encode(slopes),
         "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
     }
-    return entry | {"multipliers": multipliers} if multipliers else entry
+    if multipliers:
+        entry["multipliers"] = multipliers
+    if supports is not None:
+        entry["supports"] = encode(supports[0])
+        entry["supported"] = encode(supports[1])
+    return entry
 
 
 def one_leaf_tree(row: Row) -> Json:

@@ -1,8 +1,9 @@
 """The default engine: complete branch and bound with rigorous linear relaxations, on every core.
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
-leaves are proved by bounds that account for every rounding (relax.py). A violation counts only
-after it was confirmed in exact rationals."""
+leaves are proved by bounds that account for every rounding (relax.py). Decrease of a gauge that
+boxes do not settle at once is tried by levels of V and cuts at units (level_search.py), in turns
+with the boxes. A violation counts only after it was confirmed in exact rationals."""
 
 from __future__ import annotations
 
@@ -15,8 +16,10 @@ import numpy as np
 from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.branch.coupling import find_coupling
 from graphkeel.verify.branch.homogeneous import Plan, plan
+from graphkeel.verify.branch.level_search import LevelSearch, level_search
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
+from graphkeel.verify.branch.simplex import load_simplex
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look
@@ -26,6 +29,8 @@ from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
 MOST_CLIMBS = 40
+# seconds of boxes and then of levels, in turns; boxes have what is left
+TURNS = ((0.75, 5.0), (5.0, 15.0), (20.0, 60.0))
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
@@ -73,6 +78,10 @@ class _Gap(Exception):
     reason: str
 
 
+class _Paused(Exception):
+    """Boxes have had their turn."""
+
+
 @dataclass(eq=False)
 class _Refuted(Exception):
     """A state that violates the condition, confirmed."""
@@ -91,6 +100,9 @@ class _Verification:
         self.condition = condition
         self.budget = budget
         self.deadline = budget.now() + budget.seconds
+        self.pause = self.deadline  # when boxes have to wait
+        self.searches: dict[tuple[str, str], Search] = {}  # by row and face
+        self.trees: dict[tuple[str, str], Json | None] = {}
         self.confirm = Confirmation(problem, condition)
         self.nodes = 0
 
@@ -111,7 +123,40 @@ class _Verification:
             raise _Refuted(point)
 
     def _proved(self, rows: list[Row]) -> ConditionReport:
+        """By boxes, in turns with levels where the row is made for these."""
         faces = plan(self.problem, self.condition)
+        levels = level_search(self.problem, rows[0], self.confirm, faces)
+        start = self.budget.now()
+        for boxes, seconds in TURNS:
+            if levels is None or levels.given_up:
+                break
+            self.pause = min(start + boxes, self.deadline)
+            try:
+                return self._by_boxes(rows, faces)
+            except _Paused:
+                report = self._by_levels(levels, seconds)
+            if report is not None:
+                return report
+            start += seconds
+        self.pause = self.deadline
+        return self._by_boxes(rows, faces)
+
+    def _by_levels(self, levels: LevelSearch, seconds: float) -> ConditionReport | None:
+        """A tree of levels and units, if that is found in time."""
+        end = min(self.budget.now() + seconds, self.deadline)
+        outcome = levels.run(lambda: self.budget.now() >= end)
+        self.nodes += outcome.nodes
+        if outcome.counterexample is not None:
+            raise _Refuted(outcome.counterexample)
+        if outcome.entry is None:
+            return None
+        reason = "bounded on every leaf of a tree of levels and units"
+        proof = head("homogeneous" if levels.faces else "branch", self.condition)
+        if levels.faces:
+            proof["margin"] = levels.bounds.shift
+        return self._answer(Verdict.PROVED, reason, proof=proof | outcome.entry)
+
+    def _by_boxes(self, rows: list[Row], faces: Plan | None) -> ConditionReport:
         if faces is not None:
             try:
                 return self._by_faces(faces)
@@ -145,35 +190,56 @@ class _Verification:
             theta = find_coupling(self.problem, self.problem.lower, self.problem.upper)
         trees: list[Json | None] = []
         for face in faces.faces:
-            tree = self._tree(face.row, faces.margin, theta)
+            tree = self._tree(face.row, faces.margin, theta, f"{face.side} {face.axis}")
             trees.append(None if tree is None else {"side": face.side} | tree)
         reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
         proof = head("homogeneous", self.condition) | {"margin": faces.margin}
         return self._with_proof(reason, proof, "faces", trees)
 
-    def _tree(self, row: Row, shift: float = 0.0, theta: Array | None = None) -> Json | None:
+    def _tree(
+        self, row: Row, shift: float = 0.0, theta: Array | None = None, face: str = ""
+    ) -> Json | None:
         """The finished tree of a row, None if it was too large to be kept."""
+        key = (row.name, face)
+        if key in self.trees:
+            return self.trees[key]
         if self.nodes >= self.budget.nodes:
             raise _Gap(f"node budget: {self.nodes} boxes explored")
-        rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
-        cells = cells_of(self.problem, self.condition, row, shift)
-        search = Search(
-            row,
-            rest,
-            self.deadline,
-            self.confirm,
-            loop=self.problem,
-            shift=shift,
-            theta=theta,
-            cells=cells,
-        )
-        outcome: Outcome = search.run()
-        self.nodes += outcome.nodes
+        outcome = self._searched(key, row, shift, theta)
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
+        if outcome.late and self.pause < self.deadline:
+            raise _Paused
         if outcome.reason:
             raise _Gap(outcome.reason)
-        return None if outcome.piece is None else outcome.piece.entry(row, outcome.couplings)
+        piece = outcome.piece
+        self.trees[key] = None if piece is None else piece.entry(row, outcome.couplings)
+        return self.trees[key]
+
+    def _searched(
+        self, key: tuple[str, str], row: Row, shift: float, theta: Array | None
+    ) -> Outcome:
+        """The boxes of a row, begun or gone on with."""
+        if key in self.searches:
+            search = self.searches[key]
+            self.nodes -= search.nodes
+            outcome = search.resume(self.pause)
+        else:
+            rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
+            cells = cells_of(self.problem, self.condition, row, shift)
+            search = self.searches[key] = Search(
+                row,
+                rest,
+                self.pause,
+                self.confirm,
+                loop=self.problem,
+                shift=shift,
+                theta=theta,
+                cells=cells,
+            )
+            outcome = search.run()
+        self.nodes += outcome.nodes
+        return outcome
 
     def _with_proof(
         self, reason: str, proof: Json, key: str, trees: list[Json | None]
@@ -241,4 +307,5 @@ def warm_up() -> None:
     row = rows_of(tiny, "decrease")[0]
     confirm = Confirmation(tiny, "decrease", searched=True)
     Search(row, Budget(threads=1), time.monotonic() + 1.0, confirm, loop=tiny).run()
+    load_simplex()
     _warm = True

@@ -50,6 +50,7 @@ STUCK_REASON = (
     "numerical margin: some boxes are too small to cut further, and float64 bounds leave them "
     "open; the condition is tight there"
 )
+LATE = "time budget"
 MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
 
@@ -85,6 +86,7 @@ class Outcome:
     counterexample: Array | None = None
     reason: str = ""
     nodes: int = 0
+    late: bool = False  # whether more time might help
 
 
 class Search:
@@ -142,18 +144,33 @@ class Search:
         self.counterexample: Array | None = None
         self.failure: Exception | None = None
         self.pending = 1  # boxes handed out and not yet filed
+        empty = np.zeros((0, self.columns), np.uint8)
+        self.root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
 
     def run(self) -> Outcome:
-        empty = np.zeros((0, self.columns), np.uint8)
-        root = Piece(np.zeros(0, np.int8), np.zeros(0), empty, [None])
-        first = Task(self.row.lower.copy(), self.row.upper.copy(), self.couplings.first(), root, 0)
+        """Search until the row is decided or the deadline is over."""
+        box = (self.row.lower.copy(), self.row.upper.copy())
+        first = Task(*box, self.couplings.first(), self.root, 0)
         self._explore(first, FIRST_LIMIT)
         if (self.tasks or self.stuck) and self.counterexample is None:
             # not easy: a violation would spare the long way
             self.counterexample = self.confirm.search()
         if self.tasks and not self._stopped():
             self._run_workers()
-        return self._outcome(root)
+        return self._outcome(self.root)
+
+    def resume(self, deadline: float) -> Outcome:
+        """Go on after a deadline.
+
+        Args:
+            deadline: the next one.
+        """
+        self.deadline = deadline
+        if self.reason == LATE:
+            self.reason = ""
+        if self.tasks and not self._stopped():
+            self._run_workers()
+        return self._outcome(self.root)
 
     def _run_workers(self) -> None:
         count = self.budget.threads or os.cpu_count() or 1
@@ -338,14 +355,15 @@ class Search:
                 self.reason = f"node budget: {self.nodes} boxes explored"
             self._tell_progress()
             if self._is_late() and not self._stopped() and self.tasks:
-                self.reason = (
-                    f"time budget: {self.nodes} boxes explored, {len(self.tasks)} still open"
-                )
+                self.reason = LATE
             self.lock.notify_all()
 
     def _outcome(self, root: Piece) -> Outcome:
         if self.counterexample is not None:
             return Outcome(counterexample=self.counterexample, nodes=self.nodes)
+        if self.reason == LATE:
+            boxes = f"{self.nodes} boxes explored, {len(self.tasks)} still open"
+            return Outcome(reason=f"{LATE}: {boxes}", nodes=self.nodes, late=True)
         if self.reason or self.stuck:
             return Outcome(reason=self.reason or STUCK_REASON, nodes=self.nodes)
         if self.pending:

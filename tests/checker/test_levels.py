@@ -1,0 +1,137 @@
+"""Supports of levels: whatever a file chooses, the bound lies above the row."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hand_loops import array
+
+from graphkeel.checker.exact import Matrix, Vector, folded
+from graphkeel.checker.levels import Gauge, Levels
+from graphkeel.checker.networks import Layer, Network, value_at
+from graphkeel.checker.problem import Problem, Row, rows_of
+from graphkeel.checker.reading import Rejected
+from graphkeel.checker.relaxation import Pair, RowBound, Signs
+
+
+def matrix(rows: list[list[float]]) -> Matrix:
+    flat = Vector.of([value for row in rows for value in row])
+    return Matrix(folded(flat.ints, len(rows[0])), flat.exp)
+
+
+def network(rng: random.Random, sizes: list[int], positive: bool = False) -> Network:
+    layers = []
+    for n_in, n_out in pairwise(sizes):
+        weight = [[rng.uniform(-1, 1) for _ in range(n_in)] for _ in range(n_out)]
+        if positive and n_out == 1:
+            weight = [[rng.choice([0.0, rng.random()]) for _ in range(n_in)]]
+        bias = [rng.choice([0.0, rng.uniform(-1, 1)]) for _ in range(n_out)]
+        layers.append(Layer(matrix(weight), Vector.of(bias)))
+    return layers
+
+
+def random_problem(rng: random.Random) -> Problem:
+    n = rng.randint(1, 3)
+    deep = [rng.randint(1, 4) for _ in range(rng.randint(0, 2))]
+    forward = network(rng, [n, *deep, n])
+    gauge = network(rng, [n, rng.randint(1, 4), 1], positive=True)
+    lower = [rng.uniform(-2, 0) for _ in range(n)]
+    upper = [rng.uniform(0, 2) for _ in range(n)]
+    ends = [Vector.of(values) for values in (lower, upper, [0.0] * n)]
+    numbers = [Fraction(value) for value in (0.125, rng.choice([0.5, 0.75, 1.0]), 0.5, 0.0, 0.0)]
+    return Problem(0, forward, gauge, *ends, *numbers)
+
+
+def unit_inputs(row: Row, y: Vector) -> dict[Pair, Fraction]:
+    """The inputs of all units of the stacked networks at a state."""
+    found = {}
+    values = y
+    for k, stage in enumerate(row.stages):
+        inputs = stage.weight.apply(values) + stage.bias
+        for unit, value in enumerate(inputs.fractions()[: stage.relus]):
+            found[k, unit] = value
+        ints = [max(v, 0) if i < stage.relus else v for i, v in enumerate(inputs.ints)]
+        values = Vector(ints, inputs.exp)
+    return found
+
+
+def random_supports(
+    rng: random.Random, problem: Problem, levels: Levels, whole: bool
+) -> list[float]:
+    """λ, γ and θ that a checker has to accept, often at their very limit."""
+    own = float(problem.rho) if whole else 0.0
+    up = rng.choice([0.0, rng.random(), 4.0 * rng.random()]) if levels.high is not None else 0.0
+    down = rng.choice([0.0, rng.random() * (own + up)]) if levels.low is not None else 0.0
+    share = (own + up - down) * (1 - 2.0**-40)
+    outer = problem.lyapunov[1].weight.row(0).fractions()
+    return [up, down, *(share * float(v) * rng.choice([0.0, 1.0, rng.random()]) for v in outer)]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
+    rng = random.Random(seed)
+    problem = random_problem(rng)
+    row = rows_of(problem, "decrease")[0]
+    state = [rng.uniform(float(a), float(b)) for a, b in zip(*ends_of(problem), strict=True)]
+    y = Vector.of(state)
+    here = problem.gauge(y)
+    low = here - Fraction(rng.choice([0.0, rng.random()])) if rng.random() < 0.7 else None
+    high = here + Fraction(rng.choice([0.0, rng.random()])) if rng.random() < 0.8 else None
+    levels = Levels(low, high)
+    inputs = unit_inputs(row, y)
+    signs: Signs = {}
+    for place, value in inputs.items():
+        if rng.random() < 0.3:
+            signs[place] = value > 0 or (value == 0 and rng.random() < 0.5)
+    units = [place for place in inputs if not in_gauge(row, place)]
+    lines = [random_supports(rng, problem, levels, False) for _ in range(2 * len(units))]
+    lines.append(random_supports(rng, problem, levels, True))
+    gauge = Gauge(problem.lyapunov, problem.rho, array(lines), "a tree")
+    numbers = [rng.choice([0, k + 1]) for k in range(len(lines))]
+    found = folded(gauge.supports(numbers, levels), 2)
+    supports: dict[Pair, Any] = dict(zip([*units, (-1, -1)], found, strict=True))
+    weights = [rng.randint(1, 9), *(rng.randint(0, 9) for _ in signs)]
+    slopes = [rng.randint(0, 255) for _ in range(sum(count for _, _, count in row.firsts))]
+    final = list(row.final.ints)
+    start = row.stages[-1].relus - row.coupled
+    final[start : start + row.coupled] = [0] * row.coupled
+    without = Row(
+        row.name, row.stages, Vector(final, row.final.exp), row.constant, firsts=row.firsts
+    )
+    box = problem.lower.joined(problem.upper).joined(Vector([], -60))
+    n = problem.n
+    ints = (box.ints[:n], box.ints[n:])
+    bound = RowBound(without, box.exp).upper(ints, slopes, signs, weights, supports)
+    g = problem.gauge(value_at(problem.forward, y)) - problem.rho * here
+    assert weights[0] * g <= bound
+
+
+def ends_of(problem: Problem) -> tuple[list[Fraction], list[Fraction]]:
+    return problem.lower.fractions(), problem.upper.fractions()
+
+
+def in_gauge(row: Row, place: Pair) -> bool:
+    last = len(row.stages) - 1
+    return place[0] == last and place[1] >= row.stages[last].relus - row.coupled
+
+
+@pytest.mark.parametrize(
+    ("support", "whole"),
+    [
+        ([0.5, 0.0, 0.5 + 2.0**-50, 0.0], False),
+        ([0.0, 0.0, 0.25, 0.0], False),
+        ([0.0, 0.0, 0.75 + 2.0**-50, 0.0], True),
+        ([0.0, 1.0, 0.0, 0.0], True),
+    ],
+)
+def test_more_of_v_than_there_is_cannot_be_used(support: list[float], whole: bool) -> None:
+    first = Layer(matrix([[1.0], [-1.0]]), Vector.of([0.0, 0.0]))
+    last = Layer(matrix([[1.0, 1.0]]), Vector.of([0.0]))
+    gauge = Gauge([first, last], Fraction(3, 4), array([support]), "a tree")
+    numbers = [0, 1] if whole else [1, 0]
+    with pytest.raises(Rejected, match="more of V than there is"):
+        gauge.supports(numbers, Levels(Fraction(1, 4), Fraction(1, 2)))
