@@ -68,7 +68,7 @@ def test_a_table_that_was_run(tmp_path, capsys) -> None:
     text = "\n".join(captured([*words, "--out", str(tmp_path)], capsys))
     assert len(re.findall(r"\d\d\.\d\d ± \d\.\d\d", text)) >= 2
     main([*words, "--out", str(tmp_path)])
-    assert "4 of 4 measurements were in" in capsys.readouterr().err
+    assert "6 of 6 measurements were in" in capsys.readouterr().err
 
 
 def test_run_and_feedback(tmp_path, capsys) -> None:

@@ -36,6 +36,7 @@ from graphkeel.cli.shared.common import (
     emit_lines,
     jobs_type,
     make_out_dir,
+    path_type,
     positive_int,
     say_reused,
     verbatim,
@@ -73,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from",
         dest="stored",
-        type=Path,
+        type=path_type,
         default=None,
         metavar="FILE",
         help="compute a stored table again from its runs; with --plan: take the seconds from it",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphkeel.cli.shared.common import path_type
+from graphkeel.cli.shared.common import number, path_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ def add_sublevel_arguments(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument(
         "--sublevel",
-        type=float,
+        type=number(-1e300, 1e300),
         metavar="C",
         help="ask about the sublevel set {V ≤ C} (default: the file's own)",
     )
     parser.add_argument(
         "--sublevel-floor",
-        type=float,
+        type=number(-1e300, 1e300),
         metavar="C1",
         help="V has to fall where C1 ≤ V ≤ C only (default: on all of the sublevel set)",
     )

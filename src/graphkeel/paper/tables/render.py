@@ -121,7 +121,7 @@ def _detail(table: int, cell: TableCell) -> list[str]:
 def _interval(cell: TableCell) -> str:
     if cell.gain_low is None or cell.gain_high is None:
         return ""
-    return f"{cell.gain_low:+.2f} … {cell.gain_high:+.2f}"
+    return f"{cell.gain_low:+.2f} to {cell.gain_high:+.2f}"
 
 
 def _rows(cells: Sequence[TableCell]) -> list[list[TableCell]]:
