@@ -53,4 +53,4 @@ def _answer(context: Context, anchors: Tensor) -> Callable[[Tensor], Tensor]:
         return lambda mixture: context.differentiable_logits_for(mixture @ anchors)
     model = linear
     carried = model.project(anchors)
-    return lambda mixture: model.everywhere(mixture @ carried)
+    return lambda mixture: model.with_gradients(mixture @ carried)

@@ -17,7 +17,7 @@ from graphkeel.graph.propagate.local import hops_of
 from graphkeel.graph.propagate.products import prepared
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution
+from graphkeel.models.sparse_hops import convolution, hop
 
 MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
 
@@ -69,6 +69,16 @@ class LinearModel:
             projected: what the hops carry, shape (N, n_classes).
         """
         return self.after(projected, self.hops) + self.bias
+
+    def with_gradients(self, projected: Tensor) -> Tensor:
+        """The same logits, by operations that pass gradients on.
+
+        Args:
+            projected: what the hops carry, shape (N, n_classes).
+        """
+        for _ in range(self.hops):
+            projected = hop(self.matrix, projected)
+        return projected + self.bias
 
     def after(self, carried: Tensor, hops: int) -> Tensor:
         """What some hops make of it, shape (N, n_classes).
