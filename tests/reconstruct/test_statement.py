@@ -53,7 +53,7 @@ def test_intervals_cover_nine_times_in_ten(n, m):
 
 def test_exact_bounds_hold_for_small_samples():
     rng = np.random.default_rng(0)
-    rounds = 1000
+    rounds = 200
     covered = 0
     for _ in range(rounds):
         after = draw(rng, 10, 0.7)

@@ -112,7 +112,7 @@ def test_proved_and_refuted_are_true_on_random_loops(block: int) -> None:
     assert verdicts.count(Verdict.PROVED) > 20 and verdicts.count(Verdict.REFUTED) > 20
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(min_value=10_000, max_value=10_000_000))
 def test_no_random_loop_fools_the_engine(seed: int) -> None:
     check(seed)

@@ -192,7 +192,9 @@ def decide(
         result.p_value,
         scores,
         approximate_statement(
-            final.correct if members == presumed else _without_luck(judge, trials, members, final),
+            final.correct
+            if members == presumed
+            else _without_luck(judge, trials, members, final, risk),
             base.correct,
             n_predicted=n_predicted,
             served=judge.served,
@@ -236,13 +238,19 @@ def _without_luck(
     trials: dict[Candidate, Evaluation],
     members: tuple[Candidate, ...],
     final: Evaluation,
+    risk: float,
 ) -> Tensor:
-    """Which labels are predicted rightly, each by what the other folds would have chosen."""
-    known = {members: final.correct}
+    """Which labels are predicted rightly, each by what the other folds would have chosen, leaving
+    the model alone included."""
+    base = judge.evaluate(())
+    known = {members: final.correct, (): base.correct}
 
     def choose(seen: Tensor) -> tuple[Candidate, ...]:
         part = {candidate: _at(trial, seen) for candidate, trial in trials.items()}
-        return leaders(part, _best(part))
+        chosen = leaders(part, _best(part))
+        wins, losses = _paired(correct_of(chosen)[seen], base.correct[seen])
+        is_better = wins > losses and mcnemar(wins, losses) <= risk
+        return chosen if is_better else ()
 
     def correct_of(chosen: tuple[Candidate, ...]) -> Tensor:
         if chosen not in known:
