@@ -333,6 +333,9 @@ def test_the_command_refutes_and_refuses(tmp_path: Path, capsys: Any) -> None:
     assert payload["conditions"][0]["condition"] == STAYS and payload["counterexample"]
     assert main(["verify", loop, "--conditions", STAYS]) == 2
     assert main(["verify", loop, "--sublevel-floor", "1"]) == 2
-    assert main(["verify", loop, "--sublevel", "nan"]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3 and all(line.startswith("keel verify: ") for line in lines)
+    assert len(lines) == 2 and all(line.startswith("keel verify: ") for line in lines)
+    with pytest.raises(SystemExit) as stop:
+        main(["verify", loop, "--sublevel", "nan"])
+    assert stop.value.code == 2
+    assert "must be a number" in capsys.readouterr().err
