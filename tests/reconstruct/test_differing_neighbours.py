@@ -57,7 +57,7 @@ def test_a_blend_is_blurred_by_neighbours_and_a_steered_one_is_not():
 def test_a_model_without_gradients_gets_the_blend(monkeypatch):
     data, model = crossed_graph()
     context = context_of(data, model)
-    monkeypatch.setattr("graphkeel.reconstruct.candidates.steer.LinearModel.of", lambda *_: None)
+    context.linear = None
     monkeypatch.setattr(context, "differentiable_logits_for", context.logits_for)
     wanted = torch.nn.functional.one_hot(data.y, 2).float()
     torch.testing.assert_close(steer(context, wanted), context.blend(wanted))

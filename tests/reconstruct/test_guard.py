@@ -120,7 +120,23 @@ def test_small_classes_are_not_traded_for_large_ones():
             right[90:94] = not members
             return Evaluation(right, 10, classes, torch.zeros(100, 2))
 
-    assert decide((ONE,), Trading(100, 0, {}), risk=1.0)[0] == ()
+    members, decision = decide((ONE,), Trading(100, 0, {}), risk=1.0)
+    assert members == ()
+    assert "would trade small classes for large ones" in decision.reason
+
+
+def test_one_label_of_a_tiny_class_does_not_decide():
+    """Twelve labels of a class of sixty-eight won, one of a class of two lost."""
+    classes = torch.tensor([0] * 68 + [1] * 2)
+
+    class Tiny(Scripted):
+        def evaluate(self, members):
+            right = torch.ones(70, dtype=torch.bool)
+            right[:12] = bool(members)
+            right[68] = not members
+            return Evaluation(right, 10, classes, torch.zeros(70, 2))
+
+    assert decide((ONE,), Tiny(70, 0, {}), risk=1.0)[0] == (ONE,)
 
 
 def test_presumed_candidates_stand_until_labels_speak_against_them():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import Ridge
 from small_graphs import PATH, scene_of, shifted_task
 
 from graphkeel.core.errors import ConfigError
@@ -22,9 +24,12 @@ from graphkeel.reconstruct.candidates.evidence import (
     balanced,
     both,
     class_means,
+    corrected_evidence,
     cosine_evidence,
     discriminant_evidence,
     label_evidence,
+    ridge_evidence,
+    sparse_ridge_evidence,
 )
 
 ANCHORS = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
@@ -71,6 +76,37 @@ def test_label_evidence_is_for_the_nearer_label_and_undecided_between():
     assert found[1].tolist() == pytest.approx([0.5, 0.5], abs=1e-4)
 
 
+def test_errors_seen_at_labels_are_taken_out_there_and_nearby():
+    """A path 0 - 1 - 2: the model is surely wrong at both ends, undecided between."""
+    beliefs = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.9, 0.1]])
+    wrong = Labels(torch.tensor([0, 2]), torch.tensor([1, 1]), 2)
+    found = corrected_evidence(Propagator(PATH, 3), beliefs, wrong)
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(3))
+    assert found.argmax(dim=1).tolist() == [1, 1, 1]
+    right = Labels(torch.tensor([0, 2]), torch.tensor([0, 0]), 2)
+    assert corrected_evidence(Propagator(PATH, 3), beliefs, right).argmax(dim=1).tolist() == [0] * 3
+    nobody = wrong.none()
+    torch.testing.assert_close(corrected_evidence(Propagator(PATH, 3), beliefs, nobody), beliefs)
+
+
+@pytest.mark.parametrize(("members", "width"), [(8, 30), (40, 5)])
+def test_ridge_evidence_is_the_same_by_members_by_features_and_by_gradients(members, width):
+    torch.manual_seed(0)
+    features = torch.randn(60, width)
+    nodes = torch.arange(members)
+    memberships = torch.eye(3)[nodes % 3]
+    found = ridge_evidence(features, features[nodes], memberships)
+    expected = Ridge(
+        alpha=0.1 * float((features[nodes] ** 2).sum(dim=1).mean()), fit_intercept=False
+    )
+    centre = memberships.mean(dim=0)
+    expected.fit(features[nodes].numpy(), (memberships - centre).numpy())
+    scores = torch.from_numpy(expected.predict(features.numpy())) + centre
+    torch.testing.assert_close(found, (5.0 * scores).softmax(dim=1).float(), atol=1e-4, rtol=0)
+    sparse = sparse_ridge_evidence(csr_matrix(features.numpy()), nodes, memberships)
+    torch.testing.assert_close(sparse, found, atol=1e-4, rtol=0)
+
+
 def test_balanced_evidence_gives_every_class_its_share():
     torch.manual_seed(0)
     skewed = (torch.rand(40, 3) + torch.tensor([2.0, 0.0, 0.0])).softmax(dim=1)
@@ -111,6 +147,15 @@ def test_the_frozen_model_answers_a_prototype_with_its_propagated_posterior(situ
         expected = context.propagator(expected)
     torch.testing.assert_close(asked, expected, atol=0.3, rtol=0)
     assert (asked.argmax(1) == expected.argmax(1)).float().mean() > 0.97
+
+
+def test_a_linear_model_is_asked_without_a_detour(situation):
+    _, context, labels = situation
+    builder = Builder(context, labels)
+    fast = builder.scores((Prototype("labels"),))
+    asked = context.logits_for(builder.features((Prototype("labels"),)))
+    assert context.linear is not None
+    torch.testing.assert_close(fast, asked, atol=1e-4, rtol=1e-4)
 
 
 def test_several_prototypes_are_averaged(situation):

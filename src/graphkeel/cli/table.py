@@ -234,9 +234,9 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
-    waiting = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
-    wanted = len({job.key for job in jobs})
-    return forecast(waiting, times, costs, args.jobs, wanted=wanted)
+    each = list({job.key: job for job in jobs}.values())  # a job may fill several cells
+    waiting = missing_jobs(each, store, any_code=args.any_code, retry=args.retry)
+    return forecast(waiting, times, costs, args.jobs, wanted=len(each))
 
 
 def _plan(args: argparse.Namespace) -> PlannedTable | Plan:

@@ -24,6 +24,7 @@ from graphkeel.reconstruct.anchors import (
     plant_of,
     solve_anchors,
 )
+from graphkeel.reconstruct.large.linear import LinearModel
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.summary import SourceSummary
@@ -105,6 +106,13 @@ class Context:
         return self.logits.softmax(dim=-1)
 
     @cached_property
+    def linear(self) -> LinearModel | None:
+        """The model as a matrix, where it is linear in its features."""
+        if self.model_kwargs:
+            return None
+        return LinearModel.of(self.frozen, self.edge_index, self.x.shape[0])
+
+    @cached_property
     def propagator(self) -> Propagator:
         return Propagator(self.edge_index, self.x.shape[0])
 
@@ -178,6 +186,17 @@ class Context:
             posterior: class probabilities, shape (N, n_classes).
         """
         return self._blend(posterior, self.anchors())
+
+    def logits_of_blend(self, posterior: Tensor) -> Tensor:
+        """The model's logits on a blend; of a linear model without a detour over all features.
+
+        Args:
+            posterior: class probabilities, shape (N, n_classes).
+        """
+        if self.linear is None:
+            return self.logits_for(self.blend(posterior))
+        carried = self.linear.project(self.anchors().features)
+        return self.linear.everywhere(self.shares(posterior) @ carried)
 
     def shares(self, posterior: Tensor) -> Tensor:
         """The share of each class's anchor in a blend, shape (N, n_classes).

@@ -92,19 +92,24 @@ class Labels:
         return Labels(joined, values, self.n_classes)
 
 
-def balanced_gain(after: Tensor, before: Tensor, classes: Tensor) -> float:
+def balanced_gain(after: Tensor, before: Tensor, classes: Tensor, borrowed: float = 0.0) -> float:
     """Points of class-balanced accuracy gained: every class counts the same, however large.
 
     Args:
         after: which labels are predicted rightly, bool, shape (k,).
         before: the same for the untouched model.
         classes: the labels, int64, shape (k,).
+        borrowed: every class is counted with so many labels more that gain as all do on average:
+            of a class with two labels, one of them lost says little.
     """
+    if not len(classes):
+        return 0.0
     gains = after.double() - before.double()
     counts = torch.bincount(classes)
     sums = torch.zeros(len(counts), dtype=torch.float64).index_add_(0, classes, gains)
     present = counts > 0
-    return 100.0 * float((sums[present] / counts[present]).mean()) if len(classes) else 0.0
+    means = (sums + borrowed * gains.mean()) / (counts + borrowed).clamp_min(1.0)
+    return 100.0 * float(means[present].mean())
 
 
 def known_labels(task: GraphTask, nodes: Tensor) -> Labels:

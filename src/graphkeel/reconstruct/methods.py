@@ -13,7 +13,7 @@ from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.candidates.builder import Builder, Replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import PAPERS_RISK
+from graphkeel.reconstruct.guard.decision import PAPERS_RISK, RISK
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -23,7 +23,8 @@ from graphkeel.reconstruct.reconstructor import Reconstructor
 class Reconstruction:
     """Candidates of one kind, or of all, chosen by the guard.
 
-    `auto` asks for a significant gain. The single kinds are rows of an ablation: they take what
+    `auto` asks for a significant gain where validation labels only judge, and follows the guard's
+    usual rule where every label serves. The single kinds are rows of an ablation: they take what
     validation prefers, so that the table shows what the kind itself does."""
 
     name: str
@@ -53,7 +54,7 @@ class Reconstruction:
         rec = Reconstructor(
             frozen.model,
             method=self.kind or self.name,
-            risk=self.risk,
+            risk=self.risk if len(validation) else max(self.risk, RISK),
             labels="train",
             class_shares=self.class_shares,
             return_type=frozen.return_type.value,

@@ -104,7 +104,8 @@ def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
         transfer: the same without.
     """
     weighted = (dataclasses.replace(one, label_weight=LABEL_WEIGHT) for one in transfer)
-    return (*weighted, Prototype("model", with_labels=True, smooth=True))
+    nearby = Prototype("model", with_labels=True, smooth=True)
+    return (*weighted, nearby, Prototype("corrected", smooth=True))
 
 
 # Where features are many, the other candidates see them through few directions; these see all.
@@ -241,7 +242,12 @@ class Builder:
         Args:
             members: the candidates; several are averaged, none means the untouched features.
         """
-        return self.context.logits_for(self.features(members)) if members else self.context.logits
+        if not members:
+            return self.context.logits
+        posterior = self.posterior(members)
+        if posterior is not None:
+            return self.context.logits_of_blend(posterior)
+        return self.context.logits_for(self.features(members))
 
     def predict(self, members: Sequence[Candidate]) -> Tensor:
         """The class that the frozen model then gives every node.

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from graphkeel.graph.propagate.propagator import Propagator
@@ -17,7 +19,9 @@ SHRINKAGE = (
     0.03  # share of the overall covariance in the within-class one: few labels do not determine it
 )
 RIDGE = 0.1  # of the linear probe, relative to the mean squared length of a member
+PROBE_TOLERANCE = 1e-6  # of the conjugate gradients, relative
 PROBE_SHARPNESS = 5.0  # from regression scores (about 0 to 1) to log-probabilities
+CORRECTION_STEPS = 50  # for errors to settle between labelled nodes
 FLOOR = 1e-9  # no evidence rules a class out
 
 
@@ -121,41 +125,52 @@ def sized_discriminant_evidence(features: Tensor, members: Tensor, memberships: 
 
 
 def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
-    """Ridge regression from features to classes, in closed form in the number of members.
+    """Ridge regression from features to classes, in closed form.
 
-    The dual form: a system of M equations whatever d is, so words need no reduction.
+    A system of as many equations as there are members or features, whichever are fewer: words need
+    no reduction, and many labels cost little.
 
     Args:
         features: of all nodes, shape (N, d).
         members: of those with a class, shape (M, d).
         memberships: how much a node belongs to a class, shape (M, n_classes).
     """
-    dual, centre = _ridge_dual(members @ members.T, memberships)
-    scores = features @ (members.T @ dual.float()) + centre.float()
+    rows = members.double()
+    centre = memberships.double().mean(dim=0)
+    targets = memberships.double() - centre
+    ridge = RIDGE * float((rows**2).sum(dim=1).mean()) + 1e-30
+    if rows.shape[0] < rows.shape[1]:
+        weights = rows.T @ _solved(rows @ rows.T, ridge, targets)
+    else:
+        weights = _solved(rows.T @ rows, ridge, rows.T @ targets)
+    scores = features @ weights.float() + centre.float()
     return (PROBE_SHARPNESS * scores).softmax(dim=-1)
 
 
+def _solved(gram: Tensor, ridge: float, targets: Tensor) -> Tensor:
+    gram.diagonal().add_(ridge)
+    return torch.linalg.solve(gram, targets)
+
+
 def sparse_ridge_evidence(rows: sparse.csr_matrix, nodes: Tensor, memberships: Tensor) -> Tensor:
-    """The same for sparse features.
+    """The same for sparse features, by conjugate gradients: their products are dense.
 
     Args:
         rows: features of all nodes, shape (N, d).
         nodes: ids of those with a class, int64, shape (M,).
         memberships: how much each belongs to a class, shape (M, n_classes).
     """
-    members = rows[nodes.numpy()]
-    dual, centre = _ridge_dual(torch.from_numpy((members @ members.T).toarray()), memberships)
-    scores = torch.from_numpy(rows @ (members.T @ dual.numpy())) + centre
+    members = rows[nodes.numpy()].astype(np.float64)
+    centre = memberships.double().mean(dim=0)
+    targets = (memberships.double() - centre).numpy()
+    ridge = RIDGE * float(members.multiply(members).sum(axis=1).mean()) + 1e-30
+    back = members.T.tocsr()
+    system = LinearOperator(
+        (len(targets), len(targets)), matvec=lambda dual: members @ (back @ dual) + ridge * dual
+    )
+    duals = [cg(system, target, rtol=PROBE_TOLERANCE)[0] for target in targets.T]
+    scores = torch.from_numpy(rows @ (back @ np.stack(duals, axis=1))) + centre
     return (PROBE_SHARPNESS * scores).softmax(dim=-1).float()
-
-
-def _ridge_dual(gram: Tensor, memberships: Tensor) -> tuple[Tensor, Tensor]:
-    """The weights of the members, and the mean that they are added to."""
-    ridge = RIDGE * float(gram.diagonal().double().mean()) + 1e-30
-    targets = memberships.double()
-    centre = targets.mean(dim=0)
-    system = gram.double() + ridge * torch.eye(len(gram), dtype=torch.float64)
-    return torch.linalg.solve(system, targets - centre), centre
 
 
 def label_evidence(propagator: Propagator, labels: Labels, teleport: float, steps: int) -> Tensor:
@@ -171,6 +186,26 @@ def label_evidence(propagator: Propagator, labels: Labels, teleport: float, step
     known[labels.nodes] = labels.one_hot()
     near = propagator.smooth(known, teleport, steps) + 1e-6
     return near / near.sum(dim=1, keepdim=True)
+
+
+def corrected_evidence(propagator: Propagator, beliefs: Tensor, labels: Labels) -> Tensor:
+    """Probabilities with the errors seen at labelled nodes taken out, there and in between.
+
+    The first half of Correct & Smooth (Huang et al. 2021): labelled nodes hold their errors, all
+    others take the mean of their neighbours'.
+
+    Args:
+        propagator: multiplies by Ŝ.
+        beliefs: the model's own probabilities, shape (N, n_classes).
+        labels: the labels to use.
+    """
+    seen = labels.one_hot() - beliefs[labels.nodes]
+    error = torch.zeros_like(beliefs)
+    for _ in range(CORRECTION_STEPS):
+        error[labels.nodes] = seen
+        error = propagator(error)
+    right = (beliefs + error).clamp_min(FLOOR)
+    return right / right.sum(dim=1, keepdim=True)
 
 
 def balanced(evidence: Tensor, rounds: int = 20) -> Tensor:

@@ -17,6 +17,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.reconstruct.candidates.evidence import (
     balanced,
     both,
+    corrected_evidence,
     cosine_evidence,
     discriminant_evidence,
     gaussian_evidence,
@@ -35,7 +36,7 @@ FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach furt
 SIZED = "smoothed-sized-discriminant"
 MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant", SIZED)
 LEARNED = ("probe", "plain-probe", "links")
-EVIDENCE = ("model", "source", *LEARNED, *MEASURES, "labels", "balanced-labels")
+EVIDENCE = ("model", "corrected", "source", *LEARNED, *MEASURES, "labels", "balanced-labels")
 MOST_KEPT = 1 << 21  # numbers in a posterior up to which it is kept for the next average
 MOST_CLAIMED = 1000  # nodes that may stand for the classes without a label
 
@@ -47,7 +48,8 @@ class Prototype:
     """A recipe for p.
 
     Attributes:
-        evidence: where p starts: `model` (its own probabilities); `source` (the classes of the
+        evidence: where p starts: `model` (its own probabilities); `corrected` (these without the
+            errors that labels show, there and nearby); `source` (the classes of the
             graph it was trained on, joined with its own probabilities); `cosine` or `discriminant`
             (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's;
             `…sized…` with classes as likely as they are large); `probe` (ridge regression on all
@@ -188,6 +190,7 @@ class Posteriors:
     def _evidence(self, name: str) -> Tensor:
         makers: dict[str, Callable[[], Tensor]] = {
             "model": lambda: self.context.beliefs,
+            "corrected": self._from_errors,
             "source": self._from_source,
             "probe": lambda: self._from_probe(self.context.smoothed_features),
             "plain-probe": lambda: self._from_probe(self.context.x),
@@ -197,6 +200,9 @@ class Posteriors:
             "balanced-labels": lambda: balanced(self._evidence("labels")),
         }
         return self._once(name, makers.get(name) or (lambda: self._from_labelled(name)))
+
+    def _from_errors(self) -> Tensor:
+        return corrected_evidence(self.context.propagator, self.context.beliefs, self.labels)
 
     def _from_source(self) -> Tensor:
         """What the source's classes say of this graph's smoothed features, and the model itself."""

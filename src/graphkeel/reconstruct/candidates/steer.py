@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.large.linear import LinearModel
 
 STEPS = 40
 GAIN = 0.1  # of a step, in units of an anchor
@@ -46,11 +45,8 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
 
 def _answer(context: Context, anchors: Tensor) -> Callable[[Tensor], Tensor]:
     """From coefficients to logits; of a linear model without a detour over all features."""
-    linear = None
-    if not context.model_kwargs:
-        linear = LinearModel.of(context.frozen, context.edge_index, len(context.x))
+    linear = context.linear
     if linear is None:
         return lambda mixture: context.differentiable_logits_for(mixture @ anchors)
-    model = linear
-    carried = model.project(anchors)
-    return lambda mixture: model.with_gradients(mixture @ carried)
+    carried = linear.project(anchors)
+    return lambda mixture: linear.with_gradients(mixture @ carried)

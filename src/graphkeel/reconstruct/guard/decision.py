@@ -23,6 +23,7 @@ from graphkeel.reconstruct.labels import balanced_gain
 RISK = 0.5  # see "The rule of the guard" in docs/research.md
 PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
 AGAINST = 0.2  # the p-value up to which labels speak against presumed candidates
+BORROWED = 5.0  # labels that every class borrows from all, when small ones are looked after
 SLACK = 1e-9  # points of balanced accuracy that rounding may take
 MIN_LABELS = 10  # labels to judge by, below which the guard does not try
 ENOUGH_TO_CHOOSE = 50  # labels, below which presumed candidates have no rivals
@@ -170,12 +171,9 @@ def decide(
     )
     members, final = _favourites(trials, judge, average, presumed)
     result = _score("chosen", final, base)
-    balance = balanced_gain(final.correct, base.correct, base.classes)
+    balance = balanced_gain(final.correct, base.correct, base.classes, BORROWED)
     if not _accepted(result, balance, risk, members == presumed):
-        reason = (
-            f"left unchanged: no candidate beat the untouched model on {judge.source} "
-            f"(best: {result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g})"
-        )
+        reason = _refusal(result, balance, risk, judge.source)
         return (), _left_alone(base, judge, reason, scores, result.p_value, n_predicted)
     reason = (
         f"changed: {result.wins} labels won and {result.losses} lost against the untouched model "
@@ -274,6 +272,16 @@ def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> boo
         return mcnemar(result.losses, result.wins) > AGAINST
     better = result.wins > result.losses and result.p_value <= risk
     return better and balance >= -SLACK
+
+
+def _refusal(result: Score, balance: float, risk: float, source: str) -> str:
+    seen = f"{result.wins} labels won, {result.losses} lost, p = {result.p_value:.2g}"
+    if result.wins > result.losses and result.p_value <= risk:
+        return (
+            f"left unchanged: the best candidate would trade small classes for large ones on "
+            f"{source} ({seen}, {balance:.1f} points of class-balanced accuracy)"
+        )
+    return f"left unchanged: no candidate beat the untouched model on {source} (best: {seen})"
 
 
 def leaders(trials: dict[Candidate, Evaluation], best: Candidate) -> tuple[Candidate, ...]:
