@@ -20,6 +20,7 @@ from graphkeel.reconstruct.candidates.builder import (
     Candidate,
     grid,
     joined,
+    presumed,
     sized,
     taught,
     with_class_shares,
@@ -144,14 +145,14 @@ class Chooser:
         few = max(len(labels), len(validation)) < MIN_LABELS
         if self.method == "auto" and (self.elsewhere or few):
             self._builder = self._make(labels, validation)
-            members = joined(self.transfer) if len(labels) else self.transfer
+            members = presumed(self.transfer, len(labels))
             self.members, by_signs = decide_by_signs(self._builder, members)
             if few:
                 self._asked = None
                 return by_signs
         self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
-        presumed = self.members if by_signs is not None else ()
+        by_sign = self.members if by_signs is not None else ()
         # Where signs speak against a change, the labels have to be surer of it.
         doubted = by_signs is not None and by_signs.left_alone
         wanted = self._candidates_for(labels)
@@ -162,7 +163,7 @@ class Chooser:
             candidates,
             judge,
             risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
-            presumed=presumed,
+            presumed=by_sign,
             rounds=within(self._rounds(), deadline) if is_whole else (),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
         )

@@ -95,6 +95,9 @@ WITHOUT_SOURCE = TRANSFER[:3]
 # With labels of the graph that is asked about, each of them counting for many nodes: their mean
 # needs no choosing, and is what the labels' own favourites have to beat.
 LABEL_WEIGHT = 20.0
+# What labels say of the nodes near them; so many labels need no help from class means.
+NEARBY = (Prototype("model", with_labels=True, smooth=True), Prototype("corrected", smooth=True))
+MANY_LABELS = 300
 
 
 def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
@@ -104,8 +107,19 @@ def joined(transfer: Sequence[Prototype]) -> tuple[Prototype, ...]:
         transfer: the same without.
     """
     weighted = (dataclasses.replace(one, label_weight=LABEL_WEIGHT) for one in transfer)
-    nearby = Prototype("model", with_labels=True, smooth=True)
-    return (*weighted, nearby, Prototype("corrected", smooth=True))
+    return (*weighted, *NEARBY)
+
+
+def presumed(transfer: Sequence[Prototype], n_labels: int) -> tuple[Prototype, ...]:
+    """Whose mean is taken before any label judges.
+
+    Args:
+        transfer: the candidates that need no label.
+        n_labels: how many labels there are.
+    """
+    if n_labels >= MANY_LABELS:
+        return NEARBY
+    return joined(transfer) if n_labels else tuple(transfer)
 
 
 # Where features are many, the other candidates see them through few directions; these see all.
