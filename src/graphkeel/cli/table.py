@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
+PAPERS_MODEL = "sgc"
 QUICK_SEEDS = 2
 ROW_BUDGET = 600
 
@@ -117,8 +118,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--model",
-        default="sgc",
-        help="the frozen model: sgc (the paper's), gcn, gat, sage, appnp, or one with -tuned",
+        help="the frozen model: sgc (the paper's, default), gcn, gat, sage, appnp, or one with "
+        "-tuned; of table ingraph: sgc or gcn (default: both)",
     )
     parser.add_argument(
         "--features",
@@ -256,14 +257,18 @@ def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
             only=args.only,
             pairs=args.pairs,
             counts=args.target_labels,
-            model=args.model,
+            model=args.model or PAPERS_MODEL,
             row_budget=_budget(args),
         )
     if args.table == "ingraph":
-        from graphkeel.paper.adapt.ingraph import plan_ingraph_table
+        from graphkeel.paper.adapt.ingraph import MODELS, plan_ingraph_table
 
         return plan_ingraph_table(
-            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
+            seeds,
+            only=args.only,
+            datasets=args.datasets,
+            models=(args.model,) if args.model else MODELS,
+            row_budget=_budget(args),
         )
     if args.table == "examination":
         from graphkeel.paper.adapt.examination import plan_examination
@@ -279,7 +284,7 @@ def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
         only=args.only,
         datasets=args.datasets,
         labels=args.labels,
-        model=args.model,
+        model=args.model or PAPERS_MODEL,
         features=args.features,
         row_budget=_budget(args),
     )
