@@ -65,27 +65,37 @@ def forget_convolution(matrix: sparse.csr_matrix) -> None:
             del _matrices[edge_index]
 
 
-def hop(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:
+def hop(
+    matrix: sparse.csr_matrix, values: Tensor, transposed: sparse.csr_matrix | None = None
+) -> Tensor:
     """matrix @ values, with gradients into the values where they are asked for.
 
     Args:
         matrix: sparse, float32, shape (N, N).
         values: float32, shape (N, k).
+        transposed: of the matrix, for loops that need its gradients often; None: made each time.
     """
     if values.requires_grad and torch.is_grad_enabled():
-        return _Hop.apply(values, matrix)  # type: ignore[no-any-return]
+        return _Hop.apply(values, matrix, transposed)  # type: ignore[no-any-return]
     return _product(matrix, values)
 
 
 class _Hop(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, matrix: sparse.csr_matrix) -> Tensor:
+    def forward(
+        ctx: Any,
+        values: Tensor,
+        matrix: sparse.csr_matrix,
+        transposed: sparse.csr_matrix | None,
+    ) -> Tensor:
         ctx.matrix = matrix
+        ctx.transposed = transposed
         return _product(matrix, values)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _product(ctx.matrix.T.tocsr(), gradients[0]), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        transposed = ctx.matrix.T.tocsr() if ctx.transposed is None else ctx.transposed
+        return _product(transposed, gradients[0]), None, None
 
 
 def _product(matrix: sparse.csr_matrix, values: Tensor) -> Tensor:

@@ -49,4 +49,5 @@ def _answer(context: Context, anchors: Tensor) -> Callable[[Tensor], Tensor]:
     if linear is None:
         return lambda mixture: context.differentiable_logits_for(mixture @ anchors)
     carried = linear.project(anchors)
-    return lambda mixture: linear.with_gradients(mixture @ carried)
+    transposed = linear.matrix.T.tocsr()
+    return lambda mixture: linear.with_gradients(mixture @ carried, transposed)

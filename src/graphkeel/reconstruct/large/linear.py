@@ -70,14 +70,15 @@ class LinearModel:
         """
         return self.after(projected, self.hops) + self.bias
 
-    def with_gradients(self, projected: Tensor) -> Tensor:
+    def with_gradients(self, projected: Tensor, transposed: sparse.csr_matrix) -> Tensor:
         """The same logits, by operations that pass gradients on.
 
         Args:
             projected: what the hops carry, shape (N, n_classes).
+            transposed: of the matrix, made once for all steps of a loop.
         """
         for _ in range(self.hops):
-            projected = hop(self.matrix, projected)
+            projected = hop(self.matrix, projected, transposed)
         return projected + self.bias
 
     def after(self, carried: Tensor, hops: int) -> Tensor:
