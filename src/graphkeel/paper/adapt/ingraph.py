@@ -26,6 +26,7 @@ ROWS = (
     Row("lp", "label propagation", "frozen", "lp"),
     Row("finetune", "fine-tuned on the new labels", "trained", "finetune"),
     Row("retrain", "retrained on the same labels", "trained", "retrain"),
+    Row("gcn-words", "GCN trained on the same labels", "trained", "gcn-words"),
     Row("pool", "plain pool, our averaging", "trained", "pool"),
 )
 
