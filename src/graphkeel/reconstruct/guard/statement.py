@@ -21,7 +21,7 @@ LEARNING = 0.2  # errors fall as labels^-0.2 (docs/research.md: 0.05 to 0.35 on 
 # Labels that serve and judge are not independent of what they judge, so cross-validation's own
 # error is larger than that of as many fresh labels (Bates, Hastie and Tibshirani 2021); how much
 # wider the intervals have to be was measured (docs/research.md).
-CROSS_FITTED = 1.35
+CROSS_FITTED = 1.25
 Member = TypeVar("Member")
 
 
