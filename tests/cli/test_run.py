@@ -64,6 +64,14 @@ def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
     assert computed == [0, 1, 2, 1]
 
 
+def test_a_repeated_run_says_what_it_reused(tmp_path, capsys):
+    words = ["run", "--method", "none", "--out", str(tmp_path), "--seeds"]
+    main([*words, "1"])
+    assert "reused" not in capsys.readouterr().err
+    main([*words, "2"])
+    assert f"1 of 2 seeds were in {tmp_path} already and are reused" in capsys.readouterr().err
+
+
 def test_two_different_runs_do_not_share_a_folder(tmp_path, capsys):
     arguments = ["run", "--method", "none", "--seeds", "1", "--out", str(tmp_path)]
     assert main(arguments) == 0

@@ -79,6 +79,22 @@ def test_a_budget_ends_the_trying(fitted):
         rec.fit(data, budget=0)
 
 
+def test_every_call_that_chooses_takes_a_budget(fitted):
+    rec, data, _ = fitted
+    nodes = torch.arange(20)
+    within = r"; 1 of \d+ candidates within the budget"
+
+    def fresh() -> gk.Reconstructor:
+        return gk.Reconstructor(rec.model).fit(data)
+
+    assert re.search(within, fresh().feedback(nodes, data.y[nodes], budget=1e-9).guard_.reason)
+    assert re.search(within, fresh().update(data, rechoose=True, budget=1e-9).guard_.reason)
+    adapted = fresh().adapt(data, nodes, data.y[nodes], budget=1e-9)
+    assert re.search(within, adapted.guard_.reason)
+    with pytest.raises(ConfigError, match="budget must be seconds"):
+        adapted.feedback(nodes, data.y[nodes], budget=-1)
+
+
 @pytest.mark.parametrize("callbacks", ["print", [3], None])
 def test_callbacks_that_are_none(fitted, callbacks):
     rec, data, _ = fitted

@@ -15,6 +15,7 @@ from graphkeel.graph.datasets.seeds import read_seed_lists
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
 from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, agreement
+from graphkeel.graph.splits import biased_training_set
 
 
 def dense_ppr(matrix, alpha):
@@ -60,7 +61,7 @@ def test_sampler_takes_the_near_nodes_of_the_seeds_class():
     )
     assert sorted(sampler.around(1)) == [0, 1, 2, 3]
     assert sampler.around(1)[0] == 1
-    with pytest.raises(DataError, match="too few nodes in the pool"):
+    with pytest.raises(DataError, match=r"too few nodes in the pool.*--split random"):
         ExactBiasedSampler(sampler.distance, y, np.arange(10), per_class=7).around(0)
 
 
@@ -141,8 +142,16 @@ def test_scalable_sampler_tops_up_scattered_classes_and_refuses_empty_quotas():
     graph = make_sbm(2000, 500, n_classes=4, seed=0)  # hardly any edges: no seed has 50 neighbours
     drawn = scalable_sampler(graph, label_ratio=0.1).draw(0)
     assert np.array_equal(np.bincount(graph.y[drawn]), np.full(4, 50))
-    with pytest.raises(DataError, match="no class reaches 10"):
+    with pytest.raises(DataError, match=r"no class reaches 10.*--split random"):
         scalable_sampler(graph, label_ratio=0.001).draw(0)
+
+
+@pytest.mark.parametrize("limit", ["_EXACT_LIMIT", "_EXACT_EDGES"])
+def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(monkeypatch, limit):
+    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
+    monkeypatch.setattr("graphkeel.graph.splits." + limit, 3999)
+    expected = scalable_sampler(graph).draw(3)
+    assert np.array_equal(biased_training_set(graph, 3), expected)
 
 
 @pytest.mark.parametrize("split", ["biased", "random"])

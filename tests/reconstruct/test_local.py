@@ -13,10 +13,12 @@ from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models import GCN, networks, sparse_hops
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import chooser as chooser_module
+from graphkeel.reconstruct.candidates.evidence import FLOOR
 from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.large import spread as spread_module
+from graphkeel.reconstruct.large.blends import posterior_of, shares_of, write_blend
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
 from graphkeel.reconstruct.large.spread import spread
@@ -171,3 +173,36 @@ def test_a_fit_asks_the_model_once_and_makes_one_matrix(
     rec = Reconstructor(model).fit(task.to_data())
     assert made.count(task.n_nodes) == 1  # the others are those of the head's single nodes
     assert torch.equal(rec._context.logits, FrozenModel(model)(task.x, task.edge_index))
+
+
+@pytest.mark.parametrize("with_beliefs", [True, False])
+def test_blends_are_those_of_the_formulas(with_beliefs) -> None:
+    generator = torch.Generator().manual_seed(0)
+    near = torch.rand(500, 4, generator=generator, dtype=torch.float64) - 0.1
+    beliefs = torch.rand(500, 4, generator=generator)
+    known = torch.randint(-1, 4, (500,), generator=generator)
+    shares = shares_of(near)
+    wanted = near.float().clamp_min(0.0) + 1e-6
+    torch.testing.assert_close(shares, (wanted / wanted.sum(1, keepdim=True)).clamp_min(FLOOR))
+    posterior = posterior_of(shares, beliefs if with_beliefs else None, known)
+    wanted = (shares * beliefs).sqrt() if with_beliefs else shares
+    wanted = wanted / wanted.sum(1, keepdim=True)
+    named = known >= 0
+    wanted[named] = torch.nn.functional.one_hot(known[named], 4).float()
+    torch.testing.assert_close(posterior, wanted)
+    anchors = torch.randn(4, 30, generator=generator)
+    features = torch.empty(500, 30)
+    write_blend(posterior, anchors, features)
+    torch.testing.assert_close(features, posterior @ anchors)
+
+
+def test_some_rows_are_blended_as_all_are() -> None:
+    generator = torch.Generator().manual_seed(0)
+    posterior = torch.rand(500, 4, generator=generator)
+    anchors = torch.randn(4, 30, generator=generator)
+    rows = torch.randint(0, 500, (37,), generator=generator)
+    features = torch.empty(500, 30)
+    write_blend(posterior, anchors, features)
+    some = torch.empty(37, 30)
+    write_blend(posterior[rows], anchors, some)
+    assert torch.equal(some, features[rows])

@@ -93,3 +93,18 @@ def test_nodes_that_are_none(fitted):
         rec.suggest(3, among=torch.ones(3, dtype=torch.bool))
     with pytest.raises(ConfigError, match="no node without a label"):
         rec.suggest(3, among=rec.labels_.nodes)
+
+
+@pytest.mark.parametrize("n_labelled", [0, 3, 200])
+def test_gains_computed_beforehand_lead_to_the_same_nodes(monkeypatch, n_labelled) -> None:
+    generator = torch.Generator().manual_seed(4)
+    edges = torch.randint(0, 500, (2, 2500), generator=generator)
+    propagator = Propagator(edges, 500)
+    weights = torch.rand(500, generator=generator, dtype=torch.float64)
+    labelled = torch.randperm(500, generator=generator)[:n_labelled]
+    allowed = torch.ones(500, dtype=torch.bool)
+    allowed[labelled] = False
+    plain = suggested(propagator, weights, labelled, allowed, 30)
+    monkeypatch.setattr("graphkeel.reconstruct.later.suggest.MANY", 0)
+    monkeypatch.setattr("graphkeel.reconstruct.later.suggest.CHUNK", 16)
+    assert torch.equal(suggested(propagator, weights, labelled, allowed, 30), plain)

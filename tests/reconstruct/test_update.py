@@ -225,6 +225,26 @@ def test_grown_matrices_are_those_of_all_edges() -> None:
             assert (getattr(found, name) == getattr(expected, name)).all()
 
 
+def test_matrices_grow_again_and_again_in_their_memory() -> None:
+    generator = torch.Generator().manual_seed(1)
+    edges = torch.randint(0, 300, (2, 2000), generator=generator)
+    matrices = [normalise(edges.numpy(), 300), normalise_as_given(edges.numpy(), 300)]
+    places = [matrix.data.ctypes.data for matrix in matrices]
+    for n in (300, 303, 310, 311):
+        # few ends, so that rows without a change lie between; some edges are there already
+        added = torch.cat([torch.randint(0, n, (2, 6), generator=generator), edges[:, :2]], dim=1)
+        near = near_ends(matrices[0], added.numpy(), n)
+        edges = torch.cat([edges, added], dim=1)
+        for i, (make, grow) in enumerate(
+            ((normalise, grown), (normalise_as_given, grown_as_given))
+        ):
+            matrices[i], _ = grow(matrices[i], added.numpy(), n, near)
+            assert matrices[i].data.ctypes.data == places[i]
+            expected = make(edges.numpy(), n)
+            for name in ("indptr", "indices", "data"):
+                assert (getattr(matrices[i], name) == getattr(expected, name)).all()
+
+
 def test_a_grown_fingerprint_is_that_of_the_graph(monkeypatch) -> None:
     monkeypatch.setattr("graphkeel.graph.fingerprint.ROWS", 7)
     monkeypatch.setattr("graphkeel.graph.fingerprint.EDGES", 11)

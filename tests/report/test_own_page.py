@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -31,6 +32,17 @@ def test_a_page_with_test_labels(fitted, tmp_path) -> None:
     assert "SGC on 1,797 nodes" in page
     assert rec.guard_.chosen[0].replace(">", "&gt;") in page
     assert not re.findall(r"https?://", page)
+
+
+def test_many_candidates_are_counted_and_marked_in_the_list(fitted, tmp_path, monkeypatch) -> None:
+    rec, data = fitted
+    scores = tuple(replace(rec.guard_.scores[0], name=f"candidate {i}") for i in range(20))
+    chosen = tuple(score.name for score in scores[:7])
+    monkeypatch.setattr(rec, "guard_", replace(rec.guard_, scores=scores, chosen=chosen))
+    page = rec.report(tmp_path / "page.html", data).read_text()
+    assert "and 4 others (marked below), averaged." in page
+    assert page.count("<td>yes</td>") == 7
+    assert "<details><summary>All 20" in page, "a long list does not push the classes away"
 
 
 def test_a_page_without_any_uses_the_guards_estimate(fitted, tmp_path) -> None:

@@ -106,7 +106,7 @@ class ScalableBiasedSampler:
             raise DataError(
                 f"no class reaches {self.min_quota} training nodes",
                 got=f"label_ratio {self.label_ratio}",
-                fix="Raise it.",
+                fix="Raise it, or take --split random (split='random'), which needs fewer.",
             )
         rng = np.random.default_rng(seed)
         order = rng.permutation(self.pool)

@@ -215,8 +215,8 @@ class Reconstructor(BaseEstimator):
             nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
                 take them in, but in one step.
             labels: their classes, int64, shape (k,).
-            budget: seconds after which no further candidate is tried, here and in later calls;
-                None: all are.
+            budget: seconds after which no further candidate is tried, here and in later calls, and
+                as many for the proofs of `neural` controllers; None: all are tried.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
         with self._step("fit") as facts:
@@ -230,7 +230,7 @@ class Reconstructor(BaseEstimator):
                 self._take_in(*self._start, nodes, labels)  # one without the other is refused
             facts.update(self._facts())
         if self.controller == "neural":
-            self.certify()
+            self.certify(budget=budget)
         return self
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
@@ -346,7 +346,9 @@ class Reconstructor(BaseEstimator):
         return self._choose(*self._start)
 
     @one_at_a_time
-    def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
+    def feedback(
+        self, nodes: Tensor, labels: Tensor, *, budget: float | None = None
+    ) -> Reconstructor:
         """Take in new labels and choose the features anew; neither weights nor anchors are computed
         again.
 
@@ -355,13 +357,22 @@ class Reconstructor(BaseEstimator):
         Args:
             nodes: node ids, int64, shape (k,).
             labels: their classes, int64, shape (k,).
+            budget: seconds after which no further candidate is tried, here and in later calls;
+                None: as in the call before.
         """
         self._check_fitted()
         self._check_context()
+        self._keep_budget(budget)
         with self._step("feedback") as facts:
             self._take_in(self.labels_, self._validation, nodes, labels)
             facts.update(self._facts())
         return self
+
+    def _keep_budget(self, budget: float | None) -> None:
+        """For the next choices; without one, that of the call before stays."""
+        seconds = checked_budget(budget)
+        if seconds is not None:
+            self._chooser.budget = seconds
 
     def _take_in(
         self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
@@ -398,7 +409,14 @@ class Reconstructor(BaseEstimator):
     # ---- the same graph, later
 
     @one_at_a_time
-    def update(self, data: Data, *, rechoose: bool = False, **model_kwargs: Any) -> Reconstructor:
+    def update(
+        self,
+        data: Data,
+        *,
+        rechoose: bool = False,
+        budget: float | None = None,
+        **model_kwargs: Any,
+    ) -> Reconstructor:
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
         The choice, the labels and the anchors stay; the features are those that a fresh fit with
@@ -413,10 +431,12 @@ class Reconstructor(BaseEstimator):
                 Labels and masks are not looked at: new labels go to `feedback`.
             rechoose: judge all candidates on the new graph, with the labels there are, and choose
                 anew; the anchors stay.
+            budget: seconds after which `rechoose` tries no further candidate, as in `feedback`.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
         self._check_fitted()
         self._check_context()
+        self._keep_budget(budget)
         graph = node_graph(data)
         check_graph(graph, with_ids=False)  # those that are new are looked at
         context = self._context
@@ -550,6 +570,7 @@ class Reconstructor(BaseEstimator):
         labels: Tensor | None = None,
         *,
         keep: str | None = None,
+        budget: float | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Choose new features for another graph than the one the model was trained on.
@@ -566,6 +587,8 @@ class Reconstructor(BaseEstimator):
             keep: what is used of the source: `graph` or `summary` (its class statistics and the
                 trial; both lead to the same choice), or `model` (nothing but the model). None: the
                 most there is; a Reconstructor that was never fitted has the model alone.
+            budget: seconds after which no further candidate is tried, here and in later calls of
+                what is returned; None: all are.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -575,7 +598,9 @@ class Reconstructor(BaseEstimator):
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
         check_keep(keep)
         with self._step("adapt") as facts:
-            adapted = self._adapted(target, nodes, labels, keep, model_kwargs)
+            adapted = self._adapted(
+                target, nodes, labels, keep, checked_budget(budget), model_kwargs
+            )
             facts.update(adapted._facts())
         return adapted
 
@@ -585,6 +610,7 @@ class Reconstructor(BaseEstimator):
         nodes: Tensor | None,
         labels: Tensor | None,
         keep: str,
+        budget: float | None,
         model_kwargs: dict[str, Any],
     ) -> Reconstructor:
         source = None if keep == "model" else self._summary()
@@ -592,12 +618,13 @@ class Reconstructor(BaseEstimator):
         check_graph(target)
         bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
         adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
+        adapted._chooser.budget = budget
         if source is not None:
             check_source(source, adapted._context)
         adapted.certificate_ = None
         adapted.states_ = None
         if self.controller == "neural":
-            adapted.certify()
+            adapted.certify(budget=budget)
         if nodes is None or labels is None:
             return adapted.reset()
         known, validation = adapted._start

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 TEST_NODE = 3
+FEW_CANDIDATES = 12  # a longer list is shown when it is asked for
+MOST_NAMES = 3  # candidates named in the sentence; the list marks all
 MOST_NODES = 120_000  # rows in the page; beyond it the nodes that changed come first
 
 
@@ -24,6 +26,8 @@ def own_view(story: dict[str, Any]) -> dict[str, Any]:
         "weights": story["weights"],
         "reason": decision["reason"],
         "chosen": decision["chosen"],
+        "named": _named(decision["chosen"]),
+        "few": FEW_CANDIDATES,
         "source": decision["source"],
         "n_labels": decision["n_labels"],
         "untouched": decision["untouched"],
@@ -35,6 +39,11 @@ def own_view(story: dict[str, Any]) -> dict[str, Any]:
         "by_class": _by_class(columns, story["classes"]),
         "left_out": max(0, len(changed) - MOST_NODES),
     }
+
+
+def _named(chosen: list[str]) -> list[str]:
+    """All of a few, the first of many."""
+    return chosen if len(chosen) <= MOST_NAMES + 1 else chosen[:MOST_NAMES]
 
 
 def own_nodes(story: dict[str, Any]) -> dict[str, Any]:

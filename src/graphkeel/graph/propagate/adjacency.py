@@ -20,6 +20,7 @@ from graphkeel.graph.propagate.counting_sort import (
     grown_in_place,
     with_room_behind,
 )
+from graphkeel.graph.propagate.memory_moves import move
 
 NORMS = ("sym", "row")
 Ids = NDArray[np.int64]
@@ -222,52 +223,99 @@ def _move_rows(
     """Writes the joined rows and marks those that have changed.
 
     The result may lie where the old rows lie: no row begins before its old place, so they are moved
-    from the last to the first. `near` says where anything may have changed, `moved` whose degree is
-    another; values of entries without such an end are kept."""
+    from the last to the first, all rows between two that have become longer at once. `near` says
+    where anything may have changed, `moved` whose degree is another; values of entries without such
+    an end are kept."""
     row = np.empty(longest, dtype=np.int32)
+    stop = len(starts) - 1
     for i in range(len(starts) - 2, -1, -1):
-        start = starts[i]
+        if i < n_old and not moved[i]:
+            continue
+        _move_run(
+            starts_a, columns_a, values_a, i + 1, stop, near, moved, scale, starts, columns, values,
+            changed,
+        )  # fmt: skip
+        stop = i
         length = 0
         if i < n_old:
             first = starts_a[i]
             length = starts_a[i + 1] - first
-            if not near[i]:
-                for q in range(length - 1, -1, -1):
-                    columns[start + q] = columns_a[first + q]
-                    values[start + q] = values_a[first + q]
-                continue
-            if starts[i + 1] - start == length:
-                for q in range(length - 1, -1, -1):
-                    j = columns_a[first + q]
-                    columns[start + q] = j
-                    if moved[j]:
-                        changed[i] = True
-                        values[start + q] = scale[i] * scale[j]
-                    else:
-                        values[start + q] = values_a[first + q]
-                continue
-            for q in range(length):
-                row[q] = columns_a[first + q]
-        a = 0
-        b = starts_b[i]
-        last_b = starts_b[i + 1]
-        loop = i >= n_old
-        while a < length or b < last_b or loop:
-            # the next column: the loop of a new row first of all where rows are not sorted
-            if loop and (not once or b == last_b or i < columns_b[b]):
-                j = i
-                loop = False
-            elif b == last_b or (a < length and (not once or row[a] <= columns_b[b])):
-                j = row[a]
-                a += 1
-                if once and b < last_b and columns_b[b] == j:
-                    b += 1
-            else:
-                j = columns_b[b]
+            row[:length] = columns_a[first : first + length]
+        _join_row(i, n_old, row, length, starts_b, columns_b, once, scale, starts, columns, values)
+    _move_run(
+        starts_a, columns_a, values_a, 0, stop, near, moved, scale, starts, columns, values, changed
+    )
+
+
+@njit(cache=True, nogil=True)
+def _move_run(
+    starts_a: NDArray[Any],
+    columns_a: NDArray[Any],
+    values_a: NDArray[np.float32],
+    first: int,
+    stop: int,
+    near: NDArray[np.bool_],
+    moved: NDArray[np.bool_],
+    scale: NDArray[np.float32],
+    starts: Ids,
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    changed: NDArray[np.bool_],
+) -> None:  # pragma: no cover - compiled
+    """Moves rows first..stop-1, none of which has become longer; writes the values that have an end
+    of another degree, and marks their rows."""
+    if first >= stop:
+        return
+    start = np.int64(starts_a[first])
+    count = np.int64(starts_a[stop]) - start
+    move(columns, starts[first], columns_a, start, count)  # type: ignore[call-arg]
+    move(values, starts[first], values_a, start, count)  # type: ignore[call-arg]
+    for i in range(first, stop):
+        if near[i]:
+            for p in range(starts[i], starts[i + 1]):
+                j = columns[p]
+                if moved[j]:
+                    changed[i] = True
+                    values[p] = scale[i] * scale[j]
+
+
+@njit(cache=True, nogil=True)
+def _join_row(
+    i: int,
+    n_old: int,
+    row: NDArray[np.int32],
+    length: int,
+    starts_b: Ids,
+    columns_b: NDArray[Any],
+    once: bool,
+    scale: NDArray[np.float32],
+    starts: Ids,
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> None:  # pragma: no cover - compiled
+    """Writes a row that is new or has become longer: its old columns, the first `length` of `row`,
+    and those that were added; a new row has a loop."""
+    start = starts[i]
+    a = 0
+    b = starts_b[i]
+    last_b = starts_b[i + 1]
+    loop = i >= n_old
+    while a < length or b < last_b or loop:
+        # the next column: the loop of a new row first of all where rows are not sorted
+        if loop and (not once or b == last_b or i < columns_b[b]):
+            j = i
+            loop = False
+        elif b == last_b or (a < length and (not once or row[a] <= columns_b[b])):
+            j = row[a]
+            a += 1
+            if once and b < last_b and columns_b[b] == j:
                 b += 1
-            columns[start] = j
-            values[start] = scale[i] * scale[j]
-            start += 1
+        else:
+            j = columns_b[b]
+            b += 1
+        columns[start] = j
+        values[start] = scale[i] * scale[j]
+        start += 1
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
+
+from graphkeel.graph.propagate.memory_moves import prefetch
 
 Array = NDArray[np.float32]
 
@@ -84,25 +83,6 @@ def rows_times(
     (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
 
 
-@intrinsic
-def _prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover - compiled
-    """Ask for the cache line of array.flat[position]."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte = ir.IntType(8).as_pointer()
-        flag = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        address = builder.bitcast(builder.gep(data, [args[1]]), byte)
-        builder.call(
-            ask, [address, *(ir.Constant(flag, value) for value in (0, 3, 1))]
-        )  # to read; keep; data
-        return cgutils.get_null_value(context.get_value_type(types.none))
-
-    return types.none(array, types.intp), generate
-
-
 @njit(cache=True, nogil=True)
 def _wide(
     starts: NDArray[Any], columns: NDArray[Any], weights: Array, dense: Array, out: Array
@@ -114,7 +94,7 @@ def _wide(
             out[i, c] = 0.0
         for p in range(starts[i], starts[i + 1]):
             if p + _AHEAD < n_entries:
-                _prefetch(dense, columns[p + _AHEAD] * width)  # type: ignore[call-arg]
+                prefetch(dense, columns[p + _AHEAD] * width)  # type: ignore[call-arg]
             j = columns[p]
             weight = weights[p]
             for c in range(width):
@@ -132,7 +112,7 @@ def _narrow(
         a = b = c = d = e = f = g = h = zero  # in registers, as an array would not be
         for p in range(starts[i], starts[i + 1]):
             if p + _AHEAD < n_entries:
-                _prefetch(dense, columns[p + _AHEAD] * NARROW)  # type: ignore[call-arg]
+                prefetch(dense, columns[p + _AHEAD] * NARROW)  # type: ignore[call-arg]
             row = dense[columns[p]]
             weight = weights[p]
             a += weight * row[0]

@@ -107,9 +107,9 @@ def _ours(keep: str, case: Case) -> MethodResult:
     rec = Reconstructor(case.frozen.model, seed=case.seed)
     if keep != "model":
         rec = _fitted(keep, case)
-    classes = case.target.y[case.nodes]
-    known = {"nodes": case.nodes, "labels": classes} if len(case.nodes) else {}
-    there = rec.adapt(case.target.to_data(), keep=keep, **known)
+    nodes = case.nodes if len(case.nodes) else None
+    classes = None if nodes is None else case.target.y[nodes]
+    there = rec.adapt(case.target.to_data(), nodes, classes, keep=keep)
     decision = there.guard_.to_dict()
     if there.guard_.left_alone:
         return MethodResult(None, None, decision)

@@ -24,6 +24,7 @@ from graphkeel.reconstruct.candidates.prototype import NEAR, Prototype
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.large.blends import posterior_of, shares_of, write_blend
 from graphkeel.reconstruct.large.linear import LinearModel
 from graphkeel.reconstruct.large.spread import spread
 
@@ -35,7 +36,6 @@ LOCAL: tuple[Candidate, ...] = (
     Prototype("labels"),
 )
 _UNKNOWN = -1
-_REST = 1e-6  # evidence for every class where no label is near
 
 
 class LocalContext:
@@ -162,9 +162,7 @@ class LocalBuilder:
             difference = self._row(nodes, after) - self._row(nodes, before)
             self._spread_over(nodes, difference, self._added)
         rows = _most(touched)
-        near = self._near[rows].float().clamp_min_(0.0).add_(_REST)
-        near /= near.sum(dim=1, keepdim=True)
-        self._shares[rows] = near.clamp_min_(FLOOR)
+        self._shares[rows] = shares_of(self._near[rows])
         return touched
 
     def _spread_over(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
@@ -226,11 +224,13 @@ class LocalBuilder:
         are rewritten."""
         if self._written is None or self._written[0] != members:
             features = self._room_for_features(anchors.shape[1])
-            torch.mm(self._mean_posterior(members), anchors, out=features)
+            write_blend(self._mean_posterior(members), anchors, features)
             self._written = members, features
         else:
             rows = _marked(self._stale)
-            self._written[1][rows] = self._mean_posterior(members, rows) @ anchors
+            changed = torch.empty(len(rows), anchors.shape[1])
+            write_blend(self._mean_posterior(members, rows), anchors, changed)
+            self._written[1][rows] = changed
         self._stale[:] = False
         return self._written[1]
 
@@ -275,14 +275,9 @@ class LocalBuilder:
 
     def _posterior(self, prototype: Prototype, rows: Tensor | slice) -> Tensor:
         """p of some nodes, as in `Posteriors`."""
-        posterior = self._shares[rows].clone()
-        if prototype.evidence == "model":  # the mean of their logarithms
-            posterior.mul_(self.fixed.beliefs[rows]).sqrt_()
-        posterior /= posterior.sum(dim=1, keepdim=True)
-        classes = self._known[rows]
-        named = (classes != _UNKNOWN).nonzero().flatten()
-        posterior[named] = _one_hot(classes[named], self.labels.n_classes)
-        return posterior
+        # evidence of the model: the mean of their logarithms
+        beliefs = self.fixed.beliefs[rows] if prototype.evidence == "model" else None
+        return posterior_of(self._shares[rows], beliefs, self._known[rows])
 
     def _all(self, prototype: Prototype) -> Tensor:
         """p of every node; made once, and kept up to date with the labels."""

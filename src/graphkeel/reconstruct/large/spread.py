@@ -18,11 +18,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.graph.propagate.memory_moves import prefetch
 from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 REACH = 1e4  # nodes that a label is to reach
 FEWEST, MOST = 2, 20  # steps
 MANY = 4  # a frontier of one node in so many: rows are summed on all cores, none is looked for
+_ASK_START, _ASK_ROW, _ASK_ENDS = 16, 8, 2  # nodes from asking for memory to using it
+_ASK_ENTRY = 32  # the same in entries
+_LONG = 17  # columns, or weights, that certainly lie on two cache lines
 Floats = NDArray[np.float32] | NDArray[np.float64]
 Graph = tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]
 
@@ -110,10 +114,26 @@ def _from_frontier(
     out: Floats,
     marked: NDArray[np.bool_],
 ) -> NDArray[np.int32]:  # pragma: no cover - compiled
-    """Each node hands on to its neighbours (Ŝ is symmetric)."""
+    """Each node hands on to its neighbours (Ŝ is symmetric). What lies anywhere in memory is asked
+    for a few nodes before its turn: where a row starts, the row, its neighbours' rows."""
     reached = np.empty(len(marked), dtype=np.int32)
     count = 0
-    for v in frontier:
+    n_frontier = len(frontier)
+    width = out.shape[1]
+    for i in range(n_frontier):
+        if i + _ASK_START < n_frontier:
+            prefetch(starts, frontier[i + _ASK_START])  # type: ignore[call-arg]
+        if i + _ASK_ROW < n_frontier:
+            v = frontier[i + _ASK_ROW]
+            _ask_for_row(columns, starts[v], _LONG)
+            _ask_for_row(weights, starts[v], _LONG)
+            _ask_for_row(current, v * width, width)
+        if i + _ASK_ENDS < n_frontier:
+            v = frontier[i + _ASK_ENDS]
+            for p in range(starts[v], starts[v + 1]):
+                prefetch(marked, columns[p])  # type: ignore[call-arg]
+                _ask_for_row(out, columns[p] * width, width)
+        v = frontier[i]
         for p in range(starts[v], starts[v + 1]):
             w = columns[p]
             if not marked[w]:
@@ -121,9 +141,18 @@ def _from_frontier(
                 reached[count] = w
                 count += 1
             weight = share * weights[p]
-            for c in range(current.shape[1]):
+            for c in range(width):
                 out[w, c] += weight * current[v, c]
     return reached[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _ask_for_row(
+    values: NDArray[Any], first: int, width: int
+) -> None:  # pragma: no cover - compiled
+    """A row may lie across two cache lines."""
+    prefetch(values, first)  # type: ignore[call-arg]
+    prefetch(values, first + width - 1)  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
@@ -140,10 +169,15 @@ def _into_rows(
 ) -> None:  # pragma: no cover - compiled
     """The same for rows first..last-1, each summed from those neighbours that are marked."""
     width = current.shape[1]
+    n_entries = len(columns)
     sums = np.empty(width)
     for i in range(first, last):
         sums[:] = 0.0
         for p in range(starts[i], starts[i + 1]):
+            if p + _ASK_ENTRY < n_entries:
+                ahead = columns[p + _ASK_ENTRY]
+                prefetch(marked, ahead)  # type: ignore[call-arg]
+                _ask_for_row(current, ahead * width, width)
             v = columns[p]
             if marked[v]:
                 weight = share * weights[p]

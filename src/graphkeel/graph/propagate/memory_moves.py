@@ -1,0 +1,51 @@
+"""What a processor can do with memory and numba has no word for: ask for a cache line before its
+turn, and move numbers to a place that overlaps their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -> Any:
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [position]), ir.IntType(8).as_pointer())
+
+
+@intrinsic
+def prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover - compiled
+    """Ask for the cache line of array.flat[position]."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        flag = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        address = _address(context, builder, signature.args[0], args[0], args[1])
+        to_read_keep_data = (ir.Constant(flag, value) for value in (0, 3, 1))
+        builder.call(ask, [address, *to_read_keep_data])
+        return cgutils.get_null_value(context.get_value_type(types.none))
+
+    return types.none(array, types.intp), generate
+
+
+@intrinsic
+def move(
+    typing: Any, target: Any, to: Any, source: Any, first: Any, count: Any
+) -> Any:  # pragma: no cover - compiled
+    """target[to : to + count] = source[first : first + count]; the two may overlap. Both are flat
+    and of one type."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kinds = signature.args
+        there = _address(context, builder, kinds[0], args[0], args[1])
+        here = _address(context, builder, kinds[2], args[2], args[3])
+        size = context.get_abi_sizeof(context.get_data_type(kinds[0].dtype))
+        cgutils.raw_memmove(builder, there, here, args[4], size)
+        return cgutils.get_null_value(context.get_value_type(types.none))
+
+    return types.none(target, types.intp, source, types.intp, types.intp), generate
