@@ -28,7 +28,6 @@ from graphkeel.reconstruct.candidates.builder import (
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard.decision import (
     MIN_LABELS,
-    PAPERS_RISK,
     GuardDecision,
     Judge,
     Round,
@@ -153,8 +152,6 @@ class Chooser:
         self._asked = (labels, validation)
         self._judged_by = judge = self._judge(labels, validation, self._fixed)
         by_sign = self.members if by_signs is not None else ()
-        # Where signs speak against a change, the labels have to be surer of it.
-        doubted = by_signs is not None and by_signs.left_alone
         wanted = self._candidates_for(labels)
         deadline = None if self.budget is None else time.monotonic() + self.budget
         candidates, judge = tried(wanted, judge, self.budget)
@@ -162,8 +159,9 @@ class Chooser:
         self.members, decision = decide(
             candidates,
             judge,
-            risk=min(self.risk, PAPERS_RISK) if doubted else self.risk,
+            risk=self.risk,
             presumed=by_sign,
+            doubted=by_signs is not None and by_signs.left_alone,
             rounds=within(self._rounds(), deadline) if is_whole else (),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
         )

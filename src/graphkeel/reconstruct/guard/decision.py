@@ -136,6 +136,7 @@ def decide(
     presumed: tuple[Candidate, ...] = (),
     rounds: Sequence[Round] = (),
     n_predicted: int | None = None,
+    doubted: bool = False,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
@@ -153,8 +154,12 @@ def decide(
             favourites have to beat them, and they are taken unless labels speak against them.
         rounds: each gives further candidates, made from the leaders of those before.
         n_predicted: how many nodes the statement is about; None: very many.
+        doubted: signs without labels speak against a change, so the labels have to be surer of it,
+            and no class is outvoted by the others.
     """
     base = judge.evaluate(())
+    if doubted:
+        risk = min(risk, PAPERS_RISK)
     if len(base.correct) < MIN_LABELS:
         return (), _left_alone(
             base,
@@ -171,7 +176,8 @@ def decide(
     )
     members, final = _favourites(trials, judge, average, presumed)
     result = _score("chosen", final, base)
-    balance = balanced_gain(final.correct, base.correct, base.classes, BORROWED)
+    borrowed = 0.0 if doubted else BORROWED
+    balance = balanced_gain(final.correct, base.correct, base.classes, borrowed)
     if not _accepted(result, balance, risk, members == presumed):
         reason = _refusal(result, balance, risk, judge.source)
         return (), _left_alone(base, judge, reason, scores, result.p_value, n_predicted)
