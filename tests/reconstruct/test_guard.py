@@ -140,16 +140,16 @@ def test_one_label_of_a_tiny_class_does_not_decide():
 
 
 def test_where_signs_speak_against_a_change_no_class_is_outvoted():
-    """Thirteen labels of a class of thirty-eight won, five of a class of twelve lost: all nodes went
-    to the larger class."""
+    """Fifteen labels of a class of thirty-eight won, five of a class of twelve lost: all nodes
+    went to the larger class."""
     classes = torch.tensor([0] * 38 + [1] * 12)
 
     class Majority(Scripted):
         def evaluate(self, members):
             right = torch.ones(50, dtype=torch.bool)
-            right[:13] = bool(members)
+            right[:15] = bool(members)
             right[38:43] = not members
-            return Evaluation(right, 18, classes, torch.zeros(50, 2))
+            return Evaluation(right, 20, classes, torch.zeros(50, 2))
 
     assert decide((ONE,), Majority(50, 0, {}))[0] == (ONE,)
     members, decision = decide((ONE,), Majority(50, 0, {}), doubted=True)
@@ -158,9 +158,10 @@ def test_where_signs_speak_against_a_change_no_class_is_outvoted():
 
 
 def test_where_signs_speak_against_a_change_labels_have_to_be_sure():
-    judge = Scripted(100, 50, {ONE: 54})  # 4 won, 0 lost: p = 1/16
-    assert decide((ONE,), judge)[0] == (ONE,)
-    assert decide((ONE,), judge, doubted=True)[0] == ()
+    judge = Scripted(100, 50, {ONE: 55, TWO: 50, THREE: 50})  # 5 won, 0 lost: p = 1/32
+    assert decide((ONE, TWO, THREE), judge)[0] == (ONE,)
+    assert decide((ONE,), judge, doubted=True)[0] == (ONE,)
+    assert decide((ONE, TWO, THREE), judge, doubted=True)[0] == ()  # the best of three
 
 
 def test_presumed_candidates_stand_until_labels_speak_against_them():

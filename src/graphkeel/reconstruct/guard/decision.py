@@ -158,8 +158,6 @@ def decide(
             and no class is outvoted by the others.
     """
     base = judge.evaluate(())
-    if doubted:
-        risk = min(risk, PAPERS_RISK)
     if len(base.correct) < MIN_LABELS:
         return (), _left_alone(
             base,
@@ -170,6 +168,8 @@ def decide(
     if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
         candidates = ()
     trials = _tried(candidates, judge, rounds)
+    if doubted:  # the best of many has to be better than the luckiest of many (Bonferroni)
+        risk = min(risk, PAPERS_RISK / max(1, len(trials)))
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
