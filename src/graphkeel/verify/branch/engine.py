@@ -42,7 +42,7 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyRepo
 
 MOST_CLIMBS = 40
 # seconds of boxes and then of levels, in turns; boxes have what is left
-TURNS = ((0.75, 5.0), (5.0, 15.0), (20.0, 60.0))
+TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
 FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
@@ -147,10 +147,11 @@ class _Schedule:
 
     def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
-        come after it."""
+        come after it; the last one that is open has it all."""
         now = self.budget.now()
         order = list(self.runs.values())
         share = max(self.deadline - now, 0.0) / (len(order) - order.index(run))
+        seconds = seconds if len(order) > 1 else share
         return run.advance(now + min(seconds, share), now + share)
 
     def _every_run(self, turn: Callable[[_Verification], ConditionReport | None]) -> None:
