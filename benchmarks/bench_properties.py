@@ -81,7 +81,7 @@ def measured(network_file: Path, property_file: Path, args: argparse.Namespace) 
 
 
 def checked(file: Path, limit: int) -> tuple[str, float]:
-    """(what the checker says, its processor seconds); `unfinished` at the limit."""
+    """(what the checker says, its processor seconds); `unfinished` where a signal ended it."""
 
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
@@ -89,7 +89,7 @@ def checked(file: Path, limit: int) -> tuple[str, float]:
     before = _children()
     command = [sys.executable, "-m", "graphkeel.property_checker", str(file)]
     done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=False)
-    words = {0: "accepted", 1: "REJECTED"}
+    words = {0: "accepted", 1: "REJECTED", 2: "UNREADABLE"}
     return words.get(done.returncode, "unfinished"), _children() - before
 
 
@@ -146,13 +146,15 @@ def main() -> int:
     )
     print(header, flush=True)
     lines = []
-    for file in sorted(args.problems.glob("*.onnx")):
+    # the proof of the hardest one takes longest to check: last
+    files = sorted(args.problems.glob("*.onnx"), key=lambda file: (file.stem == OPEN, file.stem))
+    for file in files:
         if args.only in file.stem:
             system = file.stem.rsplit("_", 2)[0]
             lines.append(measured(file, args.problems / f"prop_{system}.vnnlib", args))
             print(shown(lines[-1]), flush=True)
     print("\n".join(totals(lines)))
-    return int(any(line.check == "REJECTED" for line in lines))
+    return int(any(line.check in ("REJECTED", "UNREADABLE") for line in lines))
 
 
 if __name__ == "__main__":
