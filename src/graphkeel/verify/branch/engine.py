@@ -2,10 +2,10 @@
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
 leaves are proved by bounds that account for every rounding (relax.py). Positivity of a convex V is
-a linear program or two an axis (convex.py). Decrease of a gauge that boxes do not settle at once is
-tried by levels of V and cuts at units (level_search.py), in turns with the boxes. Conditions have
-their turns, too: each is looked at before one of them gets a long search. A violation counts only
-after it was confirmed in exact rationals."""
+a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not settle at
+once is tried by levels of V and cuts at units (gauge/level_search.py), in turns with the boxes.
+Conditions have their turns, too: each is looked at before one of them gets a long search. A
+violation counts only after it was confirmed in exact rationals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from graphkeel.verify.branch.cells import cells_of
-from graphkeel.verify.branch.convex import convex_positivity
 from graphkeel.verify.branch.coupling import find_coupling
+from graphkeel.verify.branch.gauge.convex import convex_positivity
+from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.branch.gauge.simplex import load_simplex
 from graphkeel.verify.branch.homogeneous import Plan, plan
-from graphkeel.verify.branch.level_search import LevelSearch, level_search
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
-from graphkeel.verify.branch.simplex import load_simplex
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import HARDEST, ConditionwiseEngine, not_asked, refuted_one
 from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.homogeneous import Plan
-from graphkeel.verify.branch.levels import (
+from graphkeel.verify.branch.gauge.levels import (
     Bounded,
     Hidden,
     Leaf,
@@ -26,7 +25,8 @@ from graphkeel.verify.branch.levels import (
     candidates,
     level_row,
 )
-from graphkeel.verify.branch.slabs import slabs_around_hole
+from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
+from graphkeel.verify.branch.homogeneous import Plan
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, tree_entry, unit_numbers
 from graphkeel.verify.query import Row

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.verify.affine import errors_of, gamma
-from graphkeel.verify.branch.simplex import Program, maximise, maximise_all
+from graphkeel.verify.branch.gauge.simplex import Program, maximise, maximise_all
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.relaxation import relu_lines
