@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
-from peers import engine_named
+from peers import OURS, engine_named
 
 from graphkeel.core.errors import KeelError
 from graphkeel.verify.problem import Network, Problem
@@ -69,12 +69,15 @@ def answer(
     wall_limit: float,
     cpu_limit: float,
 ) -> None:
-    """Solve one problem with one thread, condition by condition; beyond the limit of processor time
-    the system ends the process."""
+    """Solve one problem with one thread; beyond the limit of processor time the system ends the
+    process."""
     _limit_cpu(cpu_limit)
     before = _forget_peak()
     wall, cpu = time.perf_counter(), time.process_time()
-    reports = _until_refuted(name, problem, conditions, wall_limit)
+    if name in OURS:
+        reports = _all_at_once(name, problem, conditions, wall_limit, cpu_limit)
+    else:
+        reports = _until_refuted(name, problem, conditions, wall_limit)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = _memory("VmHWM")
     verdict = next(
@@ -95,6 +98,16 @@ def answer(
             max(peak - before, 0.0),
         )
     )
+
+
+def _all_at_once(
+    name: str, problem: Problem, conditions: tuple[str, ...], wall: float, cpu: float
+) -> list[ConditionReport]:
+    """All conditions in one question, as a user asks it: the engine shares its time between them
+    and is done with the first that is refuted."""
+    clock = "processor" if cpu <= wall else "wall"
+    budget = Budget(min(wall, cpu), threads=1, clock=clock, first_refutation=True)
+    return list(engine_named(name, problem).solve(problem, budget, conditions).conditions)
 
 
 def _until_refuted(

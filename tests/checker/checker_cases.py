@@ -30,6 +30,7 @@ from hand_loops import (
     contraction,
     coupled,
     faces,
+    head,
     identity,
     level_tree,
     line,
@@ -577,14 +578,124 @@ case("levels of a V with a negative weight", "rejected: as v", negative_gauge)
 
 def level_in_another_row() -> Hand:
     loop = line()
-    value = tree("+0", [1.125], [2.0], [3, -2, -2], (0.5,))
+    value = tree("upper 0", *ENDS, [1, -2, -2], (0.5,))
     value |= {"supports": array(SUPPORTS), "supported": array([], [0, 5], "<i4")}
-    found = copy.deepcopy(loop.proofs["positivity"])
+    found = copy.deepcopy(loop.proofs["invariance"])
     found["trees"][0] = value
-    return proof(loop, "positivity", found)
+    return proof(loop, "invariance", found)
 
 
-case("a level cut in positivity", FIT, level_in_another_row)
+case("a level cut in invariance", FIT, level_in_another_row)
+
+# ---- positivity of a convex V: V ≥ θ·(Ry + r), θ ≤ v, on each side of Y
+
+
+def sided(
+    right: list[float] | None = None, numbers: tuple[int, int] = (1, 1), **changes: Any
+) -> Hand:
+    """V = |y − 1| ≥ c·|y − 1|: θ = (1, 0) on the right of Y and (0, 1) on its left."""
+    trees = []
+    supports = ([0.0, 0.0, 1.0, 0.0] if right is None else right, [0.0, 0.0, 0.0, 1.0])
+    parts = (("+0", [1.125], [2.0]), ("-0", [0.0], [0.875]))
+    for (name, lower, upper), support, number in zip(parts, supports, numbers, strict=True):
+        leaf = tree(name, lower, upper, [-4], slopes=[[0, 0]])
+        table = {"supports": array([support]), "supported": array([[number]], dtype="<i4")}
+        trees.append(leaf | table)
+    return proof(line(**changes), "positivity", branch("positivity", *trees))
+
+
+case("positivity by supports", ACCEPTED, sided)
+case("positivity by supports, c = 1", ACCEPTED, lambda: sided(positivity=1.0))
+case("positivity by supports, c one ulp more", BOUND, lambda: sided(positivity=next_to(1.0, UP)))
+case("positivity, θ one ulp above v", SPENT, lambda: sided([0.0, 0.0, next_to(1.0, UP), 0.0]))
+case("positivity, θ one ulp too small", BOUND, lambda: sided([0.0, 0.0, next_to(1.0, DOWN), 0.0]))
+case("positivity, θ of the other side", BOUND, lambda: sided([0.0, 0.0, 0.0, 1.0]))
+case("positivity, λ without a level", SPENT, lambda: sided([0.5, 0.0, 1.0, 0.0]))
+case("positivity, γ without a level", SPENT, lambda: sided([0.0, 0.5, 0.5, 0.0]))
+case("positivity, no support", BOUND, lambda: sided(numbers=(0, 1)))
+case("positivity, a support too many", "rejected: not there", lambda: sided(numbers=(2, 1)))
+
+
+def lifted(start: float) -> Hand:
+    """V = |y − 1| + v₀: what is below zero at Y has to be made up for by the distance."""
+    gauge: list[Any] = [([[1.0], [-1.0]], [-1.0, 1.0]), ([[1.0, 1.0]], [start])]
+    loop = sided(positivity=0.5, lyapunov=gauge)
+    return replace(loop, proofs={"positivity": loop.proofs["positivity"]})
+
+
+case("positivity by supports, V lower", ACCEPTED, lambda: lifted(-0.0625))
+case("positivity by supports, V too low", BOUND, lambda: lifted(next_to(-0.0625, DOWN)))
+
+
+def around_hole(*supports: list[float], cut: tuple[float, float] = (1.0625, 0.9375)) -> Hand:
+    """c = 0: V > 0 left and right of the hole."""
+    table = supports or ([0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0])
+    leaf = tree("positivity", *ENDS, [0, 0, -4, -1, -4], cut, [[0, 0]] * 2)
+    leaf |= {"supports": array(list(table)), "supported": array([[2], [1]], dtype="<i4")}
+    return proof(line(positivity=0.0), "positivity", branch("positivity", leaf))
+
+
+case("V > 0 by supports", ACCEPTED, around_hole)
+case("V > 0 by supports, only V ≥ 0", BOUND, lambda: around_hole(cut=(1.0, 0.9375)))
+case(
+    "V > 0 by no support",
+    BOUND,
+    lambda: around_hole([0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]),
+)
+
+
+def deep_gauge() -> Hand:
+    """V of two hidden layers is not said to be convex."""
+    gauge: list[Any] = [
+        ([[1.0], [-1.0]], [-1.0, 1.0]),
+        ([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]),
+        ([[1.0, 1.0]], [0.0]),
+    ]
+    loop = sided(lyapunov=gauge)
+    return replace(loop, proofs={"positivity": loop.proofs["positivity"]})
+
+
+case("positivity by supports, V too deep", FIT, deep_gauge)
+
+
+def concave() -> Hand:
+    """V with a weight below zero is not convex."""
+    gauge: list[Any] = [([[1.0], [-1.0], [1.0]], [-1.0, 1.0, -1.5]), ([[1.0, 1.0, -0.25]], [0.0])]
+    trees = []
+    for name, lower, upper in (("+0", [1.125], [2.0]), ("-0", [0.0], [0.875])):
+        leaf = tree(name, lower, upper, [-4], slopes=[[0, 0, 0]])
+        support = [0.0, 0.0, float(name == "+0"), float(name == "-0"), 0.0]
+        trees.append(leaf | {"supports": array([support]), "supported": array([[1]], dtype="<i4")})
+    found = {"positivity": branch("positivity", *trees)}
+    return replace(line(lyapunov=gauge), proofs=found)
+
+
+case("positivity by supports, V not convex", "rejected: as v", concave)
+
+
+def level_in_positivity() -> Hand:
+    """Below V = 1/2 and above it c·(y − 1) ≤ V is shown as on the whole side."""
+    loop = sided()
+    leaf = tree("+0", [1.125], [2.0], [3, -4, -4], (0.5,), [[0, 0]] * 2)
+    leaf |= {"supports": array([[0.0, 0.0, 1.0, 0.0]]), "supported": array([[1]] * 2, dtype="<i4")}
+    trees = [leaf, loop.proofs["positivity"]["trees"][1]]
+    return proof(loop, "positivity", branch("positivity", *trees))
+
+
+case("a level cut in positivity", ACCEPTED, level_in_positivity)
+
+
+def section_of_positivity() -> Hand:
+    """A section has one tree; positivity has a row for every side."""
+    loop = line(hole_radius=0.0)
+    supports = [[0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]
+    leaf = tree("+0", *ENDS, [-4], slopes=[[0, 0]])
+    leaf |= {"supports": array(supports), "supported": array([[1]], dtype="<i4")}
+    value = head("homogeneous", "positivity") | {"margin": 0.25, "level": 1.0, "faces": [2, 3]}
+    return replace(loop, proofs={"positivity": value | {"tree": leaf}})
+
+
+case("a section for positivity", "rejected: decrease only", section_of_positivity)
 case("γ above ρ with λ", BOUND, levels(supports=supports(2, [0.25, 1.0, 0.0, 0.0])))
 case("λ that θ does not pay for", BOUND, levels(supports=supports(3, [8.0, 0.0, 0.0, 0.5])))
 

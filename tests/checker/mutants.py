@@ -135,14 +135,14 @@ MUTANTS = [
         ),
         (
             "levels.py",
-            "share = (self.rho if whole else 0) + up - down",
-            "share = self.rho + up - down",
+            "share = (self.own if whole else 0) + up - down",
+            "share = self.own + up - down",
             "a unit's bound may use the row's ρ",
         ),
         (
             "levels.py",
-            "share = (self.rho if whole else 0) + up - down",
-            "share = (self.rho if whole else 0) + up",
+            "share = (self.own if whole else 0) + up - down",
+            "share = (self.own if whole else 0) + up",
             "γ takes nothing away from V",
         ),
         (
@@ -192,6 +192,36 @@ MUTANTS = [
             "if not all(0 <= number <= len(self.choices) for number in numbers):",
             "if not all(number <= len(self.choices) for number in numbers):",
             "a support's number below none",
+        ),
+        (
+            "problem.py",
+            'more: dict[str, Any] = {"held": units, "share": Fraction(1)}',
+            'more: dict[str, Any] = {"held": units, "share": Fraction(2)}',
+            "positivity may use V twice",
+        ),
+        (
+            "problem.py",
+            'more: dict[str, Any] = {"coupled": units, "held": units, "share": problem.rho}',
+            'more: dict[str, Any] = {"coupled": units, "held": units, "share": Fraction(1)}',
+            "decrease may use all of V",
+        ),
+        (
+            "problem.py",
+            "units = problem.lyapunov[0].weight.height if len(problem.lyapunov) == 2 else 0",
+            "units = problem.lyapunov[0].weight.height",
+            "positivity of a deep V by supports",
+        ),
+        (
+            "trees.py",
+            'if condition != "decrease":',
+            "if False:",
+            "a section of V for positivity",
+        ),
+        (
+            "trees.py",
+            "final[start : start + self.row.held] = [0] * self.row.held",
+            "final[start : start + self.row.coupled] = [0] * self.row.coupled",
+            "V counted twice in positivity, and its supports besides",
         ),
         (
             "trees.py",

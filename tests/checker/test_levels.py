@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hand_loops import array
+from hand_loops import array, tree
 
-from graphkeel.checker.exact import Matrix, Vector, folded
+from graphkeel.checker.exact import Matrix, Vector, Work, folded
 from graphkeel.checker.levels import Gauge, Levels
 from graphkeel.checker.networks import Layer, Network, value_at
 from graphkeel.checker.problem import Problem, Row, rows_of
 from graphkeel.checker.reading import Rejected
 from graphkeel.checker.relaxation import Pair, RowBound, Signs
+from graphkeel.checker.trees import _Tree
 
 
 def matrix(rows: list[list[float]]) -> Matrix:
@@ -60,10 +62,9 @@ def unit_inputs(row: Row, y: Vector) -> dict[Pair, Fraction]:
 
 
 def random_supports(
-    rng: random.Random, problem: Problem, levels: Levels, whole: bool
+    rng: random.Random, problem: Problem, levels: Levels, own: float
 ) -> list[float]:
-    """λ, γ and θ that a checker has to accept, often at their very limit."""
-    own = float(problem.rho) if whole else 0.0
+    """λ, γ and θ that a checker has to accept with ω = own, often at their very limit."""
     up = rng.choice([0.0, rng.random(), 4.0 * rng.random()]) if levels.high is not None else 0.0
     down = rng.choice([0.0, rng.random() * (own + up)]) if levels.low is not None else 0.0
     share = (own + up - down) * (1 - 2.0**-40)
@@ -88,8 +89,8 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
         if rng.random() < 0.3:
             signs[place] = value > 0 or (value == 0 and rng.random() < 0.5)
     units = [place for place in inputs if not in_gauge(row, place)]
-    lines = [random_supports(rng, problem, levels, False) for _ in range(2 * len(units))]
-    lines.append(random_supports(rng, problem, levels, True))
+    lines = [random_supports(rng, problem, levels, 0.0) for _ in range(2 * len(units))]
+    lines.append(random_supports(rng, problem, levels, float(problem.rho)))
     gauge = Gauge(problem.lyapunov, problem.rho, array(lines), "a tree")
     numbers = [rng.choice([0, k + 1]) for k in range(len(lines))]
     found = folded(gauge.supports(numbers, levels), 2)
@@ -108,6 +109,32 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
     bound = RowBound(without, box.exp).upper(ints, slopes, signs, weights, supports)
     g = problem.gauge(value_at(problem.forward, y)) - problem.rho * here
     assert weights[0] * g <= bound
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_choice_bounds_positivity_from_below(seed: int) -> None:
+    rng = random.Random(seed)
+    problem = replace(random_problem(rng), positivity=Fraction(rng.choice([0.0, 0.5])))
+    row = rng.choice(rows_of(problem, "positivity"))
+    y = Vector.of([rng.uniform(float(a), float(b)) for a, b in zip(*ends_of(problem), strict=True)])
+    here = problem.gauge(y)
+    high = here + Fraction(rng.choice([0.0, rng.random()])) if rng.random() < 0.5 else None
+    support = random_supports(rng, problem, Levels(None, high), own=1.0)
+    leaf = {"supports": array([support]), "supported": array([[1]], dtype="<i4")}
+    box = problem.lower.joined(problem.upper).fractions()
+    value = tree(row.name, *map(floats, folded(box, problem.n)), [-4], slopes=[[0] * row.held])
+    found = _Tree(problem, row, value | leaf, "a tree", Work(10**12))
+    supports = found._supports([1], Levels(None, high))
+    bound = found._bound((-1,), {}).upper(found.box, [0] * row.held, {}, [1], supports)
+    distance = Fraction(0)
+    if row.side is not None:
+        away = (y - problem.equilibrium).fractions()[row.side % problem.n]
+        distance = problem.positivity * (away if row.side < problem.n else -away)
+    assert distance - here <= bound
+
+
+def floats(values: list[Fraction]) -> list[float]:
+    return [float(value) for value in values]
 
 
 def ends_of(problem: Problem) -> tuple[list[Fraction], list[Fraction]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from graphkeel.testing.loops import (
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.engine import NOT_STORED
-from graphkeel.verify.branch.search import Search
+from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
 
@@ -220,3 +221,61 @@ def test_magnitudes_near_overflow_are_left_alone() -> None:
     problem = replace(stable().problem, closed_loop=huge)
     assert BranchVerifier().supports(problem) is not None
     assert verify(problem, "branch").verdict is Verdict.UNKNOWN
+
+
+class Endless:
+    """Searches of some rows that never end, on a clock that only they move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, names: Callable[[str], bool]) -> None:
+        self.seconds = 0.0
+        self.names = names
+        self.real = Search.run
+        monkeypatch.setattr(Search, "run", lambda search: self.run(search))
+        monkeypatch.setattr(Search, "resume", lambda search, deadline, last: self.until(deadline))
+        monkeypatch.setattr(Budget, "now", lambda budget: self.seconds)
+        for name in ("first_look", "find_violation"):
+            monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_: None)
+
+    def run(self, search: Search) -> Outcome:
+        return self.until(search.deadline) if self.names(search.row.name) else self.real(search)
+
+    def until(self, deadline: float) -> Outcome:
+        self.seconds = max(self.seconds, deadline)
+        return Outcome(reason="time budget: stub", late=True)
+
+
+def growing() -> Problem:
+    """F doubles the distance; V has weights of both signs, so that only boxes know of it."""
+    first = np.concatenate([np.eye(2), -np.eye(2), np.ones((1, 2))])
+    v = Network.of((first, np.zeros(5)), (np.array([[1.0, 1.0, 1.0, 1.0, -0.01]]), np.zeros(1)))
+    loop = Network.of((np.eye(2), np.zeros(2)), (2.0 * np.eye(2), np.zeros(2)))
+    return Problem(loop, v, -np.ones(2), np.ones(2), np.zeros(2), 0.1, rho=0.9, positivity=0.1)
+
+
+def test_no_condition_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positivity would use up all of the time; decrease is refuted after the first turn of it."""
+    endless = Endless(monkeypatch, lambda name: name != "decrease")
+    alone = BranchVerifier().solve(growing(), Budget(20.0, threads=1), ("positivity",))
+    assert alone["positivity"].reason == "time budget: stub" and endless.seconds == 20.0
+    endless.seconds = 0.0
+    budget = Budget(20.0, threads=1, first_refutation=True)
+    both = BranchVerifier().solve(growing(), budget, ("positivity", "decrease"))
+    assert both["decrease"].verdict is Verdict.REFUTED
+    assert both["positivity"].reason == "not asked: decrease is refuted"
+    assert endless.seconds < 1.0
+
+
+def test_conditions_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    Endless(monkeypatch, lambda name: True)
+    names = ("positivity", "decrease", "invariance")
+    report = BranchVerifier().solve(growing(), Budget(60.0, threads=1), names)
+    assert [answer.reason for answer in report.conditions] == ["time budget: stub"] * 3
+    assert report.seconds == pytest.approx(60.0)
+    assert [answer.seconds for answer in report.conditions] == pytest.approx([20.0] * 3, abs=1.0)
+
+
+def test_the_portfolio_shares_the_time_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = Endless(monkeypatch, lambda name: name != "decrease")
+    budget = Budget(20.0, threads=1, first_refutation=True)
+    report = verify(growing(), "auto", budget, ("positivity", "decrease"))
+    assert report.verdict is Verdict.REFUTED and endless.seconds < 1.0

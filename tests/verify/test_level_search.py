@@ -12,10 +12,10 @@ from scipy.optimize import linprog
 from graphkeel.verify import Budget, Network, Problem, Verdict
 from graphkeel.verify.branch import engine as branch_engine
 from graphkeel.verify.branch.engine import BranchVerifier
+from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.branch.gauge.levels import Part, Signs
+from graphkeel.verify.branch.gauge.simplex import Program, maximise
 from graphkeel.verify.branch.homogeneous import plan
-from graphkeel.verify.branch.level_search import LevelSearch, level_search
-from graphkeel.verify.branch.levels import Part, Signs
-from graphkeel.verify.branch.simplex import Program, maximise
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import head

@@ -38,13 +38,13 @@ EVERYWHERE = Levels()
 class Gauge:
     """V of one hidden layer, and the choices (λ, γ, θ) of one tree."""
 
-    def __init__(self, lyapunov: Network, rho: Fraction, value: Any, where: str) -> None:
+    def __init__(self, lyapunov: Network, own: Fraction, value: Any, where: str) -> None:
         first, last = lyapunov
         self.columns = Matrix(first.weight.columns, first.weight.exp)
         self.bias = first.bias
         self.outer = last.weight.row(0).fractions()
         self.start = last.bias.fractions()[0]
-        self.rho = rho
+        self.own = own  # ω of the row
         self.where = where
         values, shape = array(value, f"{where}.supports", 2)
         if shape[1] != 2 + len(self.outer) or any(value < 0 for value in (*values, *self.outer)):
@@ -53,7 +53,7 @@ class Gauge:
         self.kept: dict[tuple[int, Levels, bool], tuple[Vector, Fraction]] = {}
 
     def supports(self, numbers: Sequence[int], levels: Levels) -> Supports:
-        """Those of a leaf, by their numbers; 0 is none. The last one is for the row, with ω = ρ."""
+        """Those of a leaf, by their numbers; 0 is none. The last one is for the row, with its ω."""
         if not all(0 <= number <= len(self.choices) for number in numbers):
             raise Rejected(f"{self.where}: a leaf names a support that is not there")
         last = len(numbers) - 1
@@ -74,7 +74,7 @@ class Gauge:
             if len(self.kept) == MOST_KEPT:
                 self.kept.clear()
             up, down, *theta = Vector(self.choices[number - 1], rounded([]).exp).fractions()
-            share = (self.rho if whole else 0) + up - down
+            share = (self.own if whole else 0) + up - down
             fits = all(t <= share * v for t, v in zip(theta, self.outer, strict=True))
             known = not (up and levels.high is None) and not (down and levels.low is None)
             if not fits or not known:

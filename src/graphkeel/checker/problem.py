@@ -101,6 +101,8 @@ class Row:
     side: int | None = None  # its part of D is where this entry of `room` is used up by r or more
     firsts: tuple[tuple[int, int, int], ...] = ()  # first layers: (stage, first unit, units)
     coupled: int = 0  # units of V, where the networks are V∘F and V with one hidden layer
+    held: int = 0  # units of V behind all others of the last stage, V with one hidden layer
+    share: Fraction = Fraction(0)  # g has −share·V of these
 
 
 def rows_of(problem: Problem, condition: str) -> list[Row]:
@@ -117,22 +119,26 @@ def _decrease(problem: Problem) -> list[Row]:
     stack = _Stack([after[:-1], problem.lyapunov[:-1]], problem.n)
     outputs = [_output(after, 0), _output(problem.lyapunov, 0, -problem.rho)]
     units = first.weight.height if len(problem.lyapunov) == 2 else 0
+    more: dict[str, Any] = {"coupled": units, "held": units, "share": problem.rho}
     strict = problem.rho == 1
-    return [stack.row("decrease", outputs, strict=strict, avoids_hole=True, coupled=units)]
+    return [stack.row("decrease", outputs, strict=strict, avoids_hole=True, **more)]
 
 
 def _positivity(problem: Problem) -> list[Row]:
     """−V(y), or c·|y_i − Y_i| − V(y) along both directions of every axis."""
     stack = _Stack([problem.lyapunov[:-1]], problem.n)
     outputs = [_output(problem.lyapunov, 0, Fraction(-1))]
+    units = problem.lyapunov[0].weight.height if len(problem.lyapunov) == 2 else 0
+    more: dict[str, Any] = {"held": units, "share": Fraction(1)}
     if problem.positivity == 0:
-        return [stack.row("positivity", outputs, strict=True, avoids_hole=True)]
+        return [stack.row("positivity", outputs, strict=True, avoids_hole=True, **more)]
     rows = []
     for axis, centre in enumerate(problem.equilibrium.fractions()):
         for sign, name, side in ((1, f"+{axis}", axis), (-1, f"-{axis}", problem.n + axis)):
             slope = sign * problem.positivity
             form = _unit(problem.n, axis).times(slope)
-            rows.append(stack.row(name, outputs, form, constant=-slope * centre, side=side))
+            more |= {"constant": -slope * centre, "side": side}
+            rows.append(stack.row(name, outputs, form, **more))
     return rows
 
 

@@ -88,6 +88,8 @@ def check_faces(problem: Problem, condition: str, proof: dict[str, Any], work: W
     _check_margin(problem, condition, margin)
     rows, sides = rows_of(problem, condition), _faces(problem)
     if more:
+        if condition != "decrease":
+            raise Rejected("a section of V shows decrease only")
         return _check_section(problem, rows[0], proof, margin, work)
     wanted = [(row, face) for row in rows for face in sides]
     faces = _listed(proof["faces"], condition, len(wanted))
@@ -197,7 +199,7 @@ class _Tree:
         extra = 0
         if self.gauge is not None:
             longest += max(w.bit_length() for line in [[0], *self.gauge.choices] for w in line)
-            extra = (1 + 2 * len(self.supported_units)) * n * row.coupled
+            extra = (1 + 2 * len(self.supported_units)) * n * row.held
         spend(work, row, every, len(self.axis), longest, extra)
 
     def _read_choices(self, content: Any) -> None:
@@ -228,13 +230,13 @@ class _Tree:
         self.gauge: Gauge | None = None
         self.supported_units: list[Pair] = []
         self.supported: list[Any] = []
-        if "supports" in content and self.row.coupled:
+        if "supports" in content and self.row.held:
             for k, stage in enumerate(self.row.stages):
-                own = self.row.coupled if stage is self.row.stages[-1] else 0
+                own = self.row.held if stage is self.row.stages[-1] else 0
                 self.supported_units += [(k, unit) for unit in range(stage.relus - own)]
             width = 2 * len(self.supported_units) + 1
             value = content["supports"]
-            self.gauge = Gauge(problem.lyapunov, problem.rho, value, self.where)
+            self.gauge = Gauge(problem.lyapunov, self.row.share, value, self.where)
             numbers, shape = array(content["supported"], f"{self.where}.supported", 2, ("<i4",))
             if shape[1] == width:
                 self.supported = folded(numbers, width)
@@ -299,8 +301,8 @@ class _Tree:
     def _row(self, chosen: tuple[int, ...]) -> Row:
         if chosen == _WITHOUT_V:
             final = list(self.row.final.ints)
-            start = self.row.stages[-1].relus - self.row.coupled
-            final[start : start + self.row.coupled] = [0] * self.row.coupled
+            start = self.row.stages[-1].relus - self.row.held
+            final[start : start + self.row.held] = [0] * self.row.held
             return replace(self.row, final=Vector(final, self.row.final.exp))
         thetas = [self.couplings[k - 1][unit] if k else None for unit, k in enumerate(chosen)]
         return coupled_row(self.row, thetas, BITS) if chosen else self.row

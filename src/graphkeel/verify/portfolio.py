@@ -60,6 +60,12 @@ class AutoVerifier:
         seconds = budget.now() - start
         undecided = [c for c in boxed if answers[c].verdict is Verdict.UNKNOWN]
         sublevels = [condition for condition in conditions if condition in SUBLEVEL]
+        if sublevels and undecided:
+            # two searches follow each other: a violation that the second would find comes first
+            found = _violated(problem, undecided, budget)
+            answers |= found
+            undecided = [condition for condition in undecided if condition not in found]
+            seconds = budget.now() - start
         waiting = len(undecided) + len(sublevels)
         for names in (sublevels, undecided):
             refuted = refuted_one(answers) if budget.first_refutation else None
@@ -84,6 +90,17 @@ class AutoVerifier:
         from graphkeel.verify.branch import BranchVerifier
 
         return BranchVerifier()
+
+
+def _violated(
+    problem: Problem, conditions: Sequence[str], budget: Budget
+) -> dict[str, ConditionReport]:
+    """The conditions that falsification refutes."""
+    from graphkeel.verify.engines.falsify import FalsifyVerifier
+
+    report = FalsifyVerifier().solve(problem, budget, conditions)
+    refuted = [answer for answer in report.conditions if answer.verdict is Verdict.REFUTED]
+    return {answer.condition: answer for answer in refuted}
 
 
 def _without_search(problem: Problem, condition: str) -> ConditionReport:

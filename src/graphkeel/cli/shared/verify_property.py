@@ -73,12 +73,14 @@ def run_verify(args: argparse.Namespace) -> int:
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
     from graphkeel.verify.property.decide import decide
+    from graphkeel.verify.result import Budget
 
     if args.property is None:
         raise ConfigError("an .onnx network needs a property", fix="Add a .vnnlib file.")
     if args.engine != "auto" or args.cross_check:
         raise ConfigError("a property is decided by one engine only", fix="Leave out --engine.")
-    answer = decide(read_onnx(args.problem), read_vnnlib(args.property), args.timeout)
+    network, prop = read_onnx(args.problem), read_vnnlib(args.property)
+    answer = decide(network, prop, args.timeout, now=Budget(clock=args.clock).now)
     stored = _store(answer, args)
     if args.json:
         emit_json(_payload(answer, args, stored))

@@ -1,36 +1,49 @@
 """The default engine: complete branch and bound with rigorous linear relaxations, on every core.
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
-leaves are proved by bounds that account for every rounding (relax.py). Decrease of a gauge that
-boxes do not settle at once is tried by levels of V and cuts at units (level_search.py), in turns
-with the boxes. A violation counts only after it was confirmed in exact rationals."""
+leaves are proved by bounds that account for every rounding (relax.py). Positivity of a convex V is
+a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not settle at
+once is tried by levels of V and cuts at units (gauge/level_search.py), in turns with the boxes.
+Conditions have their turns, too: each is looked at before one of them gets a long search. A
+violation counts only after it was confirmed in exact rationals."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.branch.coupling import find_coupling
+from graphkeel.verify.branch.gauge.convex import convex_positivity
+from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.branch.gauge.simplex import load_simplex
 from graphkeel.verify.branch.homogeneous import Plan, plan
-from graphkeel.verify.branch.level_search import LevelSearch, level_search
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
-from graphkeel.verify.branch.simplex import load_simplex
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engine import ConditionwiseEngine
+from graphkeel.verify.engine import HARDEST, ConditionwiseEngine, not_asked, refuted_one
 from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look
-from graphkeel.verify.problem import CONDITIONS, Array, Network, Problem
+from graphkeel.verify.problem import (
+    CONDITIONS,
+    SUBLEVEL,
+    Array,
+    Network,
+    Problem,
+    check_conditions,
+)
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
 from graphkeel.verify.query import Row
-from graphkeel.verify.result import Budget, ConditionReport, Verdict
+from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 MOST_CLIMBS = 40
 # seconds of boxes and then of levels, in turns; boxes have what is left
-TURNS = ((0.75, 5.0), (5.0, 15.0), (20.0, 60.0))
+TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
+FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
@@ -63,12 +76,103 @@ class BranchVerifier(ConditionwiseEngine):
             condition: the name of one of its conditions.
             budget: this condition's own share.
         """
-        rows = rows_of(problem, condition)
-        if any(map(too_large, rows)):
-            reason = "numerical: magnitudes near overflow"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
-        run = _Verification(problem, condition, budget)
-        return replace(run.report(rows), engine=self.name)
+        return self.solve(problem, budget, (condition,))[condition]
+
+    def solve(
+        self,
+        problem: Problem,
+        budget: Budget | None = None,
+        conditions: Sequence[str] = tuple(CONDITIONS),
+    ) -> VerifyReport:
+        """Look at every condition, then search for them in turns that get longer: none waits for
+        another, and none uses up the time.
+
+        Args:
+            problem: the problem.
+            budget: for all conditions together.
+            conditions: their names; the report has them in this order.
+        """
+        check_conditions(problem, conditions)
+        budget = budget or Budget()
+        self.prepare()
+        schedule = _Schedule(self.name, problem, budget)
+        return schedule.report(conditions)
+
+
+class _Schedule:
+    """The conditions of one problem, in turns.
+
+    Reads: problem, budget. Writes: the searches that go on, the answers, and their seconds.
+    """
+
+    def __init__(self, engine: str, problem: Problem, budget: Budget) -> None:
+        self.engine = engine
+        self.problem = problem
+        self.budget = budget
+        self.start = budget.now()
+        self.deadline = self.start + budget.seconds
+        self.runs: dict[str, _Verification] = {}
+        self.answers: dict[str, ConditionReport] = {}
+        self.seconds: dict[str, float] = {}
+
+    def report(self, conditions: Sequence[str]) -> VerifyReport:
+        """The answers, in this order."""
+        for condition in sorted(conditions, key=lambda name: name == HARDEST):
+            self._enter(condition)
+        self._every_run(_Verification.look)
+        seconds = FIRST_SLICE
+        while self.runs and self.budget.now() < self.deadline:
+            self._every_run(partial(self._advanced, seconds))
+            seconds *= 2.0
+        for condition, run in self.runs.items():
+            self.answers[condition] = run.out_of_time()
+        answers = tuple(self._answer(condition) for condition in conditions)
+        return VerifyReport(answers, self.budget.now() - self.start)
+
+    def _enter(self, condition: str) -> None:
+        """Begin with a condition, or answer at once what boxes cannot decide."""
+        self.seconds[condition] = 0.0
+        reason = ""
+        rows: list[Row] = []
+        if condition in SUBLEVEL:
+            reason = "unsupported: a sublevel set is no box"
+        else:
+            rows = rows_of(self.problem, condition)
+            if any(map(too_large, rows)):
+                reason = "numerical: magnitudes near overflow"
+        if reason:
+            self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
+        else:
+            self.runs[condition] = _Verification(self.problem, condition, rows, self.budget)
+
+    def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
+        """A turn of a search: not longer than its share of what is left, between it and those that
+        come after it; the last one that is open has it all."""
+        now = self.budget.now()
+        order = list(self.runs.values())
+        share = max(self.deadline - now, 0.0) / (len(order) - order.index(run))
+        seconds = seconds if len(order) > 1 else share
+        return run.advance(now + min(seconds, share), now + share)
+
+    def _every_run(self, turn: Callable[[_Verification], ConditionReport | None]) -> None:
+        """Give every search a turn; the first refutation may end them all."""
+        for condition, run in list(self.runs.items()):
+            began = self.budget.now()
+            answer = turn(run)
+            self.seconds[condition] += self.budget.now() - began
+            if answer is not None:
+                del self.runs[condition]
+                self.answers[condition] = answer
+            refuted = refuted_one(self.answers)
+            if self.budget.first_refutation and refuted is not None:
+                for other in self.runs:
+                    self.answers[other] = not_asked(other, refuted, self.engine)
+                self.runs.clear()
+                return
+
+    def _answer(self, condition: str) -> ConditionReport:
+        answer = self.answers[condition]
+        return replace(answer, engine=self.engine, seconds=self.seconds[condition])
 
 
 @dataclass(eq=False)
@@ -79,7 +183,7 @@ class _Gap(Exception):
 
 
 class _Paused(Exception):
-    """Boxes have had their turn."""
+    """The turn is over."""
 
 
 @dataclass(eq=False)
@@ -90,61 +194,120 @@ class _Refuted(Exception):
 
 
 class _Verification:
-    """One condition on its way to an answer; all its trees share one budget.
+    """One condition on its way to an answer, in turns; all its trees share one budget.
 
-    Reads: problem, condition, budget. Writes: `nodes`, the boxes explored so far.
+    Reads: problem, condition, rows, budget. Writes: `nodes`, the boxes explored so far, the
+    searches and finished trees, and the seconds of boxes and of levels.
     """
 
-    def __init__(self, problem: Problem, condition: str, budget: Budget) -> None:
+    def __init__(self, problem: Problem, condition: str, rows: list[Row], budget: Budget) -> None:
         self.problem = problem
         self.condition = condition
+        self.rows = rows
         self.budget = budget
-        self.deadline = budget.now() + budget.seconds
-        self.pause = self.deadline  # when boxes have to wait
+        self.pause = 0.0  # when the turn is over
+        self.last = 0.0
+        self.begun = False
+        self.faces: Plan | None = None
+        self.theta: Array | None = None  # a coupling for the faces
+        self.levels: LevelSearch | None = None
+        self.turns = [list(pair) for pair in TURNS]  # seconds left of boxes, then of levels
         self.searches: dict[tuple[str, str], Search] = {}  # by row and face
         self.trees: dict[tuple[str, str], Json | None] = {}
         self.confirm = Confirmation(problem, condition)
         self.nodes = 0
+        self.late = "time budget: no box explored"
 
-    def report(self, rows: list[Row]) -> ConditionReport:
-        """The answer."""
+    def look(self) -> ConditionReport | None:
+        """The answer, if a few states or linear programs give one."""
+        return self._tried(self._look)
+
+    def advance(self, end: float, last: float) -> ConditionReport | None:
+        """Go on until the turn is over; the answer, if there is one.
+
+        Args:
+            end: on the budget's clock.
+            last: when exact work on a box that was begun has to end.
+        """
+        self.last = last
+        return self._tried(lambda: self._searched_until(end))
+
+    def out_of_time(self) -> ConditionReport:
+        """The answer when there is no time left."""
+        return self._answer(Verdict.UNKNOWN, self.late)
+
+    def _tried(self, step: Callable[[], ConditionReport | None]) -> ConditionReport | None:
         try:
-            self._first_look()
-            return self._proved(rows)
+            return step()
+        except _Paused:
+            return None
         except _Refuted as refuted:
             reason = "found by falsification" if self.confirm.found_by_search else ""
             return self._answer(Verdict.REFUTED, reason, counterexample=refuted.point)
         except _Gap as gap:
             return self._answer(Verdict.UNKNOWN, gap.reason)
 
-    def _first_look(self) -> None:
+    def _look(self) -> ConditionReport | None:
         point = self.confirm.first_look()
         if point is not None:
             raise _Refuted(point)
+        return self._by_programs() if self.condition == "positivity" else None
 
-    def _proved(self, rows: list[Row]) -> ConditionReport:
+    def _by_programs(self) -> ConditionReport | None:
+        """Positivity of a convex V."""
+        outcome = convex_positivity(self.problem, self.rows, self.confirm)
+        self.nodes += outcome.programs
+        if outcome.counterexample is not None:
+            raise _Refuted(outcome.counterexample)
+        if outcome.trees is None:
+            return None
+        proof = head("branch", self.condition) | {"trees": outcome.trees}
+        reason = f"V is convex; shown by {outcome.programs} linear program(s)"
+        return self._answer(Verdict.PROVED, reason, proof=proof)
+
+    def _searched_until(self, end: float) -> ConditionReport:
         """By boxes, in turns with levels where the row is made for these."""
-        faces = plan(self.problem, self.condition)
-        levels = level_search(self.problem, rows[0], self.confirm, faces)
-        start = self.budget.now()
-        for boxes, seconds in TURNS:
-            if levels is None or levels.given_up:
-                break
-            self.pause = min(start + boxes, self.deadline)
-            try:
-                return self._by_boxes(rows, faces)
-            except _Paused:
-                report = self._by_levels(levels, seconds)
+        if not self.begun:
+            self.begun = True
+            self.faces = plan(self.problem, self.condition)
+            self.levels = level_search(self.problem, self.rows[0], self.confirm, self.faces)
+        while self.turns and self.levels is not None and not self.levels.given_up:
+            left = self.turns[0]
+            if left[0] > 0.0:
+                report = self._for_a_while(left, 0, end, self._by_boxes)
+            else:
+                report = self._for_a_while(left, 1, end, self._by_levels)
             if report is not None:
                 return report
-            start += seconds
-        self.pause = self.deadline
-        return self._by_boxes(rows, faces)
+            if left[1] <= 0.0:
+                self.turns.pop(0)
+            if self.budget.now() >= end:
+                raise _Paused
+        self.pause = end
+        return self._by_boxes()
 
-    def _by_levels(self, levels: LevelSearch, seconds: float) -> ConditionReport | None:
+    def _for_a_while(
+        self,
+        left: list[float],
+        which: int,
+        end: float,
+        attempt: Callable[[], ConditionReport | None],
+    ) -> ConditionReport | None:
+        """One of two ways, for the seconds it has left or up to the end of the turn."""
+        start = self.budget.now()
+        self.pause = min(start + left[which], end)
+        try:
+            return attempt()
+        except _Paused:
+            return None
+        finally:
+            left[which] -= max(self.budget.now() - start, 1e-6)
+
+    def _by_levels(self) -> ConditionReport | None:
         """A tree of levels and units, if that is found in time."""
-        end = min(self.budget.now() + seconds, self.deadline)
-        outcome = levels.run(lambda: self.budget.now() >= end)
+        levels = self.levels
+        assert levels is not None  # or boxes would have all the time
+        outcome = levels.run(lambda: self.budget.now() >= self.pause)
         self.nodes += outcome.nodes
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
@@ -156,14 +319,14 @@ class _Verification:
             proof["margin"] = levels.bounds.shift
         return self._answer(Verdict.PROVED, reason, proof=proof | outcome.entry)
 
-    def _by_boxes(self, rows: list[Row], faces: Plan | None) -> ConditionReport:
-        if faces is not None:
+    def _by_boxes(self) -> ConditionReport:
+        if self.faces is not None:
             try:
-                return self._by_faces(faces)
+                return self._by_faces(self.faces)
             except _Gap:
                 if self.nodes >= self.budget.nodes:
                     raise  # else the whole box is left to be tried
-        return self._by_rows(rows)
+        return self._by_rows(self.rows)
 
     def _by_rows(self, rows: list[Row]) -> ConditionReport:
         """A tree per row over the box without the hole; a violation ends it, a gap does not."""
@@ -185,12 +348,11 @@ class _Verification:
 
     def _by_faces(self, faces: Plan) -> ConditionReport:
         """A tree per row and face with a margin."""
-        theta = None
-        if accepts_coupling(faces.faces[0].row):
-            theta = find_coupling(self.problem, self.problem.lower, self.problem.upper)
+        if self.theta is None and accepts_coupling(faces.faces[0].row):
+            self.theta = find_coupling(self.problem, self.problem.lower, self.problem.upper)
         trees: list[Json | None] = []
         for face in faces.faces:
-            tree = self._tree(face.row, faces.margin, theta, f"{face.side} {face.axis}")
+            tree = self._tree(face.row, faces.margin, self.theta, f"{face.side} {face.axis}")
             trees.append(None if tree is None else {"side": face.side} | tree)
         reason = f"homogeneous around Y; bounded on {len(trees)} face(s)"
         proof = head("homogeneous", self.condition) | {"margin": faces.margin}
@@ -205,10 +367,13 @@ class _Verification:
             return self.trees[key]
         if self.nodes >= self.budget.nodes:
             raise _Gap(f"node budget: {self.nodes} boxes explored")
+        if self.budget.now() >= self.pause:
+            raise _Paused
         outcome = self._searched(key, row, shift, theta)
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
-        if outcome.late and self.pause < self.deadline:
+        if outcome.late:
+            self.late = outcome.reason
             raise _Paused
         if outcome.reason:
             raise _Gap(outcome.reason)
@@ -223,7 +388,7 @@ class _Verification:
         if key in self.searches:
             search = self.searches[key]
             self.nodes -= search.nodes
-            outcome = search.resume(self.pause)
+            outcome = search.resume(self.pause, self.last)
         else:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
             cells = cells_of(self.problem, self.condition, row, shift)
@@ -236,6 +401,7 @@ class _Verification:
                 shift=shift,
                 theta=theta,
                 cells=cells,
+                last=self.last,
             )
             outcome = search.run()
         self.nodes += outcome.nodes

@@ -98,12 +98,14 @@ class Search:
     Args:
         row: the row to decide.
         budget: nodes and threads.
-        deadline: on the budget's clock.
+        deadline: on the budget's clock; where a turn ends, the search can be resumed.
         confirm: how suspicious states become counterexamples.
         loop: the problem that the row is about, for its hole and its couplings, if there is one.
         shift: added to g, so that g + shift ≤ 0 is what gets shown.
         theta: a coupling for the whole box, shape (K, K).
         cells: the exact row, for boxes that cuts do not settle.
+        last: when a look at cells has to end, which goes on beyond the end of a turn; None: at the
+            deadline.
     """
 
     def __init__(
@@ -117,10 +119,12 @@ class Search:
         shift: float = 0.0,
         theta: Array | None = None,
         cells: Cells | None = None,
+        last: float | None = None,
     ) -> None:
         self.row = row
         self.budget = budget
         self.deadline = deadline
+        self.last = deadline if last is None else last
         self.confirm = confirm
         self.net: Net = pack(row, shift)
         self.size = size_of(row)
@@ -128,7 +132,7 @@ class Search:
         self.narrowest = (row.upper - row.lower) * NARROWEST
         self.couplings = Couplings(loop, row, theta)
         self.columns = slope_columns(row)
-        self.cell_budget = CellBudget(cells, self._is_late, row.n)
+        self.cell_budget = CellBudget(cells, self._is_over, row.n)
         self.lock = threading.Condition()
         self.started = time.monotonic()
         self.told = self.started  # when progress was last reported
@@ -159,13 +163,15 @@ class Search:
             self._run_workers()
         return self._outcome(self.root)
 
-    def resume(self, deadline: float) -> Outcome:
+    def resume(self, deadline: float, last: float) -> Outcome:
         """Go on after a deadline.
 
         Args:
             deadline: the next one.
+            last: when a look at cells has to end.
         """
         self.deadline = deadline
+        self.last = last
         if self.reason == LATE:
             self.reason = ""
         if self.tasks and not self._stopped():
@@ -190,6 +196,9 @@ class Search:
 
     def _is_late(self) -> bool:
         return self.budget.now() >= self.deadline
+
+    def _is_over(self) -> bool:
+        return self.budget.now() >= self.last
 
     def _tell_progress(self) -> None:
         """Say where the search is, about once a second; the caller holds the lock."""

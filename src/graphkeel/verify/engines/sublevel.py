@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.problem import STAYS, Network, Problem, Sublevel
+from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.proof import Json, head
 from graphkeel.verify.property.decide import NOT_STORED, SAT, UNSAT, Answer, decide
 from graphkeel.verify.property.sublevel import sublevel_network, sublevel_property
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
-_warm = False
 DIFFERS = "the violating state is not confirmed by a second replay"
 
 
@@ -36,6 +35,8 @@ class SublevelVerifier(ConditionwiseEngine):
 
     def prepare(self) -> None:
         """Load the compiled kernels."""
+        from graphkeel.verify.property.search import warm_up
+
         warm_up()
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
@@ -89,16 +90,3 @@ def _proof_entry(condition: str, proof: Json) -> Json:
     kept = ("lower", "upper", "tree")
     cases = [{name: case[name] for name in kept} for case in proof["cases"]]
     return head("sublevel", condition) | {"cases": cases}
-
-
-def warm_up() -> None:
-    """Load the compiled kernels (compile them on the very first use), so that no decision pays for
-    it."""
-    global _warm
-    if _warm:
-        return
-    network = Network.of((np.eye(1), np.zeros(1)))
-    ends = np.zeros(1)
-    tiny = Problem(network, network, ends, ends, ends, sublevel=Sublevel(-1.0))
-    decide(sublevel_network(tiny), sublevel_property(tiny, STAYS))
-    _warm = True

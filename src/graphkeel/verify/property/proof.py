@@ -4,6 +4,7 @@ seals it."""
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.question import Case, Property
-from graphkeel.verify.property.search import Tree
+
+if TYPE_CHECKING:
+    from graphkeel.verify.property.search import Tree
 
 FORMAT = "graphkeel-proof"
 

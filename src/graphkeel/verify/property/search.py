@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,9 @@ from graphkeel.verify.property.explore import (
     Output,
     explore,
 )
-from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.pack import pack, too_large, with_inequalities
-from graphkeel.verify.property.question import Case
+from graphkeel.verify.property.question import Case, Inequality
 from graphkeel.verify.property.relax import workspace
 
 FIRST_PIECE, PIECE_SECONDS = 64, 0.25  # nodes of the first piece; how long the others should take
@@ -176,3 +177,21 @@ class Search:
             np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
         ]
         return Tree(*parts)
+
+
+_warm = False
+
+
+def warm_up() -> None:
+    """Load the compiled kernels (compile them on the very first use), so that no search pays for
+    it."""
+    global _warm
+    if _warm:
+        return
+    first = Block(((0, np.eye(1)),), np.zeros(1), relu=True)
+    last = Block(((1, np.eye(1)),), np.zeros(1), relu=False)
+    network = BlockNetwork(1, (first, last))
+    below = Inequality({1: Fraction(-1)}, Fraction(-1))  # −relu(x) − 1 ≥ 0: never
+    case = Case.of([(Fraction(-1), Fraction(1))], [below], 1)
+    Search(network, case, Attack(network, case), time.monotonic() + 60.0).run()
+    _warm = True

@@ -12,13 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.homogeneous import Plan
-from graphkeel.verify.branch.levels import (
+from graphkeel.verify.branch.gauge.levels import (
     Bounded,
     Hidden,
     Leaf,
@@ -27,11 +25,11 @@ from graphkeel.verify.branch.levels import (
     candidates,
     level_row,
 )
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
+from graphkeel.verify.branch.homogeneous import Plan
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, tree_entry, unit_numbers
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import sup_radius
 
 THINNEST = 0.85  # of c₂: a slice of one leaf reaches at least down to this
 THICKEST = 0.2
@@ -259,8 +257,10 @@ class LevelSearch:
     def _core(self) -> tuple[float, Callable[[float], Cut]]:
         """(a level inside the hole, the tree below any smaller level): the box is cut down to the
         hole, and V is above the level on each slab that is cut off."""
-        slabs = self._slabs()
-        values = [self.bounds.least_value(slab) for _, _, slab, _ in slabs]
+        slabs = slabs_around_hole(self.problem, self.row)
+        if slabs is None:
+            raise NotProved
+        values = [self.bounds.least_value(Part(slab.lower, slab.upper)) for slab in slabs]
         least = min((value for value, _ in values), default=math.inf)
         if not least > self.bounds.start:
             raise NotProved
@@ -268,41 +268,18 @@ class LevelSearch:
 
         def core(high: float) -> Cut:
             tree = Cut(HOLE)
-            for (axis, place, slab, above), (value, theta) in zip(
-                reversed(slabs), reversed(values), strict=True
-            ):
-                hidden = self._hidden(slab, {}, self.bounds.first_layer(slab))
+            for slab, (value, theta) in zip(reversed(slabs), reversed(values), strict=True):
+                part = Part(slab.lower, slab.upper)
+                hidden = self._hidden(part, {}, self.bounds.first_layer(part))
                 leaf = self.bounds.without_states(hidden, theta, value, high)
                 if not leaf.proved:
                     raise NotProved
                 outside = Cut(LEVEL, leaf=leaf)
-                lower, upper = (tree, outside) if above else (outside, tree)
-                tree = Cut(axis, place, lower, upper)
+                lower, upper = (tree, outside) if slab.above else (outside, tree)
+                tree = Cut(slab.axis, slab.place, lower, upper)
             return tree
 
         return last, core
-
-    def _slabs(self) -> list[tuple[int, float, Part, bool]]:
-        """Cuts that take the box down to the hole: (axis, place, the slab cut off, whether that
-        lies above)."""
-        centre, radius = self.problem.equilibrium, inner_radius(self.problem)
-        lower, upper = self.row.lower.copy(), self.row.upper.copy()
-        slabs = []
-        for axis in range(self.row.n):
-            for sign in (1, -1):
-                place = float(centre[axis] + sign * radius * (1.0 - 2.0**-20))
-                gap = abs(Fraction(place) - Fraction(float(centre[axis])))
-                if not 0 < gap < sup_radius(self.problem):
-                    raise NotProved
-                if not lower[axis] < place < upper[axis]:
-                    continue
-                cut_lower, cut_upper = lower.copy(), upper.copy()
-                if sign > 0:
-                    cut_lower[axis] = upper[axis] = place
-                else:
-                    cut_upper[axis] = lower[axis] = place
-                slabs.append((axis, place, Part(cut_lower, cut_upper), sign > 0))
-        return slabs
 
 
 class TreeWriter:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.verify.affine import errors_of, gamma
-from graphkeel.verify.branch.simplex import Program, maximise, maximise_all
+from graphkeel.verify.branch.gauge.simplex import Program, maximise, maximise_all
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.relaxation import relu_lines
@@ -152,7 +152,7 @@ class LevelRow:
         Args:
             part: the part.
         """
-        reach = _reach(part)
+        reach = reach_of(part)
         size = np.abs(self.weight) @ reach + np.abs(self.bias)
         unsure = self.first_errors[0] @ reach + self.first_errors[1]
         forms = np.concatenate([self.weight, -self.weight])
@@ -236,7 +236,7 @@ class LevelRow:
         """
         slopes = np.floor(hidden.slope * LEVELS + 0.5).astype(np.uint8)
         form, offset, size = self._substituted(hidden, slopes / LEVELS, [Q])
-        worst = float(_highest(form[None], hidden.part)[0]) + offset + size
+        worst = float(highest_over(form[None], hidden.part)[0]) + offset + size
         price = 2.0 * (abs(worst) + 1.0) / (least - high)
         support = self._support(price * theta, price, self.rho, True)
         part = replace(hidden.part, high=high)
@@ -278,26 +278,26 @@ class LevelRow:
         return np.asarray(after - self.rho * before + (1.0 - self.rho) * self.start)
 
     def _first_size(self, part: Part) -> Array:
-        return np.asarray(np.abs(self.weight) @ _reach(part) + np.abs(self.bias))
+        return np.asarray(np.abs(self.weight) @ reach_of(part) + np.abs(self.bias))
 
     def _first_unsure(self, part: Part) -> Array:
-        return np.asarray(self.first_errors[0] @ _reach(part) + self.first_errors[1])
+        return np.asarray(self.first_errors[0] @ reach_of(part) + self.first_errors[1])
 
     def _bounded(
         self, part: Part, forms: Array, offsets: Array, size: Array, unsure: Array
     ) -> Bounded:
         """max form·y + offset over a part, by the box alone or with a support."""
-        slack = self.rounding * (size + np.abs(forms) @ _reach(part)) + unsure + TINY
-        plain = _highest(forms, part) + offsets + slack
+        slack = self.rounding * (size + np.abs(forms) @ reach_of(part)) + unsure + TINY
+        plain = highest_over(forms, part) + offsets + slack
         supports = np.zeros((len(forms), 2 + len(self.v)))
         if not np.isfinite(part.high):
             return Bounded(plain, supports)
         thetas, levels = maximise_all(self.program(part), forms)
         supports = self._support(thetas, levels, 0.0, True)
         theta, up = supports[:, 2:], supports[:, 0]
-        pulls = theta @ (np.abs(self.rows) @ _reach(part) + np.abs(self.offset))
+        pulls = theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset))
         room = up * (part.high - self.start)
-        held = _highest(forms - theta @ self.rows, part) - theta @ self.offset + room + offsets
+        held = highest_over(forms - theta @ self.rows, part) - theta @ self.offset + room + offsets
         held = held + slack + 2.0 * self.rounding * (pulls + np.abs(room))
         better = held < plain
         supports[~better] = 0.0
@@ -311,11 +311,11 @@ class LevelRow:
         up = np.maximum(level, 0.0)
         down = np.minimum(np.maximum(-level, 0.0), own)
         more = 2.0**-40 * (own + up) + 2.0**-56
-        up = _grains(up + more) if known else np.zeros_like(up)
-        down = _grains(down)
+        up = grains(up + more) if known else np.zeros_like(up)
+        down = grains(down)
         share = np.maximum((own + up - down) * (1.0 - 2.0**-48) - 2.0**-58, 0.0)
         limit = share * self.v * (1.0 - 2.0**-48)
-        theta = _grains(np.clip(theta, 0.0, limit))
+        theta = grains(np.clip(theta, 0.0, limit))
         return np.concatenate([up, down, theta], axis=-1)
 
     def _choices(self, hidden: Hidden, low: float) -> tuple[Array, Array, bool, Array]:
@@ -386,7 +386,7 @@ class LevelRow:
         size = lifted + float(np.abs(weights) @ np.abs(self.after_bias) + spread @ first)
         size += float(np.abs(pulls) @ first + spread @ hidden.lift)
         size += abs(self.start) + abs(self.shift)
-        size += float(np.abs(form) @ _reach(hidden.part))
+        size += float(np.abs(form) @ reach_of(hidden.part))
         unsure = self.second_errors[0] @ hidden.reach + self.second_errors[1]
         errors = float(np.abs(weights) @ unsure + np.abs(through) @ self._first_unsure(hidden.part))
         return form, offset, 2.0 * self.rounding * size + errors + TINY
@@ -396,9 +396,9 @@ class LevelRow:
     ) -> float:
         """The bound of the row with its support, roundings twice counted in."""
         up, down, theta = support[0], support[1], support[2:]
-        total = offset + float(_highest((form - theta @ self.rows)[None], part)[0])
+        total = offset + float(highest_over((form - theta @ self.rows)[None], part)[0])
         total -= float(theta @ self.offset)
-        pulls = float(theta @ (np.abs(self.rows) @ _reach(part) + np.abs(self.offset)))
+        pulls = float(theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset)))
         for weight, level in ((up, part.high), (-down, low)):
             if weight:
                 total += weight * (level - self.start)
@@ -406,16 +406,31 @@ class LevelRow:
         return total + 2.0 * (size + 2.0 * self.rounding * pulls)
 
 
-def _reach(part: Part) -> Array:
+def reach_of(part: Part) -> Array:
+    """The largest magnitude of every coordinate on a part's box, shape (n,).
+
+    Args:
+        part: the part.
+    """
     return np.maximum(np.abs(part.lower), np.abs(part.upper))
 
 
-def _highest(forms: Array, part: Part) -> Array:
+def highest_over(forms: Array, part: Part) -> Array:
+    """The maximum of each linear form over a part's box, in floats, shape (m,).
+
+    Args:
+        forms: shape (m, n).
+        part: the part.
+    """
     return np.asarray(np.maximum(forms, 0.0) @ part.upper + np.minimum(forms, 0.0) @ part.lower)
 
 
-def _grains(values: Array) -> Array:
-    """Rounded down to multiples of 2⁻⁶⁰, as the checker does."""
+def grains(values: Array) -> Array:
+    """Rounded down to multiples of 2⁻⁶⁰, as the checker does.
+
+    Args:
+        values: numbers ≥ 0, of any shape.
+    """
     return np.asarray(np.floor(values * GRAIN) / GRAIN)
 
 

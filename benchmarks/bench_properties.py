@@ -1,0 +1,161 @@
+"""Published network properties (ONNX + VNN-LIB): verdicts, processor seconds, and proofs checked.
+
+    python benchmarks/bench_properties.py --problems FOLDER
+    python benchmarks/bench_properties.py --problems FOLDER --only cart_pole --check-limit 3600
+
+FOLDER holds `SYSTEM_KIND.onnx` and `prop_SYSTEM.vnnlib`, as the cersyve family of VNN-COMP 2025.
+Each property is decided in this process, one thread, on the clock of processor time, with the
+compiled kernels loaded before; every proof of `unsat` is then checked by the independent program in
+a process of its own. Beside them stand the stored processor seconds of α,β-CROWN (December 2025,
+its own settings for this family, one thread, limit 100 s, without imports), measured once. Exits 1
+if a proof is rejected."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphkeel.certificate.encoding import write_certificate
+from graphkeel.verify.formats.onnx_reader import read_onnx
+from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
+from graphkeel.verify.property.decide import decide
+from graphkeel.verify.property.search import warm_up
+
+# (least, most) seconds; of six quick ones only the range was kept
+QUICK = (0.01, 0.1)
+PEER = {
+    "double_integrator_pretrain_con": (0.5, 0.5),
+    "double_integrator_finetune_con": (0.44, 0.44),
+    "double_integrator_finetune_inv": (0.98, 0.98),
+    "pendulum_pretrain_con": (0.5, 0.5),
+    "pendulum_finetune_con": (0.66, 0.66),
+    "pendulum_finetune_inv": (1.62, 1.62),
+    "unicycle_finetune_con": (0.64, 0.64),
+    "unicycle_finetune_inv": (6.3, 6.3),
+    "cart_pole_finetune_con": (1.6, 1.6),
+}
+OPEN = "cart_pole_finetune_inv"  # undecided by the peer within its 100 s
+
+
+@dataclass(frozen=True)
+class Line:
+    """One property: ours, the check of the proof, and the peer's seconds."""
+
+    name: str
+    verdict: str
+    seconds: float
+    nodes: int
+    check: str
+    check_seconds: float
+    peer: tuple[float, float] | None
+
+
+def peer_seconds(name: str) -> tuple[float, float] | None:
+    """What the peer took, None where it decided nothing."""
+    return None if name == OPEN else PEER.get(name, QUICK)
+
+
+def measured(network_file: Path, property_file: Path, args: argparse.Namespace) -> Line:
+    network, prop = read_onnx(network_file), read_vnnlib(property_file)
+    start = time.process_time()
+    answer = decide(network, prop, args.limit, now=time.process_time)
+    seconds = time.process_time() - start
+    check, check_seconds = "", 0.0
+    if answer.proof is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "proof.json"
+            write_certificate(answer.proof, file)
+            check, check_seconds = checked(file, args.check_limit)
+    elif answer.verdict == "unsat":
+        check = "not stored"
+    name = network_file.stem
+    return Line(
+        name, answer.verdict, seconds, answer.nodes, check, check_seconds, peer_seconds(name)
+    )
+
+
+def checked(file: Path, limit: int) -> tuple[str, float]:
+    """(what the checker says, its processor seconds); `unfinished` where a signal ended it."""
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+
+    before = _children()
+    command = [sys.executable, "-m", "graphkeel.property_checker", str(file)]
+    done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=False)
+    words = {0: "accepted", 1: "REJECTED", 2: "UNREADABLE"}
+    return words.get(done.returncode, "unfinished"), _children() - before
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def shown(line: Line) -> str:
+    peer = "open" if line.peer is None else f"{line.peer[0]:g}"
+    if line.peer is not None and line.peer[1] > line.peer[0]:
+        peer += f" to {line.peer[1]:g}"
+    check = f"{line.check} {line.check_seconds:.1f} s" if line.check_seconds else line.check
+    return (
+        f"{line.name:<32} {line.verdict:<8} {line.seconds:>8.3f} {line.nodes:>8} {peer:>12}"
+        f"   {check}"
+    )
+
+
+def totals(lines: list[Line]) -> list[str]:
+    """Sums over what the peer decided, and where it may have been faster."""
+    both = [(line, line.peer) for line in lines if line.peer is not None]
+    ours = sum(line.seconds for line, _ in both)
+    least, most = (sum(peer[k] for _, peer in both) for k in (0, 1))
+    slower = [line.name for line, peer in both if line.seconds > peer[1]]
+    unsure = [line.name for line, peer in both if peer[0] < line.seconds <= peer[1]]
+    proofs = [line for line in lines if line.verdict == "unsat"]
+    accepted = sum(line.check == "accepted" for line in proofs)
+    return [
+        f"decided: {sum(line.verdict != 'unknown' for line in lines)} of {len(lines)}",
+        f"the {len(both)} that α,β-CROWN decides: ours {ours:.2f} s, its {least:.2f} to {most:.2f}"
+        f" s (at least {least / ours:.1f} times as many)",
+        f"ours is slower on: {', '.join(slower) or 'none'}",
+        f"ours lies inside its range of {QUICK[0]:g} to {QUICK[1]:g} s on: "
+        f"{', '.join(unsure) or 'none'}",
+        f"proofs of unsat accepted by the checker: {accepted} of {len(proofs)}",
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problems", type=Path, required=True, help="the folder of both files")
+    parser.add_argument("--only", default="", help="only networks whose name holds this")
+    parser.add_argument("--limit", type=float, default=100.0, help="processor seconds a property")
+    parser.add_argument(
+        "--check-limit", type=int, default=600, help="processor seconds a proof's check"
+    )
+    args = parser.parse_args()
+    warm_up()
+    header = (
+        f"{'property':<32} {'verdict':<8} {'cpu s':>8} {'boxes':>8} {'α,β-CROWN s':>12}   check"
+    )
+    print(header, flush=True)
+    lines = []
+    # the proof of the hardest one takes longest to check: last
+    files = sorted(args.problems.glob("*.onnx"), key=lambda file: (file.stem == OPEN, file.stem))
+    for file in files:
+        if args.only in file.stem:
+            system = file.stem.rsplit("_", 2)[0]
+            lines.append(measured(file, args.problems / f"prop_{system}.vnnlib", args))
+            print(shown(lines[-1]), flush=True)
+    print("\n".join(totals(lines)))
+    return int(any(line.check in ("REJECTED", "UNREADABLE") for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
