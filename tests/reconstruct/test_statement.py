@@ -71,16 +71,17 @@ def test_features_from_all_labels_err_less_than_those_that_were_judged():
     errors_left = 0.8**LEARNING
     assert shipped.accuracy == pytest.approx(100.0 - 20.0 * errors_left)
     assert shipped.gain - judged.gain == pytest.approx(shipped.accuracy - judged.accuracy)
+    assert shipped.gain_high - judged.gain_high == pytest.approx(shipped.gain - judged.gain)
 
 
 def test_labels_that_serve_and_judge_have_wider_intervals():
     correct = torch.arange(200) < 160
     base = torch.arange(200) < 140
-    fresh = approximate_statement(correct, base)
-    serving = approximate_statement(correct, base, served=1.0 - 1e-12)
-    for name in ("accuracy", "gain"):
-        lengths = [
-            getattr(said, f"{name}_high") - getattr(said, f"{name}_low")
-            for said in (fresh, serving)
-        ]
-        assert lengths[1] / lengths[0] == pytest.approx(CROSS_FITTED, rel=0.03), name
+    lengths = [
+        said.accuracy_high - said.accuracy_low
+        for said in (
+            approximate_statement(correct, base),
+            approximate_statement(correct, base, served=1.0 - 1e-12),
+        )
+    ]
+    assert lengths[1] / lengths[0] == pytest.approx(CROSS_FITTED, rel=0.03)
