@@ -463,8 +463,8 @@ MUTANTS = [
         ),
         (
             "problem.py",
-            'stack.row("positivity", outputs, strict=True, avoids_hole=True)',
-            'stack.row("positivity", outputs, avoids_hole=True)',
+            'stack.row("positivity", outputs, strict=True, avoids_hole=True, **more)',
+            'stack.row("positivity", outputs, avoids_hole=True, **more)',
             "V = 0 called positive",
         ),
         (

@@ -20,7 +20,7 @@ from graphkeel import checker
 from tally import TALLY
 
 PACKAGE = Path(checker.__file__).parent
-MOST_LINES = 1_644  # of the whole package, with comments, without blank lines
+MOST_LINES = 1_652  # of the whole package, with comments, without blank lines
 
 
 def program(

@@ -129,6 +129,22 @@ def test_scalable_sampler_fills_its_quotas_from_neighbourhoods():
     assert np.array_equal(drawn, sampler.draw(0))
 
 
+def test_scalable_sampler_tells_the_bar_how_many_nodes_it_has_drawn(monkeypatch):
+    told = {"done": 0}
+
+    def shown(items, what, total, *, cost):
+        told["total"] = total
+        for item in items:
+            yield item
+            told["done"] += cost(item)
+
+    monkeypatch.setattr("graphkeel.graph.sampler.progress", shown)
+    graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
+    drawn = scalable_sampler(graph, label_ratio=0.05).draw(0)
+    assert told["total"] == len(drawn)
+    assert 0 < told["done"] <= len(drawn)
+
+
 def test_scalable_sampler_is_biased():
     """Drawn nodes are closer together than random ones: more edges among themselves."""
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
+from graphkeel.core.steps import progress
 from graphkeel.graph.ppr import PprDistance, forward_push
 
 Ids = NDArray[np.int64]
@@ -113,10 +114,18 @@ class ScalableBiasedSampler:
         chosen: dict[int, dict[int, None]] = {c: {} for c in quotas}  # dicts as ordered sets
         in_pool = np.zeros(self.adjacency.shape[0], dtype=bool)
         in_pool[self.pool] = True
-        for start in order:
+        gained: dict[int, int] = {}  # nodes drawn around a start, for the progress bar
+        for start in progress(
+            order,
+            "biased sampler: nodes drawn",
+            sum(quotas.values()),
+            cost=lambda start: gained.pop(int(start), 0),
+        ):
             label = int(self.y[start])
             if label in quotas and len(chosen[label]) < quotas[label]:
+                before = len(chosen[label])
                 self._take_neighbours(int(start), in_pool, chosen[label], quotas[label])
+                gained[int(start)] = len(chosen[label]) - before
             if all(len(chosen[c]) >= quotas[c] for c in quotas):
                 break
         self._top_up(order, chosen, quotas)

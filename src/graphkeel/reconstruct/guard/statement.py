@@ -22,7 +22,7 @@ LEARNING = 0.2  # errors fall as labels^-0.2 (docs/research.md: 0.05 to 0.35 on 
 # error is larger than that of as many fresh labels (Bates, Hastie and Tibshirani 2021); by how much
 # was measured (docs/research.md). The paired gain needs no such factor: what both sides share drops
 # out.
-CROSS_FITTED = 1.25
+CROSS_FITTED = 1.3
 Member = TypeVar("Member")
 
 
