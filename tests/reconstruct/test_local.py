@@ -18,7 +18,7 @@ from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.large import spread as spread_module
-from graphkeel.reconstruct.large.blends import posterior_of, shares_of, write_blend
+from graphkeel.reconstruct.large.blends import beliefs_of, posterior_of, write_blend, write_shares
 from graphkeel.reconstruct.large.linear import LinearModel, PropagatedRows
 from graphkeel.reconstruct.large.local import LOCAL, LocalBuilder, LocalContext
 from graphkeel.reconstruct.large.spread import spread
@@ -179,9 +179,12 @@ def test_a_fit_asks_the_model_once_and_makes_one_matrix(
 def test_blends_are_those_of_the_formulas(with_beliefs) -> None:
     generator = torch.Generator().manual_seed(0)
     near = torch.rand(500, 4, generator=generator, dtype=torch.float64) - 0.1
-    beliefs = torch.rand(500, 4, generator=generator)
+    logits = torch.randn(500, 4, generator=generator)
+    beliefs = beliefs_of(logits)
+    torch.testing.assert_close(beliefs, logits.softmax(dim=1).clamp_min(FLOOR))
     known = torch.randint(-1, 4, (500,), generator=generator)
-    shares = shares_of(near)
+    shares = torch.empty(500, 4)
+    write_shares(near, shares)
     wanted = near.float().clamp_min(0.0) + 1e-6
     torch.testing.assert_close(shares, (wanted / wanted.sum(1, keepdim=True)).clamp_min(FLOOR))
     posterior = posterior_of(shares, beliefs if with_beliefs else None, known)

@@ -262,8 +262,7 @@ class Chooser:
         if isinstance(self._builder, LocalBuilder) and not self.members:
             later._builder = None  # features are left alone; the next labels begin anew
         elif isinstance(self._builder, LocalBuilder) and fixed is not None:
-            memory = self._builder.release_features()
-            later._builder = LocalBuilder(fixed, self._builder.labels, memory)
+            later._builder = LocalBuilder(fixed, self._builder.labels, self._builder)
         elif isinstance(self._builder, Builder):
             shares = self._builder.posteriors.class_shares
             later._builder = Builder(context, self._builder.labels, shares)

@@ -6,6 +6,9 @@ compared in a sort."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,12 +115,27 @@ def near_ends(matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int) -> NDAr
     return near
 
 
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """A matrix that has grown, all memory at hand; its rows are there once `write` was called.
+
+    Attributes:
+        matrix: as it will be, shape (N, N).
+        changed: which rows will be others than they were, bool, shape (N,).
+        write: moves the rows to their places; lets other threads run and asks for next to no
+            memory.
+    """
+
+    matrix: sparse.csr_matrix
+    changed: NDArray[np.bool_]
+    write: Callable[[], None]
+
+
 def grown(
     matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
-) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
-    """What `normalise` would make of the edges of a matrix that it made and further ones; and which
-    rows are others than they were, shape (N,). The memory of the matrix is used where it has the
-    room: the matrix is of no use afterwards.
+) -> Growth:
+    """What `normalise` would make of the edges of a matrix that it made and further ones. The
+    memory of the matrix is used where it has the room: the matrix is of no use afterwards.
 
     Args:
         matrix: D^-1/2 (A + I) D^-1/2, float32, shape (n, n).
@@ -136,7 +154,7 @@ def grown(
 
 def grown_as_given(
     matrix: sparse.csr_matrix, added: ArrayLike, n_nodes: int, near: NDArray[np.bool_]
-) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+) -> Growth:
     """The same for a matrix that `normalise_as_given` made; the edges came after all others.
 
     Args:
@@ -158,7 +176,7 @@ def _grown(
     near: NDArray[np.bool_],
     *,
     canonical: bool,
-) -> tuple[sparse.csr_matrix, NDArray[np.bool_]]:
+) -> Growth:
     """Rows of the matrix, joined with further entries: sorted and each once (`canonical`), or
     appended. Values are computed where a degree has changed, else moved."""
     n_old = matrix.shape[0]
@@ -170,12 +188,14 @@ def _grown(
     changed[:n_old] = degrees[:n_old] != before
     columns = grown_in_place(matrix.indices, int(starts[-1]))
     values = grown_in_place(matrix.data, int(starts[-1]))
-    _move_rows(
+    write = functools.partial(
+        _move_rows,
         matrix.indptr, matrix.indices, matrix.data, *more, n_old, canonical, near,
         changed.copy(), entry_scale(degrees.astype(np.float32), "sym"), int(before.max()),
         starts, columns, values, changed,
     )  # fmt: skip
-    return _matrix(starts, columns, values, n_nodes, canonical=canonical), changed
+    later = _matrix(starts, columns, values, n_nodes, canonical=canonical)
+    return Growth(later, changed, write)
 
 
 @njit(cache=True, nogil=True)

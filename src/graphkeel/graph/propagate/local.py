@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.graph.propagate.products import empty, prepared, rows_times
+from graphkeel.core.room import on_cache_lines
+from graphkeel.graph.propagate.products import prepared, rows_times, some_rows_times
 from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 Array = NDArray[np.float32]
@@ -35,7 +36,7 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
         values: float32, shape (N, k).
         out: an array to write to, shape (N, k).
     """
-    result = empty(matrix.shape[0], values.shape[1]) if out is None else out
+    result = on_cache_lines(matrix.shape[0], values.shape[1]) if out is None else out
     dense = prepared(values)
 
     def piece(rows: slice) -> None:
@@ -104,7 +105,37 @@ def rows_after(
     current = values
     for rows in reversed(needed[1:]):
         current = _at_least(rows, matrix, current)
-    return multiply(matrix[nodes], current)
+    found = on_cache_lines(len(nodes), values.shape[1])
+    write_rows(matrix, current, nodes, found, np.arange(len(nodes)))
+    return found
+
+
+def write_rows(
+    matrix: sparse.csr_matrix,
+    values: Array,
+    nodes: NDArray[np.int64],
+    out: Array,
+    places: NDArray[np.int64] | None = None,
+) -> None:
+    """out[places] = (matrix @ values)[nodes], on all cores.
+
+    Args:
+        matrix: sparse, float32, shape (N, N).
+        values: float32, shape (N, k).
+        nodes: node ids, int64, shape (m,).
+        out: float32, k columns; written.
+        places: the row of `out` for each; None: at the nodes themselves.
+    """
+    dense = prepared(values)
+    where = nodes if places is None else places
+    n_entries = np.diff(matrix.indptr)[nodes]
+
+    def piece(rows: slice) -> None:
+        some_rows_times(
+            matrix.indptr, matrix.indices, matrix.data, nodes[rows], dense, where[rows], out
+        )
+
+    on_all_cores(piece, np.concatenate([[0], np.cumsum(n_entries)]), values.shape[1])
 
 
 def _looked_at(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,7 +152,7 @@ def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array)
     following = np.zeros(
         (matrix.shape[0], values.shape[1]), dtype=np.float32
     )  # pages of rows unused cost nothing
-    following[rows] = multiply(matrix[rows], values)
+    write_rows(matrix, values, rows, following)
     return following
 
 
@@ -154,7 +185,7 @@ def _width(n_rows: int, buffers: int) -> int:
 def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages
     handed back."""
-    values = empty(x.shape[0], columns.stop - columns.start)
+    values = on_cache_lines(x.shape[0], columns.stop - columns.start)
     for rows in _row_blocks(x.shape[0]):
         values[rows] = x[rows, columns]
         _release(x)

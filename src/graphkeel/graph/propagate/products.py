@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.core.room import on_cache_lines
 from graphkeel.graph.propagate.memory_moves import prefetch
 
 Array = NDArray[np.float32]
@@ -20,6 +21,7 @@ NARROW = 8  # columns; fewer are filled up
 _LINE = 64  # bytes
 _SEVERAL_LINES = 64  # columns, beyond which a row that begins inside a line costs little more
 _AHEAD = 48  # entries from asking for a row to using it
+_ROWS_AHEAD = 2  # rows from asking for what an entry needs to using it
 
 
 def prepared(values: Array) -> Array:
@@ -38,7 +40,7 @@ def prepared(values: Array) -> Array:
         )
     if width == NARROW and _is_ready(values):
         return values
-    padded = empty(n_rows, NARROW)
+    padded = on_cache_lines(n_rows, NARROW)
     padded[:, :width] = values
     padded[:, width:] = 0.0
     return padded
@@ -50,21 +52,9 @@ def _is_ready(values: Array) -> bool:
 
 
 def _moved(values: Array) -> Array:
-    aligned = empty(*values.shape)
+    aligned = on_cache_lines(*values.shape)
     aligned[:] = values
     return aligned
-
-
-def empty(n_rows: int, width: int) -> Array:
-    """An array that begins on a cache line.
-
-    Args:
-        n_rows: how many rows.
-        width: how many columns.
-    """
-    room = np.empty(n_rows * width + _LINE // 4, dtype=np.float32)
-    first = -room.ctypes.data % _LINE // 4
-    return room[first : first + n_rows * width].reshape(n_rows, width)
 
 
 def rows_times(
@@ -81,6 +71,60 @@ def rows_times(
         out: float32, shape (rows, k); written.
     """
     (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
+
+
+def some_rows_times(
+    starts: NDArray[Any],
+    columns: NDArray[Any],
+    weights: Array,
+    nodes: NDArray[np.int64],
+    dense: Array,
+    places: NDArray[np.int64],
+    out: Array,
+) -> None:
+    """out[places] = rows[nodes] @ dense, bit for bit what `rows_times` gives; no row is copied.
+
+    Args:
+        starts: row starts of a CSR matrix, shape (N + 1,).
+        columns: int64, shape (k,).
+        weights: values of its entries.
+        nodes: the rows wanted, int64, shape (m,).
+        dense: float32, shape (N, k), from `prepared`.
+        places: the row of `out` for each, int64, shape (m,).
+        out: float32, at least as many columns as are wanted and no more than `dense` has; written.
+    """
+    _some(starts, columns, weights, nodes, dense, places, out)
+
+
+@njit(cache=True, nogil=True)
+def _some(
+    starts: NDArray[Any],
+    columns: NDArray[Any],
+    weights: Array,
+    nodes: NDArray[np.int64],
+    dense: Array,
+    places: NDArray[np.int64],
+    out: Array,
+) -> None:  # pragma: no cover - compiled
+    width = dense.shape[1]
+    n_nodes = len(nodes)
+    for i in range(n_nodes):
+        if i + 2 * _ROWS_AHEAD < n_nodes:
+            later = starts[nodes[i + 2 * _ROWS_AHEAD]]
+            prefetch(columns, later)  # type: ignore[call-arg]
+            prefetch(weights, later)  # type: ignore[call-arg]
+        if i + _ROWS_AHEAD < n_nodes:
+            next_node = nodes[i + _ROWS_AHEAD]
+            for p in range(starts[next_node], starts[next_node + 1]):
+                prefetch(dense, columns[p] * width)  # type: ignore[call-arg]
+        place = places[i]
+        for c in range(out.shape[1]):
+            out[place, c] = 0.0
+        for p in range(starts[nodes[i]], starts[nodes[i] + 1]):
+            j = columns[p]
+            weight = weights[p]
+            for c in range(out.shape[1]):
+                out[place, c] += weight * dense[j, c]
 
 
 @njit(cache=True, nogil=True)

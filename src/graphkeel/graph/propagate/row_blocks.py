@@ -1,4 +1,5 @@
-"""Rows of a sparse matrix in blocks of about as many entries each, on all cores."""
+"""Rows of a sparse matrix in blocks of about as many entries each, on all cores; and two pieces of
+work that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 _PIECES = 8  # row blocks per core, so that no core waits long for the other
 _FEW = 1 << 20  # entries, or numbers, that are not worth a thread
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 def on_all_cores(
@@ -32,6 +35,19 @@ def on_all_cores(
     blocks = list(even_blocks(starts, cores * _PIECES))
     with ThreadPoolExecutor(cores) as pool:
         list(pool.map(piece, blocks))
+
+
+def side_by_side(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
+    """What two functions return; each lets other threads run, and neither needs the other.
+
+    Args:
+        first: runs in a thread of its own.
+        second: runs in this one.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(first)
+        found = second()
+        return pending.result(), found
 
 
 def even_blocks(starts: NDArray[np.integer[Any]], count: int) -> Iterator[slice]:

@@ -20,14 +20,35 @@ _REST = 1e-6  # evidence for every class where no label is near
 Array = NDArray[np.float32]
 
 
-def shares_of(near: Tensor) -> Tensor:
-    """Evidence as probabilities, none of which rules a class out, float32, shape (k, c).
+def write_shares(near: Tensor, out: Tensor) -> None:
+    """Evidence as probabilities, none of which rules a class out.
 
     Args:
         near: evidence for the classes, float64, shape (k, c).
+        out: float32, shape (k, c); written.
     """
-    found = np.empty(near.shape, dtype=np.float32)
-    _shares(near.numpy(), np.float32(_REST), np.float32(FLOOR), found)
+    evidence = near.numpy()
+    found = out.numpy()
+
+    def piece(rows: slice) -> None:
+        _shares(evidence[rows], np.float32(_REST), np.float32(FLOOR), found[rows])
+
+    on_all_cores(piece, np.arange(len(found) + 1) * found.shape[1])
+
+
+def beliefs_of(logits: Tensor) -> Tensor:
+    """Class probabilities of logits, none of which rules a class out, float32, shape (k, c).
+
+    Args:
+        logits: float32, shape (k, c).
+    """
+    given = logits.numpy()
+    found = np.empty(logits.shape, dtype=np.float32)
+
+    def piece(rows: slice) -> None:
+        _beliefs(given[rows], np.float32(FLOOR), found[rows])
+
+    on_all_cores(piece, np.arange(len(found) + 1) * logits.shape[1])
     return torch.from_numpy(found)
 
 
@@ -42,10 +63,13 @@ def posterior_of(shares: Tensor, beliefs: Tensor | None, known: Tensor) -> Tenso
     """
     found = np.empty(shares.shape, dtype=np.float32)
     evidence = shares.numpy()
-    if beliefs is None:
-        _posterior(evidence, evidence, known.numpy(), found)
-    else:
-        _posterior(evidence, beliefs.numpy(), known.numpy(), found)
+    others = evidence if beliefs is None else beliefs.numpy()
+    classes = known.numpy()
+
+    def piece(rows: slice) -> None:
+        _posterior(evidence[rows], others[rows], classes[rows], found[rows])
+
+    on_all_cores(piece, np.arange(len(found) + 1) * found.shape[1])
     return torch.from_numpy(found)
 
 
@@ -77,6 +101,18 @@ def _shares(
             out[i, c] = max(np.float32(near[i, c]), np.float32(0.0)) + rest
             total += out[i, c]
         for c in range(near.shape[1]):
+            out[i, c] = max(out[i, c] / total, floor)
+
+
+@njit(cache=True, nogil=True)
+def _beliefs(logits: Array, floor: Any, out: Array) -> None:  # pragma: no cover - compiled
+    for i in range(logits.shape[0]):
+        largest = logits[i].max()
+        total = np.float32(0.0)
+        for c in range(logits.shape[1]):
+            out[i, c] = np.exp(logits[i, c] - largest)
+            total += out[i, c]
+        for c in range(logits.shape[1]):
             out[i, c] = max(out[i, c] / total, floor)
 
 

@@ -18,6 +18,7 @@ from graphkeel.graph.propagate.products import prepared
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.reconstruct.large.rows import whole_rows
 
 MOST_ROWS = 2000  # nodes looked at through sparse rows; beyond, all hops are taken for all nodes
 
@@ -88,7 +89,7 @@ class LinearModel:
             carried: what the hops carry, shape (N, n_classes).
             hops: how many.
         """
-        found = hops_of(self.matrix, prepared(carried.numpy()), hops)
+        found = hops_of(self.matrix, prepared(whole_rows(carried).numpy()), hops)
         return torch.from_numpy(found[:, : carried.shape[1]])
 
     def rows_at(self, nodes: Tensor) -> PropagatedRows:

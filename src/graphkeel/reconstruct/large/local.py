@@ -19,13 +19,13 @@ from torch import Tensor
 from graphkeel.core.room import empty_with_room, lengthened
 from graphkeel.reconstruct.candidates.builder import Candidate, Diffuse, Replace
 from graphkeel.reconstruct.candidates.diffuse import diffuse
-from graphkeel.reconstruct.candidates.evidence import FLOOR
 from graphkeel.reconstruct.candidates.prototype import NEAR, Prototype
 from graphkeel.reconstruct.candidates.replace import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
-from graphkeel.reconstruct.large.blends import posterior_of, shares_of, write_blend
+from graphkeel.reconstruct.large.blends import beliefs_of, posterior_of, write_blend, write_shares
 from graphkeel.reconstruct.large.linear import LinearModel
+from graphkeel.reconstruct.large.rows import laid_out
 from graphkeel.reconstruct.large.spread import spread
 
 TELEPORT = NEAR[0]
@@ -49,12 +49,12 @@ class LocalContext:
 
     @cached_property
     def projected(self) -> Tensor:
-        return self.model.project(self.context.x)
+        return laid_out(self.model.project(self.context.x))
 
     @cached_property
     def first_hop(self) -> Tensor:
         """What the model's first hop makes of the projections; kept for when the graph changes."""
-        return self.model.after(self.projected, 1)
+        return laid_out(self.model.after(self.projected, 1))
 
     @cached_property
     def diffused(self) -> Tensor:
@@ -74,10 +74,7 @@ class LocalContext:
     @cached_property
     def beliefs(self) -> Tensor:
         """The untouched model's class probabilities; none rules a class out."""
-        logits = self.context.logits
-        found = (logits - logits.amax(dim=1, keepdim=True)).exp_()
-        found /= found.sum(dim=1, keepdim=True)
-        return found.clamp_min_(FLOOR)
+        return beliefs_of(self.context.logits)
 
 
 class LocalBuilder:
@@ -86,10 +83,13 @@ class LocalBuilder:
     Args:
         fixed: what no label changes.
         labels: the labels to use.
-        memory: features that are no longer needed, to be written over, shape (n, d).
+        before: one that is no longer needed, of a graph with as many nodes or fewer; its memory is
+            written over.
     """
 
-    def __init__(self, fixed: LocalContext, labels: Labels, memory: Tensor | None = None) -> None:
+    def __init__(
+        self, fixed: LocalContext, labels: Labels, before: LocalBuilder | None = None
+    ) -> None:
         self.fixed = fixed
         self.context = fixed.context
         n, c = fixed.projected.shape
@@ -97,13 +97,15 @@ class LocalBuilder:
         self._known = torch.full((n,), _UNKNOWN, dtype=torch.int64)
         # Evidence for the classes. In float64, since what rounding leaves of labels that were taken
         # back would else be a share of the evidence where no label is near.
-        self._near = torch.zeros(n, c, dtype=torch.float64)
-        self._shares = torch.full((n, c), 1.0 / c)  # the same as probabilities
+        near, shares, features = (None, None, None) if before is None else before.memory()
+        self._near: Tensor = _memory_of(near, n, c, torch.float64).zero_()
+        # the same as probabilities
+        self._shares: Tensor = _memory_of(shares, n, c).fill_(1.0 / c)
         self._added: Tensor | None = None  # what diffusion of labels adds to the scores
         self._written: tuple[tuple[Candidate, ...], Tensor] | None = (
             None  # the features handed out last, and of whom
         )
-        self._memory = memory
+        self._memory = features
         self._stale = np.zeros(n, dtype=bool)  # nodes whose evidence has changed since
         self._posteriors: dict[Prototype, Tensor] = {}  # of those that were asked for
         self.update_labels(labels)
@@ -161,8 +163,13 @@ class LocalBuilder:
         if self._added is not None:
             difference = self._row(nodes, after) - self._row(nodes, before)
             self._spread_over(nodes, difference, self._added)
-        rows = _most(touched)
-        self._shares[rows] = shares_of(self._near[rows])
+        if 2 * int(touched.sum()) > len(touched):  # picking them out would cost more
+            write_shares(self._near, self._shares)
+        else:
+            rows = _marked(touched)
+            shares = torch.empty(len(rows), c)
+            write_shares(self._near[rows], shares)
+            self._shares[rows] = shares
         return touched
 
     def _spread_over(self, nodes: Tensor, amounts: Tensor, out: Tensor) -> NDArray[np.bool_]:
@@ -235,16 +242,14 @@ class LocalBuilder:
         return self._written[1]
 
     def _room_for_features(self, width: int) -> Tensor:
-        n_nodes = len(self._known)
         memory = self._memory
         self._memory = None
-        if memory is None:
-            return empty_with_room(n_nodes, width)
-        return lengthened(memory, n_nodes)
+        return _memory_of(memory, len(self._known), width)
 
-    def release_features(self) -> Tensor | None:
-        """The memory of the features handed out last, for a builder that takes over from this."""
-        return None if self._written is None else self._written[1]
+    def memory(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Of evidence, of probabilities and of the features handed out last, for a builder that
+        takes over from this one."""
+        return self._near, self._shares, None if self._written is None else self._written[1]
 
     def scores(self, members: Sequence[Candidate]) -> Tensor:
         """The logits of every node, shape (N, n_classes).
@@ -292,13 +297,17 @@ class LocalBuilder:
         return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
 
 
+def _memory_of(
+    before: Tensor | None, n_rows: int, width: int, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Rows to be written, where others lay if there are any: memory that was never used is dear."""
+    if before is None:
+        return empty_with_room(n_rows, width, dtype)
+    return lengthened(before, n_rows)
+
+
 def _marked(mask: NDArray[np.bool_]) -> Tensor:
     return torch.from_numpy(np.flatnonzero(mask))
-
-
-def _most(mask: NDArray[np.bool_]) -> Tensor | slice:
-    """The rows that are marked; all, where those are most: picking them out would cost more."""
-    return slice(None) if 2 * int(mask.sum()) > len(mask) else _marked(mask)
 
 
 def _one_hot(classes: Tensor, n_classes: int) -> Tensor:

@@ -23,7 +23,7 @@ from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 REACH = 1e4  # nodes that a label is to reach
 FEWEST, MOST = 2, 20  # steps
-MANY = 4  # a frontier of one node in so many: rows are summed on all cores, none is looked for
+MANY = 8  # a frontier of one node in so many: rows are summed on all cores, none is looked for
 _ASK_START, _ASK_ROW, _ASK_ENDS = 16, 8, 2  # nodes from asking for memory to using it
 _ASK_ENTRY = 32  # the same in entries
 _LONG = 17  # columns, or weights, that certainly lie on two cache lines
@@ -62,88 +62,156 @@ def spread(
         out: shape (N, c); added to.
     """
     n_nodes = len(graph[0]) - 1
-    n_steps = steps_for(n_nodes, len(graph[1]))
-    current = np.zeros((n_nodes, amounts.shape[1]))
-    following = np.zeros(current.shape)
-    current[nodes] = amounts
     touched = np.zeros(n_nodes, dtype=bool)
     frontier = np.asarray(nodes, dtype=np.int32)
-    for _ in range(n_steps - 1):
+    mass: Floats = np.asarray(amounts, dtype=np.float64)
+    for _ in range(steps_for(n_nodes, len(graph[1])) - 1):
         touched[frontier] = True
-        _add_rows(frontier, current, teleport, out)
-        reached = _step(graph, frontier, current, 1.0 - teleport, following)
-        current[frontier] = 0.0
-        current, following = following, current
-        frontier = reached
+        _add_rows(frontier, mass, teleport, out)
+        frontier, mass = _step(graph, frontier, mass, 1.0 - teleport)
     touched[frontier] = True
-    _add_rows(frontier, current, teleport, out)
-    last = _step(graph, frontier, current, teleport * (1.0 - teleport), out)
-    touched[last] = True
+    _add_rows(frontier, mass, teleport, out)
+    _last_step(graph, frontier, mass, teleport * (1.0 - teleport), out, touched)
     return touched
 
 
 def _step(
+    graph: Graph, frontier: NDArray[np.int32], mass: Floats, share: float
+) -> tuple[NDArray[np.int32], Floats]:
+    """share · Ŝ · mass: the rows that it has reached, and what is there. Memory is asked for these
+    rows alone, since memory that was never used is dear."""
+    n_nodes = len(graph[0]) - 1
+    if _is_many(frontier, n_nodes):
+        following = np.zeros((n_nodes, mass.shape[1]))
+        _gather(graph, frontier, mass, share, following)
+        return np.arange(n_nodes, dtype=np.int32), following
+    n_ends = int((graph[0][frontier + 1] - graph[0][frontier]).sum())
+    following = np.zeros((min(n_nodes, n_ends), mass.shape[1]))
+    place = np.full(n_nodes, -1, dtype=np.int32)
+    reached = _to_places(*graph, frontier, mass, share, following, place)
+    return reached, following[: len(reached)]
+
+
+def _last_step(
     graph: Graph,
     frontier: NDArray[np.int32],
-    current: Floats,
+    mass: Floats,
     share: float,
     out: Floats,
-) -> NDArray[np.int32]:
-    """out += share · Ŝ · current; returns the rows that mass has reached."""
-    n_nodes = len(current)
+    touched: NDArray[np.bool_],
+) -> None:
+    """out += share · Ŝ · mass; marks the rows that it reaches."""
+    if _is_many(frontier, len(out)):
+        _gather(graph, frontier, mass, share, out)
+        touched[:] = True
+    else:
+        _to_rows(*graph, frontier, mass, share, out, touched)
+
+
+def _is_many(frontier: NDArray[np.int32], n_nodes: int) -> bool:
+    return MANY * len(frontier) >= n_nodes
+
+
+def _gather(
+    graph: Graph, frontier: NDArray[np.int32], mass: Floats, share: float, out: Floats
+) -> None:
+    """out += share · Ŝ · mass, each row summed from neighbours that have any, on all cores."""
+    n_nodes = len(out)
+    current = mass
+    if len(frontier) < n_nodes:
+        current = np.zeros((n_nodes, mass.shape[1]))
+        current[frontier] = mass
     marked = np.zeros(n_nodes, dtype=bool)
-    if MANY * len(frontier) < n_nodes:
-        return _from_frontier(*graph, frontier, current, share, out, marked)
     marked[frontier] = True
 
     def piece(rows: slice) -> None:
         _into_rows(*graph, rows.start, rows.stop, marked, current, share, out)
 
-    on_all_cores(piece, graph[0], current.shape[1])
-    return np.arange(n_nodes, dtype=np.int32)
+    on_all_cores(piece, graph[0], mass.shape[1])
 
 
 @njit(cache=True, nogil=True)
-def _from_frontier(
+def _to_places(
     starts: NDArray[Any],
     columns: NDArray[Any],
     weights: NDArray[np.float32],
     frontier: NDArray[np.int32],
-    current: Floats,
+    mass: Floats,
     share: float,
     out: Floats,
-    marked: NDArray[np.bool_],
+    place: NDArray[np.int32],
 ) -> NDArray[np.int32]:  # pragma: no cover - compiled
-    """Each node hands on to its neighbours (Ŝ is symmetric). What lies anywhere in memory is asked
-    for a few nodes before its turn: where a row starts, the row, its neighbours' rows."""
-    reached = np.empty(len(marked), dtype=np.int32)
+    """Each node hands on to its neighbours (Ŝ is symmetric), which get a row of `out` each, in the
+    order in which they are reached; `place` says which, or -1."""
+    reached = np.empty(len(out), dtype=np.int32)
     count = 0
     n_frontier = len(frontier)
     width = out.shape[1]
     for i in range(n_frontier):
-        if i + _ASK_START < n_frontier:
-            prefetch(starts, frontier[i + _ASK_START])  # type: ignore[call-arg]
-        if i + _ASK_ROW < n_frontier:
-            v = frontier[i + _ASK_ROW]
-            _ask_for_row(columns, starts[v], _LONG)
-            _ask_for_row(weights, starts[v], _LONG)
-            _ask_for_row(current, v * width, width)
+        _ask_for_node(starts, columns, weights, frontier, i)
         if i + _ASK_ENDS < n_frontier:
             v = frontier[i + _ASK_ENDS]
             for p in range(starts[v], starts[v + 1]):
-                prefetch(marked, columns[p])  # type: ignore[call-arg]
-                _ask_for_row(out, columns[p] * width, width)
+                prefetch(place, columns[p])  # type: ignore[call-arg]
         v = frontier[i]
         for p in range(starts[v], starts[v + 1]):
             w = columns[p]
-            if not marked[w]:
-                marked[w] = True
+            if place[w] < 0:
+                place[w] = count
                 reached[count] = w
                 count += 1
             weight = share * weights[p]
             for c in range(width):
-                out[w, c] += weight * current[v, c]
+                out[place[w], c] += weight * mass[i, c]
     return reached[:count].copy()
+
+
+@njit(cache=True, nogil=True)
+def _to_rows(
+    starts: NDArray[Any],
+    columns: NDArray[Any],
+    weights: NDArray[np.float32],
+    frontier: NDArray[np.int32],
+    mass: Floats,
+    share: float,
+    out: Floats,
+    touched: NDArray[np.bool_],
+) -> None:  # pragma: no cover - compiled
+    """The same, where every node has a row of `out`."""
+    n_frontier = len(frontier)
+    width = out.shape[1]
+    for i in range(n_frontier):
+        _ask_for_node(starts, columns, weights, frontier, i)
+        if i + _ASK_ENDS < n_frontier:
+            v = frontier[i + _ASK_ENDS]
+            for p in range(starts[v], starts[v + 1]):
+                prefetch(touched, columns[p])  # type: ignore[call-arg]
+                _ask_for_row(out, columns[p] * width, width)
+        v = frontier[i]
+        for p in range(starts[v], starts[v + 1]):
+            w = columns[p]
+            touched[w] = True
+            weight = share * weights[p]
+            for c in range(width):
+                out[w, c] += weight * mass[i, c]
+
+
+@njit(cache=True, nogil=True)
+def _ask_for_node(
+    starts: NDArray[Any],
+    columns: NDArray[Any],
+    weights: NDArray[np.float32],
+    frontier: NDArray[np.int32],
+    i: int,
+) -> None:  # pragma: no cover - compiled
+    """What lies anywhere in memory is asked for a few nodes before its turn: where a row starts,
+    then the row."""
+    if i + _ASK_START < len(frontier):
+        prefetch(starts, frontier[i + _ASK_START])  # type: ignore[call-arg]
+    if i + _ASK_ROW < len(frontier):
+        v = frontier[i + _ASK_ROW]
+        _ask_for_row(columns, starts[v], _LONG)
+        _ask_for_row(weights, starts[v], _LONG)
 
 
 @njit(cache=True, nogil=True)
@@ -167,7 +235,7 @@ def _into_rows(
     share: float,
     out: Floats,
 ) -> None:  # pragma: no cover - compiled
-    """The same for rows first..last-1, each summed from those neighbours that are marked."""
+    """Rows first..last-1, each summed from those neighbours that are marked."""
     width = current.shape[1]
     n_entries = len(columns)
     sums = np.empty(width)
@@ -191,6 +259,6 @@ def _into_rows(
 def _add_rows(
     rows: NDArray[np.int32], values: Floats, share: float, out: Floats
 ) -> None:  # pragma: no cover - compiled
-    for v in rows:
+    for i in range(len(rows)):
         for c in range(values.shape[1]):
-            out[v, c] += share * values[v, c]
+            out[rows[i], c] += share * values[i, c]

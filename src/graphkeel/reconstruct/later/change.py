@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.core.room import columns_with_room, lengthened, lengthened_columns
-from graphkeel.graph.propagate.row_blocks import on_all_cores
+from graphkeel.graph.propagate.row_blocks import on_all_cores, side_by_side
 from graphkeel.graph.task import check_edges
 
 
@@ -105,7 +105,11 @@ def _begins_with(edges: Tensor, before: Tensor) -> bool:
     n = before.shape[1]
     if edges.shape[1] < n:
         return False
-    return all(torch.equal(now[:n], was) for now, was in zip(edges, before, strict=True))
+    same = side_by_side(
+        lambda: torch.equal(edges[0, :n], before[0]),
+        lambda: torch.equal(edges[1, :n], before[1]),
+    )
+    return all(same)
 
 
 def check_grown(x: Tensor, new_x: Tensor) -> None:

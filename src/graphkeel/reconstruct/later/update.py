@@ -19,18 +19,20 @@ from scipy import sparse
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.propagate import normalise, normalise_as_given, rows_after
+from graphkeel.graph.propagate import normalise, normalise_as_given, rows_after, write_rows
 from graphkeel.graph.propagate.adjacency import (
     grown,
     grown_as_given,
     near_ends,
 )
 from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.graph.propagate.row_blocks import side_by_side
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.sparse_hops import forget_convolution, remember_convolution
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.large.linear import LinearModel
 from graphkeel.reconstruct.large.local import LocalContext
+from graphkeel.reconstruct.large.rows import laid_out, longer_rows, whole_rows
 from graphkeel.reconstruct.later.change import Change
 
 if TYPE_CHECKING:
@@ -104,15 +106,17 @@ def _grown_matrices(
         added = change.added.numpy()
         forget_convolution(model.matrix)
         near = near_ends(propagator.matrix, added, n_nodes)
-        given, changed = grown_as_given(model.matrix, added, n_nodes, near)
-        matrix, _ = grown(propagator.matrix, added, n_nodes, near)
+        one = grown_as_given(model.matrix, added, n_nodes, near)
+        other = grown(propagator.matrix, added, n_nodes, near)
+        side_by_side(one.write, other.write)
+        given, changed, matrix = one.matrix, one.changed, other.matrix
     moved = LinearModel(given, model.hops, model.weight, model.bias)
     return moved, changed, Propagator.of_matrix(matrix)
 
 
 def _projected(fixed: LocalContext, model: LinearModel, change: Change) -> Tensor:
     """What the hops carry; computed where features are new."""
-    projected = _lengthened(fixed.projected, change.n_nodes)
+    projected = longer_rows(fixed.projected, change.n_nodes)
     projected[change.nodes] = model.project(change.features)
     return projected
 
@@ -122,11 +126,13 @@ def _first_hop(
 ) -> Tensor:
     """What one hop makes of it; computed at the nodes that the change reaches in one hop."""
     if 2 * int(reached.sum()) > len(reached):
-        return model.after(projected, 1)
-    found = _lengthened(fixed.first_hop, len(projected))
-    rows = np.flatnonzero(reached)
-    found[torch.from_numpy(rows)] = torch.from_numpy(
-        rows_after(model.matrix, projected.numpy(), 1, rows)
+        return laid_out(model.after(projected, 1))
+    found = longer_rows(fixed.first_hop, len(projected))
+    write_rows(
+        model.matrix,
+        whole_rows(projected).numpy(),
+        np.flatnonzero(reached),
+        whole_rows(found).numpy(),
     )
     return found
 
@@ -139,13 +145,14 @@ def _logits(
     reached: NDArray[np.bool_],
 ) -> Tensor:
     """The untouched model's; computed at the nodes that the change reaches."""
-    if not model.hops:
-        return projected + model.bias
+    if model.hops < 2:
+        return (first_hop if model.hops else projected) + model.bias
     if 2 * int(reached.sum()) > len(reached):
-        return model.after(first_hop, model.hops - 1) + model.bias
+        return model.after(first_hop, model.hops - 1).add_(model.bias)
     rows = np.flatnonzero(reached)
     logits = _lengthened(before, len(projected))
-    found = rows_after(model.matrix, first_hop.numpy(), model.hops - 1, rows)
+    found = rows_after(model.matrix, whole_rows(first_hop).numpy(), model.hops - 1, rows)
+    found = found[:, : before.shape[1]]
     logits[torch.from_numpy(rows)] = torch.from_numpy(found) + model.bias
     return logits
 
