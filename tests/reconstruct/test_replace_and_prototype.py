@@ -21,6 +21,10 @@ from graphkeel.reconstruct import (
     replace,
 )
 from graphkeel.reconstruct.candidates.evidence import (
+    LINKS_RIDGE,
+    LINKS_SHARPNESS,
+    RIDGES,
+    SHARPNESSES,
     balanced,
     both,
     class_means,
@@ -90,21 +94,47 @@ def test_errors_seen_at_labels_are_taken_out_there_and_nearby():
 
 
 @pytest.mark.parametrize(("members", "width"), [(8, 30), (40, 5)])
-def test_ridge_evidence_is_the_same_by_members_by_features_and_by_gradients(members, width):
+def test_ridge_evidence_is_the_likeliest_when_each_member_is_left_out(members, width):
     torch.manual_seed(0)
     features = torch.randn(60, width)
     nodes = torch.arange(members)
-    memberships = torch.eye(3)[nodes % 3]
+    classes = nodes % 3
+    features[nodes, classes] += 2.0
+    memberships = torch.eye(3)[classes]
+
+    def scores(kept, strength):
+        """Of all nodes, from these members; the centre is that of all members."""
+        alpha = strength * float((features[nodes] ** 2).sum(dim=1).mean())
+        centre = memberships.mean(dim=0)
+        fitted = Ridge(alpha=alpha, fit_intercept=False)
+        fitted.fit(features[kept].numpy(), (memberships[kept] - centre).numpy())
+        return torch.from_numpy(fitted.predict(features.numpy())) + centre
+
+    likelihood = {}
+    for strength in RIDGES:
+        left_out = torch.stack([scores(nodes[nodes != node], strength)[node] for node in nodes])
+        for sharpness in SHARPNESSES:
+            said = (sharpness * left_out).log_softmax(dim=1)[nodes, classes]
+            likelihood[strength, sharpness] = float(said.sum())
+    strength, sharpness = max(likelihood, key=likelihood.get)
+    expected = (sharpness * scores(nodes, strength)).softmax(dim=1).float()
     found = ridge_evidence(features, features[nodes], memberships)
-    expected = Ridge(
-        alpha=0.1 * float((features[nodes] ** 2).sum(dim=1).mean()), fit_intercept=False
-    )
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+
+
+def test_ridge_evidence_by_conjugate_gradients():
+    torch.manual_seed(0)
+    features = torch.randn(60, 5)
+    nodes = torch.arange(40)
+    memberships = torch.eye(3)[nodes % 3]
     centre = memberships.mean(dim=0)
-    expected.fit(features[nodes].numpy(), (memberships - centre).numpy())
-    scores = torch.from_numpy(expected.predict(features.numpy())) + centre
-    torch.testing.assert_close(found, (5.0 * scores).softmax(dim=1).float(), atol=1e-4, rtol=0)
-    sparse = sparse_ridge_evidence(csr_matrix(features.numpy()), nodes, memberships)
-    torch.testing.assert_close(sparse, found, atol=1e-4, rtol=0)
+    alpha = LINKS_RIDGE * float((features[nodes] ** 2).sum(dim=1).mean())
+    fitted = Ridge(alpha=alpha, fit_intercept=False)
+    fitted.fit(features[nodes].numpy(), (memberships - centre).numpy())
+    scores = torch.from_numpy(fitted.predict(features.numpy())) + centre
+    found = sparse_ridge_evidence(csr_matrix(features.numpy()), nodes, memberships)
+    expected = (LINKS_SHARPNESS * scores).softmax(dim=1).float()
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
 def test_balanced_evidence_gives_every_class_its_share():

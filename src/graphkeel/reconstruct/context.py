@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from graphkeel.control import Controller, Plant
 from graphkeel.core.room import columns_with_room, has_room, with_room
@@ -145,9 +146,11 @@ class Context:
         return self.propagator.smooth(self.reduced)
 
     @cached_property
-    def smoothed_features(self) -> Tensor:
-        """All features, none left out, each node's mixed with its neighbourhood's."""
-        return self.smoothed if self.reduced is self.x else self.propagator.smooth(self.x)
+    def all_smoothed_directions(self) -> Tensor:
+        """All features, none left out: unit vectors, each node's mixed with its neighbourhood's,
+        and of unit length again, so that many words or neighbours do not make a node count more."""
+        smoothed = self.propagator.smooth(normalize(self.x, dim=1))
+        return normalize(smoothed, dim=1)
 
     @cached_property
     def links(self) -> sparse.csr_matrix:

@@ -123,10 +123,11 @@ def presumed(transfer: Sequence[Prototype], n_labels: int) -> tuple[Prototype, .
 
 
 # Where features are many, the other candidates see them through few directions; these see all.
-PROBES: tuple[Prototype, ...] = (
-    Prototype("probe", with_labels=True),
+PROBES: tuple[Candidate, ...] = (
+    Prototype("probe"),
     Prototype("probe", smooth=True),
-    Prototype("probe", with_labels=True, smooth=True),
+    Prototype("plain-probe", smooth=True),
+    Steered(Prototype("probe")),
 )
 # Where neighbours differ in class: evidence that does not lean on their being alike, and features
 # that message passing cannot blur.

@@ -156,12 +156,16 @@ class Posteriors:
         return posterior / posterior.sum(dim=1, keepdim=True).clamp_min(1e-12)
 
     def mean(self, prototypes: Sequence[Prototype]) -> Tensor:
-        """The mean of their posteriors, shape (N, n_classes).
+        """The mean of their posteriors, shape (N, n_classes). What was learned from all features
+        and what was not weigh the same, however many recipes there are of each.
 
         Args:
             prototypes: at least one.
         """
-        return torch.stack([self(one) for one in prototypes]).mean(dim=0)
+        learned = [self(one) for one in prototypes if one.evidence in LEARNED]
+        others = [self(one) for one in prototypes if one.evidence not in LEARNED]
+        kinds = [torch.stack(kind).mean(dim=0) for kind in (learned, others) if kind]
+        return torch.stack(kinds).mean(dim=0)
 
     def _shares_of(self, prototypes: tuple[Prototype, ...]) -> Tensor:
         """The share of nodes that their mean gives each class; one node more, so that none is
@@ -192,7 +196,7 @@ class Posteriors:
             "model": lambda: self.context.beliefs,
             "corrected": self._from_errors,
             "source": self._from_source,
-            "probe": lambda: self._from_probe(self.context.smoothed_features),
+            "probe": lambda: self._from_probe(self.context.all_smoothed_directions),
             "plain-probe": lambda: self._from_probe(self.context.x),
             "links": self._from_links,
             "near-labels": lambda: self._from_near_labels(*NEAR),
