@@ -28,6 +28,7 @@ import torch
 import graphkeel as gk
 from graphkeel.graph import GraphTask, load
 from graphkeel.models import train_model
+from graphkeel.reconstruct.guard.decision import RISK
 
 RISKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0)
 HETEROPHILOUS = "sbm:nodes=2000,edges=6000,features=20,homophily=0.05,signal=0.3,classes=5"
@@ -48,6 +49,7 @@ class Case:
     seed: int
     p_value: float
     accepted: bool  # with risk = 1
+    share: float  # of the risk that is taken on this graph, with these labels
     gain: float  # points on unseen nodes, of the features that risk = 1 ships
     accuracy_covered: bool
     gain_covered: bool
@@ -122,6 +124,7 @@ def one_case(
         seed,
         rec.guard_.p_value,
         not rec.guard_.left_alone,
+        share_of_risk(rec),
         gain,
         statement.accuracy_low <= accuracy <= statement.accuracy_high,
         statement.gain_low <= gain <= statement.gain_high,
@@ -133,9 +136,16 @@ def one_case(
     )
 
 
+def share_of_risk(rec: Any) -> float:
+    """Less than one where neighbours are not alike."""
+    chooser = rec._chooser
+    chooser.risk = RISK
+    return float(chooser.risk_for(rec.labels_) / RISK)
+
+
 def rule(cases: list[Case], risk: float) -> dict[str, float]:
-    """What accepting up to this p-value would have done."""
-    taken = np.array([case.accepted and case.p_value <= risk for case in cases])
+    """What this risk would have done."""
+    taken = np.array([case.accepted and case.p_value <= asked(case, risk) for case in cases])
     gains = np.array([case.gain for case in cases])
     return {
         "risk": risk,
@@ -144,6 +154,10 @@ def rule(cases: list[Case], risk: float) -> dict[str, float]:
         "lost_by_accepting": float(np.where(taken, (-gains).clip(min=0.0), 0.0).mean()),
         "refused": float(1.0 - taken.mean()),
     }
+
+
+def asked(case: Case, risk: float) -> float:
+    return risk if risk >= 1.0 else case.share * risk
 
 
 def show(cases: list[Case], rows: list[dict[str, float]]) -> None:

@@ -44,6 +44,9 @@ from graphkeel.reconstruct.summary import edge_agreement
 
 LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels change locally
 ALIKE = 0.5  # agreement of neighbours beyond chance, below which a graph counts as heterophilous
+# The share of the risk that is taken there: most recipes lean on neighbours being alike, so the
+# best of them is more often the luckiest.
+UNLIKE_SHARE = 0.2
 ENOUGH_EDGES = 20  # with a label at both ends, to tell that from labels
 
 
@@ -159,7 +162,7 @@ class Chooser:
         self.members, decision = decide(
             candidates,
             judge,
-            risk=self.risk,
+            risk=self.risk_for(labels),
             presumed=by_sign,
             doubted=by_signs is not None and by_signs.left_alone,
             rounds=within(self._rounds(), deadline) if is_whole else (),
@@ -174,11 +177,25 @@ class Chooser:
         candidates = self.candidates
         if self.method != "auto" or self._fixed is not None:
             return candidates
-        if self._agreement(labels) < ALIKE:
+        if not self._is_alike(labels):
             candidates = (*candidates, *HETEROPHILOUS)
         if self.class_shares is not None:
             candidates = (*candidates, *with_class_shares(candidates))
         return candidates
+
+    def risk_for(self, labels: Labels) -> float:
+        """The p-value up to which a change is accepted.
+
+        Args:
+            labels: the labels to use.
+        """
+        if self.risk >= 1.0 or self._is_alike(labels):
+            return self.risk
+        return UNLIKE_SHARE * self.risk
+
+    def _is_alike(self, labels: Labels) -> bool:
+        """Whether neighbours' classes agree, those known, else those predicted."""
+        return self._agreement(labels) >= ALIKE
 
     def _agreement(self, labels: Labels) -> float:
         """Of neighbours' classes beyond chance: those known, else those predicted."""
