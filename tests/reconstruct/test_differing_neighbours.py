@@ -73,6 +73,33 @@ def test_evidence_that_does_not_lean_on_neighbours(evidence):
     torch.testing.assert_close(posterior.sum(dim=1), torch.ones(N))
 
 
+def test_learned_recipes_weigh_as_much_as_all_others():
+    data, model = crossed_graph()
+    known = torch.arange(0, N, 3)
+    posteriors = Posteriors(context_of(data, model), Labels(known, data.y[known], 2))
+    learned, others = [Prototype("plain-probe")], [Prototype("model"), Prototype("labels")]
+    expected = (posteriors.mean(learned) + posteriors.mean(others)) / 2.0
+    torch.testing.assert_close(posteriors.mean([*learned, *others]), expected)
+
+
+def test_less_risk_is_taken_where_neighbours_differ():
+    data, model = crossed_graph()
+    chooser = gk.Reconstructor(model, risk=0.5).fit(data)._chooser
+    some = torch.arange(N)
+    assert chooser.risk_for(Labels(some, data.y, 2)) == pytest.approx(0.1)
+    assert chooser.risk_for(Labels(some, torch.zeros_like(data.y), 2)) == pytest.approx(0.1)
+    chooser.risk = 1.0  # whatever is not worse
+    assert chooser.risk_for(Labels(some, data.y, 2)) == 1.0
+
+
+def test_the_whole_risk_is_taken_where_neighbours_agree():
+    data, model = crossed_graph()
+    ends = data.edge_index[0]
+    data.edge_index = torch.stack([ends, (ends + 2) % N])  # two rings, a class each
+    chooser = gk.Reconstructor(model, risk=0.5).fit(data)._chooser
+    assert chooser.risk_for(Labels(torch.arange(N), data.y, 2)) == 0.5
+
+
 def test_auto_steers_where_labels_say_that_neighbours_differ():
     data, model = crossed_graph()
     rec = gk.Reconstructor(model).fit(data)

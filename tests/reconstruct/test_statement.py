@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 
 from graphkeel.reconstruct.guard.statement import (
     CROSS_FITTED,
+    CROSS_FITTED_GAIN,
     LEARNING,
     approximate_statement,
     exact_statement,
@@ -71,17 +72,14 @@ def test_features_from_all_labels_err_less_than_those_that_were_judged():
     errors_left = 0.8**LEARNING
     assert shipped.accuracy == pytest.approx(100.0 - 20.0 * errors_left)
     assert shipped.gain - judged.gain == pytest.approx(shipped.accuracy - judged.accuracy)
-    assert shipped.gain_high - judged.gain_high == pytest.approx(shipped.gain - judged.gain)
+    assert shipped.gain_low < shipped.gain < shipped.gain_high
 
 
 def test_labels_that_serve_and_judge_have_wider_intervals():
     correct = torch.arange(200) < 160
     base = torch.arange(200) < 140
-    lengths = [
-        said.accuracy_high - said.accuracy_low
-        for said in (
-            approximate_statement(correct, base),
-            approximate_statement(correct, base, served=1.0 - 1e-12),
-        )
-    ]
+    fresh, used = (approximate_statement(correct, base, served=s) for s in (1.0, 1.0 - 1e-12))
+    lengths = [one.accuracy_high - one.accuracy_low for one in (fresh, used)]
     assert lengths[1] / lengths[0] == pytest.approx(CROSS_FITTED, rel=0.03)
+    lengths = [one.gain_high - one.gain_low for one in (fresh, used)]
+    assert lengths[1] / lengths[0] == pytest.approx(CROSS_FITTED_GAIN, rel=0.03)

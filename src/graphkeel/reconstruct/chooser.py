@@ -177,7 +177,7 @@ class Chooser:
         candidates = self.candidates
         if self.method != "auto" or self._fixed is not None:
             return candidates
-        if not self._is_alike(labels):
+        if self._agreement(labels)[0] < ALIKE:
             candidates = (*candidates, *HETEROPHILOUS)
         if self.class_shares is not None:
             candidates = (*candidates, *with_class_shares(candidates))
@@ -189,24 +189,25 @@ class Chooser:
         Args:
             labels: the labels to use.
         """
-        if self.risk >= 1.0 or self._is_alike(labels):
+        agreement, doubt = self._agreement(labels)
+        if self.risk >= 1.0 or agreement + doubt >= ALIKE:
             return self.risk
         return UNLIKE_SHARE * self.risk
 
-    def _is_alike(self, labels: Labels) -> bool:
-        """Whether neighbours' classes agree, those known, else those predicted."""
-        return self._agreement(labels) >= ALIKE
-
-    def _agreement(self, labels: Labels) -> float:
-        """Of neighbours' classes beyond chance: those known, else those predicted."""
+    def _agreement(self, labels: Labels) -> tuple[float, float]:
+        """Of neighbours' classes beyond chance: those known, else those predicted; and about two
+        standard errors of it."""
         context = self.context
         known = torch.full((len(context.x),), -1)
         known[labels.nodes] = labels.classes
         source, target = context.edge_index
         seen = (known[source] >= 0) & (known[target] >= 0) & (source != target)
-        if int(seen.sum()) >= ENOUGH_EDGES:
-            return edge_agreement(known, context.edge_index[:, seen], context.n_classes)
-        return edge_agreement(context.logits.argmax(1), context.edge_index, context.n_classes)
+        n_seen = int(seen.sum())
+        if n_seen >= ENOUGH_EDGES:
+            known_edges = context.edge_index[:, seen]
+            return edge_agreement(known, known_edges, context.n_classes), (n_seen / 2.0) ** -0.5
+        classes = context.logits.argmax(dim=1)
+        return edge_agreement(classes, context.edge_index, context.n_classes), 0.0
 
     def _rounds(self) -> tuple[Round, ...]:
         """Self-training and sizes by consensus, where they were found to pay: on the model's own
