@@ -1,33 +1,13 @@
 """Tensors with room at their end, so that what is added to them is written and nothing is copied.
 
-Memory that was never written to takes no space: the room costs addresses alone. It is numpy's,
-which asks the system for large pages: rows fetched from anywhere are found sooner."""
+Memory that was never written to takes no space: the room costs addresses alone."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
 SHARE = 8  # one row more for so many
-_LINE = 64  # bytes of a cache line
-
-
-def on_cache_lines(n_rows: int, width: int, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """An array to be written that begins on a cache line.
-
-    Args:
-        n_rows: how many rows.
-        width: how many columns.
-        dtype: of its numbers.
-    """
-    size = np.dtype(dtype).itemsize
-    memory = np.empty(n_rows * width + _LINE // size, dtype=dtype)
-    first = -memory.ctypes.data % _LINE // size
-    return memory[first : first + n_rows * width].reshape(n_rows, width)
 
 
 def empty_with_room(n_rows: int, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -38,8 +18,7 @@ def empty_with_room(n_rows: int, width: int, dtype: torch.dtype = torch.float32)
         width: how long they are.
         dtype: of their numbers.
     """
-    kind = torch.empty(0, dtype=dtype).numpy().dtype
-    return torch.from_numpy(on_cache_lines(n_rows + n_rows // SHARE, width, kind))[:n_rows]
+    return torch.empty(n_rows + n_rows // SHARE, width, dtype=dtype)[:n_rows]
 
 
 def with_room(values: Tensor) -> Tensor:

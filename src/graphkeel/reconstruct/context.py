@@ -147,8 +147,8 @@ class Context:
 
     @cached_property
     def all_smoothed_directions(self) -> Tensor:
-        """All features, none left out: unit vectors, each node's mixed with its neighbourhood's,
-        and of unit length again, so that many words or neighbours do not make a node count more."""
+        """Every feature, as unit vectors, each node's mixed with its neighbourhood's and of unit
+        length again, so that many words or neighbours do not make a node count more."""
         smoothed = self.propagator.smooth(normalize(self.x, dim=1))
         return normalize(smoothed, dim=1)
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.core.room import on_cache_lines
-from graphkeel.graph.propagate.products import prepared, rows_times, some_rows_times
+from graphkeel.graph.propagate.products import empty, prepared, rows_times, some_rows_times
 from graphkeel.graph.propagate.row_blocks import on_all_cores
 
 Array = NDArray[np.float32]
@@ -36,7 +35,7 @@ def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None)
         values: float32, shape (N, k).
         out: an array to write to, shape (N, k).
     """
-    result = on_cache_lines(matrix.shape[0], values.shape[1]) if out is None else out
+    result = empty(matrix.shape[0], values.shape[1]) if out is None else out
     dense = prepared(values)
 
     def piece(rows: slice) -> None:
@@ -105,7 +104,7 @@ def rows_after(
     current = values
     for rows in reversed(needed[1:]):
         current = _at_least(rows, matrix, current)
-    found = on_cache_lines(len(nodes), values.shape[1])
+    found = empty(len(nodes), values.shape[1])
     write_rows(matrix, current, nodes, found, np.arange(len(nodes)))
     return found
 
@@ -185,7 +184,7 @@ def _width(n_rows: int, buffers: int) -> int:
 def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages
     handed back."""
-    values = on_cache_lines(x.shape[0], columns.stop - columns.start)
+    values = empty(x.shape[0], columns.stop - columns.start)
     for rows in _row_blocks(x.shape[0]):
         values[rows] = x[rows, columns]
         _release(x)

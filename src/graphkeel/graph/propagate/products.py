@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.core.room import on_cache_lines
 from graphkeel.graph.propagate.memory_moves import prefetch
 
 Array = NDArray[np.float32]
@@ -40,7 +39,7 @@ def prepared(values: Array) -> Array:
         )
     if width == NARROW and _is_ready(values):
         return values
-    padded = on_cache_lines(n_rows, NARROW)
+    padded = empty(n_rows, NARROW)
     padded[:, :width] = values
     padded[:, width:] = 0.0
     return padded
@@ -52,9 +51,21 @@ def _is_ready(values: Array) -> bool:
 
 
 def _moved(values: Array) -> Array:
-    aligned = on_cache_lines(*values.shape)
+    aligned = empty(*values.shape)
     aligned[:] = values
     return aligned
+
+
+def empty(n_rows: int, width: int) -> Array:
+    """An array that begins on a cache line.
+
+    Args:
+        n_rows: how many rows.
+        width: how many columns.
+    """
+    room = np.empty(n_rows * width + _LINE // 4, dtype=np.float32)
+    first = -room.ctypes.data % _LINE // 4
+    return room[first : first + n_rows * width].reshape(n_rows, width)
 
 
 def rows_times(

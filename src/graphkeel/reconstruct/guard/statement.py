@@ -22,7 +22,7 @@ LEARNING = 0.2  # errors fall as labels^-0.2 (docs/research.md: 0.05 to 0.35 on 
 # error is larger than that of as many fresh labels (Bates, Hastie and Tibshirani 2021); by how much
 # was measured (docs/research.md). The paired gain needs less: what both sides share drops out.
 CROSS_FITTED = 1.25
-CROSS_FITTED_GAIN = 1.15
+CROSS_FITTED_GAIN = 1.1
 Member = TypeVar("Member")
 
 

@@ -43,6 +43,7 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyRepo
 MOST_CLIMBS = 40
 # seconds of boxes and then of levels, in turns; boxes have what is left
 TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
+SECONDS_A_LOOK = 1.0  # of a search, for another falsification (which takes 0.1 to 0.3)
 FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
@@ -147,11 +148,10 @@ class _Schedule:
 
     def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
-        come after it; the last one that is open has it all."""
+        come after it."""
         now = self.budget.now()
         order = list(self.runs.values())
         share = max(self.deadline - now, 0.0) / (len(order) - order.index(run))
-        seconds = seconds if len(order) > 1 else share
         return run.advance(now + min(seconds, share), now + share)
 
     def _every_run(self, turn: Callable[[_Verification], ConditionReport | None]) -> None:
@@ -207,6 +207,7 @@ class _Verification:
         self.budget = budget
         self.pause = 0.0  # when the turn is over
         self.last = 0.0
+        self.spent = 0.0  # seconds of all turns
         self.begun = False
         self.faces: Plan | None = None
         self.theta: Array | None = None  # a coupling for the faces
@@ -230,7 +231,22 @@ class _Verification:
             last: when exact work on a box that was begun has to end.
         """
         self.last = last
-        return self._tried(lambda: self._searched_until(end))
+        began = self.budget.now()
+        answer = self._tried(lambda: self._turn_until(end))
+        self.spent += self.budget.now() - began
+        return answer
+
+    def _turn_until(self, end: float) -> ConditionReport:
+        self._look_again(end)
+        return self._searched_until(end)
+
+    def _look_again(self, end: float) -> None:
+        """Falsification from other states, once for so many seconds spent: what one sample of
+        states misses, boxes may take minutes to come upon."""
+        while self.confirm.looks < self.spent / SECONDS_A_LOOK - 1.0 and self.budget.now() < end:
+            point = self.confirm.look_again()
+            if point is not None:
+                raise _Refuted(point)
 
     def out_of_time(self) -> ConditionReport:
         """The answer when there is no time left."""
@@ -421,7 +437,7 @@ class _Verification:
 class Confirmation:
     """Turns a suspicious point into a confirmed counterexample, if it is or leads to one.
 
-    Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`.
+    Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`, `looks`.
     """
 
     def __init__(self, problem: Problem, condition: str, searched: bool = False) -> None:
@@ -430,6 +446,7 @@ class Confirmation:
         self.climbs = 0
         self.searched = searched
         self.found_by_search = False
+        self.looks = 0
 
     def __call__(self, point: Array) -> Array | None:
         """The point, or one that a climb from it leads to, if that violates the condition."""
@@ -455,6 +472,13 @@ class Confirmation:
             return None
         self.searched = True
         point = find_violation(self.problem, self.condition)
+        self.found_by_search = point is not None
+        return point
+
+    def look_again(self) -> Array | None:
+        """The same from states that were not looked at yet."""
+        self.looks += 1
+        point = find_violation(self.problem, self.condition, seed=self.looks)
         self.found_by_search = point is not None
         return point
 
