@@ -234,7 +234,7 @@ class Endless:
         monkeypatch.setattr(Search, "resume", lambda search, deadline, last: self.until(deadline))
         monkeypatch.setattr(Budget, "now", lambda budget: self.seconds)
         for name in ("first_look", "find_violation"):
-            monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_: None)
+            monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
 
     def run(self, search: Search) -> Outcome:
         return self.until(search.deadline) if self.names(search.row.name) else self.real(search)
@@ -263,6 +263,21 @@ def test_no_condition_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None
     assert both["decrease"].verdict is Verdict.REFUTED
     assert both["positivity"].reason == "not asked: decrease is refuted"
     assert endless.seconds < 1.0
+
+
+def test_what_one_sample_of_states_misses_another_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes never end, and the first two samples show nothing."""
+    endless = Endless(monkeypatch, lambda name: True)
+    seeds = []
+
+    def find(problem: Problem, condition: str, seed: int = 0) -> np.ndarray | None:
+        seeds.append(seed)
+        return np.ones(2) if seed == 2 else None
+
+    monkeypatch.setattr("graphkeel.verify.branch.engine.find_violation", find)
+    report = BranchVerifier().solve(growing(), Budget(60.0, threads=1), ("decrease",))
+    assert report["decrease"].verdict is Verdict.REFUTED
+    assert seeds == [1, 2] and endless.seconds < 10.0
 
 
 def test_conditions_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
