@@ -157,6 +157,26 @@ def test_where_signs_speak_against_a_change_no_class_is_outvoted():
     assert "would trade small classes for large ones" in decision.reason
 
 
+def test_where_signs_speak_against_a_change_labels_are_sure_of_every_class():
+    """Thirty labels of a class won; the other class hardly changes, or pays for it."""
+    classes = torch.tensor([0] * 60 + [1] * 40)
+
+    class Uneven(Scripted):
+        def evaluate(self, members):
+            right = torch.zeros(100, dtype=torch.bool)
+            right[:30] = bool(members)
+            right[60 : 60 + self.won] = bool(members)
+            right[80 : 80 + self.lost] = not members
+            return Evaluation(right, 20, classes, torch.zeros(100, 2))
+
+    judge = Uneven(100, 0, {})
+    judge.won, judge.lost = 5, 4
+    assert decide((ONE,), judge, doubted=True)[0] == (ONE,)
+    judge.won, judge.lost = 0, 15
+    assert decide((ONE,), judge)[0] == (ONE,)
+    assert decide((ONE,), judge, doubted=True)[0] == ()
+
+
 def test_where_signs_speak_against_a_change_labels_have_to_be_sure():
     judge = Scripted(100, 50, {ONE: 55, TWO: 50, THREE: 50})  # 5 won, 0 lost: p = 1/32
     assert decide((ONE, TWO, THREE), judge)[0] == (ONE,)

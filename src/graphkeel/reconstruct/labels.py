@@ -112,6 +112,20 @@ def balanced_gain(after: Tensor, before: Tensor, classes: Tensor, borrowed: floa
     return 100.0 * float(means[present].mean())
 
 
+def balanced_error(after: Tensor, before: Tensor, classes: Tensor) -> float:
+    """The standard error of `balanced_gain`, in points.
+
+    Args:
+        after: which labels are predicted rightly, bool, shape (k,).
+        before: the same for the untouched model.
+        classes: the labels, int64, shape (k,).
+    """
+    gains = after.double() - before.double()
+    of_classes = [gains[classes == one] for one in classes.unique()]
+    variances = [float(gain.var(correction=0)) / len(gain) for gain in of_classes]
+    return 100.0 * sum(variances) ** 0.5 / max(1, len(of_classes))
+
+
 def known_labels(task: GraphTask, nodes: Tensor) -> Labels:
     """The labels of these nodes.
 

@@ -18,11 +18,12 @@ from graphkeel.reconstruct.guard.statement import (
     approximate_statement,
     chosen_without_each_fold,
 )
-from graphkeel.reconstruct.labels import balanced_gain
+from graphkeel.reconstruct.labels import balanced_error, balanced_gain
 
 RISK = 0.5  # see "The rule of the guard" in docs/research.md
 PAPERS_RISK = 0.05  # of the paper's protocol, where validation labels only judge
 AGAINST = 0.2  # the p-value up to which labels speak against presumed candidates
+SURE = 2.0  # standard errors of balanced accuracy, where signs speak against a change
 BORROWED = 5.0  # labels that every class borrows from all, when small ones are looked after
 SLACK = 1e-9  # points of balanced accuracy that rounding may take
 MIN_LABELS = 10  # labels to judge by, below which the guard does not try
@@ -155,7 +156,7 @@ def decide(
         rounds: each gives further candidates, made from the leaders of those before.
         n_predicted: how many nodes the statement is about; None: very many.
         doubted: signs without labels speak against a change, so the labels have to be surer of it,
-            and no class is outvoted by the others.
+            and sure that no class is outvoted by the others.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
@@ -178,6 +179,8 @@ def decide(
     result = _score("chosen", final, base)
     borrowed = 0.0 if doubted else BORROWED
     balance = balanced_gain(final.correct, base.correct, base.classes, borrowed)
+    if doubted:
+        balance -= SURE * balanced_error(final.correct, base.correct, base.classes)
     if not _accepted(result, balance, risk, members == presumed):
         reason = _refusal(result, balance, risk, judge.source)
         return (), _left_alone(base, judge, reason, scores, result.p_value, n_predicted)
