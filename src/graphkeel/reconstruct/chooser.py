@@ -46,7 +46,7 @@ LARGE = 200_000  # nodes beyond which `auto` keeps to candidates that labels cha
 ALIKE = 0.5  # agreement of neighbours beyond chance, below which a graph counts as heterophilous
 # The share of the risk that is taken there: most recipes lean on neighbours being alike, so the
 # best of them is more often the luckiest.
-UNLIKE_SHARE = 0.25
+UNLIKE_SHARE = 0.3
 ENOUGH_EDGES = 20  # with a label at both ends, to tell that from labels
 
 

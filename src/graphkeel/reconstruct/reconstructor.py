@@ -98,7 +98,7 @@ class Reconstructor(BaseEstimator):
             known; or `labels`: as large as among the labels that the model was not trained on,
             which must then be a random sample (not so many of each class). None: unknown.
         risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
-            Where neighbours are not alike, a quarter of it is taken.
+            Where neighbours are not alike, three tenths of it are taken.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
