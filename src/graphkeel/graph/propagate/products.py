@@ -84,6 +84,7 @@ def rows_times(
     (_narrow if dense.shape[1] == NARROW else _wide)(starts, columns, weights, dense, out)
 
 
+@njit(cache=True, nogil=True)
 def some_rows_times(
     starts: NDArray[Any],
     columns: NDArray[Any],
@@ -92,7 +93,7 @@ def some_rows_times(
     dense: Array,
     places: NDArray[np.int64],
     out: Array,
-) -> None:
+) -> None:  # pragma: no cover - compiled
     """out[places] = rows[nodes] @ dense, bit for bit what `rows_times` gives; no row is copied.
 
     Args:
@@ -104,19 +105,6 @@ def some_rows_times(
         places: the row of `out` for each, int64, shape (m,).
         out: float32, at least as many columns as are wanted and no more than `dense` has; written.
     """
-    _some(starts, columns, weights, nodes, dense, places, out)
-
-
-@njit(cache=True, nogil=True)
-def _some(
-    starts: NDArray[Any],
-    columns: NDArray[Any],
-    weights: Array,
-    nodes: NDArray[np.int64],
-    dense: Array,
-    places: NDArray[np.int64],
-    out: Array,
-) -> None:  # pragma: no cover - compiled
     width = dense.shape[1]
     n_nodes = len(nodes)
     for i in range(n_nodes):
