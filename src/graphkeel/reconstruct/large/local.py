@@ -294,7 +294,12 @@ class LocalBuilder:
         self, members: Sequence[Candidate], rows: Tensor | slice = slice(None)
     ) -> Tensor:
         found = [self._all(one)[rows] for one in members if isinstance(one, Prototype)]
-        return found[0] if len(found) == 1 else torch.stack(found).mean(dim=0)
+        if len(found) == 1:
+            return found[0]
+        total = found[0] + found[1]  # not stacked, which would copy all of them
+        for one in found[2:]:
+            total += one
+        return total.div_(len(found))
 
 
 def _memory_of(
