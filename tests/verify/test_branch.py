@@ -280,6 +280,21 @@ def test_what_one_sample_of_states_misses_another_finds(monkeypatch: pytest.Monk
     assert seeds == [1, 2] and endless.seconds < 10.0
 
 
+def test_looking_again_does_not_use_up_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Falsification that takes five seconds and finds nothing, beside boxes that never end."""
+    endless = Endless(monkeypatch, lambda name: True)
+    seeds = []
+
+    def find(problem: Problem, condition: str, seed: int = 0) -> None:
+        seeds.append(seed)
+        endless.seconds += 5.0
+
+    monkeypatch.setattr("graphkeel.verify.branch.engine.find_violation", find)
+    report = BranchVerifier().solve(growing(), Budget(100.0, threads=1), ("decrease",))
+    assert report["decrease"].reason == "time budget: stub"
+    assert seeds == list(range(1, len(seeds) + 1)) and 1 <= len(seeds) <= 4
+
+
 def test_conditions_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     Endless(monkeypatch, lambda name: True)
     names = ("positivity", "decrease", "invariance")

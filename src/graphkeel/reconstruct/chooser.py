@@ -184,15 +184,16 @@ class Chooser:
         return candidates
 
     def risk_for(self, labels: Labels) -> float:
-        """The p-value up to which a change is accepted.
+        """The p-value up to which a change is accepted. On large graphs, where all edges would have
+        to be looked at with every label that comes in, it is the risk itself.
 
         Args:
             labels: the labels to use.
         """
-        agreement, doubt = self._agreement(labels)
-        if self.risk >= 1.0 or agreement + doubt >= ALIKE:
+        if self.risk >= 1.0 or self._fixed is not None:
             return self.risk
-        return UNLIKE_SHARE * self.risk
+        agreement, doubt = self._agreement(labels)
+        return self.risk if agreement + doubt >= ALIKE else UNLIKE_SHARE * self.risk
 
     def _agreement(self, labels: Labels) -> tuple[float, float]:
         """Of neighbours' classes beyond chance: those known, else those predicted; and about two

@@ -156,7 +156,7 @@ def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Te
 def _left_out_once(rows: Tensor, targets: Tensor, centre: Tensor) -> tuple[float, float]:
     """The ridge's strength and the sharpness under which members are likeliest to be what they are,
     each predicted from the others: closed form, from one decomposition. Of many members, some."""
-    every = -(-len(rows) // MOST_LEFT_OUT)
+    every = max(1, -(-len(rows) // MOST_LEFT_OUT))
     rows, targets = rows[::every], targets[::every]
     squares, basis = _singular(rows)
     turned = basis.T @ targets

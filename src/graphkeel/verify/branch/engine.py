@@ -43,7 +43,9 @@ from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyRepo
 MOST_CLIMBS = 40
 # seconds of boxes and then of levels, in turns; boxes have what is left
 TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
-SECONDS_A_LOOK = 1.0  # of a search, for another falsification (which takes 0.1 to 0.3)
+# Of a condition's seconds, once it has had so many, the share that goes to falsification.
+NO_LOOK_BEFORE, LOOKS = 0.8, 0.15
+MOST_LOOKS = 50  # in one turn
 FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
@@ -208,6 +210,7 @@ class _Verification:
         self.pause = 0.0  # when the turn is over
         self.last = 0.0
         self.spent = 0.0  # seconds of all turns
+        self.looked = 0.0  # of these, seconds of falsification from other states
         self.begun = False
         self.faces: Plan | None = None
         self.theta: Array | None = None  # a coupling for the faces
@@ -241,12 +244,18 @@ class _Verification:
         return self._searched_until(end)
 
     def _look_again(self, end: float) -> None:
-        """Falsification from other states, once for so many seconds spent: what one sample of
-        states misses, boxes may take minutes to come upon."""
-        while self.confirm.looks < self.spent / SECONDS_A_LOOK - 1.0 and self.budget.now() < end:
+        """Falsification from other states, for a share of the time: what one sample of states
+        misses, boxes may take minutes to come upon."""
+        if self.spent < NO_LOOK_BEFORE:
+            return
+        for _ in range(MOST_LOOKS):
+            began = self.budget.now()
+            if began >= end or self.looked >= LOOKS * self.spent:
+                return
             point = self.confirm.look_again()
             if point is not None:
                 raise _Refuted(point)
+            self.looked += self.budget.now() - began
 
     def out_of_time(self) -> ConditionReport:
         """The answer when there is no time left."""
