@@ -63,7 +63,7 @@ def test_a_model_without_gradients_gets_the_blend(monkeypatch):
     torch.testing.assert_close(steer(context, wanted), context.blend(wanted))
 
 
-@pytest.mark.parametrize("evidence", ["links", "plain-probe"])
+@pytest.mark.parametrize("evidence", ["probe", "plain-probe"])
 def test_evidence_that_does_not_lean_on_neighbours(evidence):
     data, model = crossed_graph()
     known = torch.arange(0, N, 3)
@@ -135,7 +135,7 @@ def test_the_second_round_learns_from_the_surest_nodes_of_the_mean():
 
 
 def test_leaders_of_another_kind_teach_nobody():
-    steered = [Steered(Prototype("links"))]
+    steered = [Steered(Prototype("probe"))]
     assert taught(steered, [Prototype("cosine")]) == []
     assert sized(steered, [Prototype("cosine")]) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import norm
 from sklearn.linear_model import Ridge
 from small_graphs import PATH, scene_of, shifted_task
 
@@ -21,10 +21,6 @@ from graphkeel.reconstruct import (
     replace,
 )
 from graphkeel.reconstruct.candidates.evidence import (
-    LINKS_RIDGE,
-    LINKS_SHARPNESS,
-    RIDGES,
-    SHARPNESSES,
     balanced,
     both,
     class_means,
@@ -32,9 +28,14 @@ from graphkeel.reconstruct.candidates.evidence import (
     cosine_evidence,
     discriminant_evidence,
     label_evidence,
-    ridge_evidence,
-    sparse_ridge_evidence,
 )
+from graphkeel.reconstruct.candidates.ridge import (
+    RIDGES,
+    SHARPNESSES,
+    ridge_evidence,
+    stacked_evidence,
+)
+from graphkeel.reconstruct.views import BENT, LINKED, ONE_HOP, OWN, SPREAD, TWO_HOPS, views_of
 
 ANCHORS = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
 LABELS = Labels(torch.tensor([0, 2]), torch.tensor([1, 0]), 2)
@@ -122,19 +123,75 @@ def test_ridge_evidence_is_the_likeliest_when_each_member_is_left_out(members, w
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
-def test_ridge_evidence_by_conjugate_gradients():
-    torch.manual_seed(0)
-    features = torch.randn(60, 5)
-    nodes = torch.arange(40)
-    memberships = torch.eye(3)[nodes % 3]
-    centre = memberships.mean(dim=0)
-    alpha = LINKS_RIDGE * float((features[nodes] ** 2).sum(dim=1).mean())
-    fitted = Ridge(alpha=alpha, fit_intercept=False)
-    fitted.fit(features[nodes].numpy(), (memberships - centre).numpy())
-    scores = torch.from_numpy(fitted.predict(features.numpy())) + centre
-    found = sparse_ridge_evidence(csr_matrix(features.numpy()), nodes, memberships)
-    expected = (LINKS_SHARPNESS * scores).softmax(dim=1).float()
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+def _two_moons_on_a_path(n=40):
+    """Features in which no line tells the classes apart, and a path that tells nothing."""
+    generator = torch.Generator().manual_seed(0)
+    angles = torch.rand(n, generator=generator) * 6.28
+    classes = torch.arange(n) % 2
+    radii = 1.0 + 3.0 * classes
+    x = torch.stack([radii * angles.cos(), radii * angles.sin(), torch.ones(n)], dim=1)
+    path = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+    return x, torch.cat([path, path.flip(0)], dim=1), classes
+
+
+def test_views_are_unit_vectors_of_known_hops():
+    x, edge_index, _ = _two_moons_on_a_path()
+    propagator = Propagator(edge_index, len(x))
+    views = views_of(x, propagator, edge_index, seed=0)
+    own = x / x.norm(dim=1, keepdim=True)
+    hop = propagator(own)
+    torch.testing.assert_close(views[OWN], own)
+    torch.testing.assert_close(views[ONE_HOP], hop / hop.norm(dim=1, keepdim=True))
+    again = propagator(hop)
+    torch.testing.assert_close(views[TWO_HOPS], again / again.norm(dim=1, keepdim=True))
+    assert bool((views[BENT] >= 0).all())
+    for name, view in views.items():
+        lengths = view.norm(dim=1) if name != LINKED else torch.from_numpy(norm(view, axis=1))
+        torch.testing.assert_close(lengths, torch.ones(len(x)))
+    linked = views[LINKED].toarray()
+    assert linked[0].nonzero()[0].tolist() == [1]  # the path's first node
+    assert linked[5].nonzero()[0].tolist() == [4, 6]
+
+
+def test_views_of_many_numbers_are_one(monkeypatch):
+    x, edge_index, _ = _two_moons_on_a_path()
+    propagator = Propagator(edge_index, len(x))
+    monkeypatch.setattr("graphkeel.reconstruct.views.MOST_NUMBERS", 1000)
+    views = views_of(x, propagator, edge_index, seed=0)
+    nodes = torch.arange(20)
+    memberships = torch.eye(2)[nodes % 2]
+    assert set(views) == {SPREAD}
+    torch.testing.assert_close(
+        stacked_evidence(views, nodes, memberships),
+        ridge_evidence(views[SPREAD], views[SPREAD][nodes], memberships),
+    )
+
+
+def test_stacked_evidence_is_one_probe_where_only_that_one_is_asked(monkeypatch):
+    x, edge_index, classes = _two_moons_on_a_path()
+    views = views_of(x, Propagator(edge_index, len(x)), edge_index, seed=0)
+    nodes = torch.arange(20)
+    memberships = torch.eye(2)[classes[nodes]]
+    for name in (OWN, SPREAD):
+        monkeypatch.setattr("graphkeel.reconstruct.candidates.ridge.PROBED", ((name,),))
+        found = stacked_evidence(views, nodes, memberships)
+        expected = ridge_evidence(views[name], views[name][nodes], memberships)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+
+
+def test_stacked_evidence_turns_to_the_view_that_tells_classes_apart():
+    """Features say nothing; whom a node is linked with says all: two hubs."""
+    n = 40
+    classes = torch.arange(n) % 2
+    hubs = n + classes
+    edges = torch.stack([torch.arange(n), hubs])
+    edge_index = torch.cat([edges, edges.flip(0)], dim=1)
+    x = torch.rand(n + 2, 6, generator=torch.Generator().manual_seed(1))
+    views = views_of(x, Propagator(edge_index, n + 2), edge_index, seed=0)
+    nodes = torch.arange(20)
+    found = stacked_evidence(views, nodes, torch.eye(2)[classes[nodes]])
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(n + 2))
+    assert found[20:n].argmax(dim=1).tolist() == classes[20:].tolist()
 
 
 def test_balanced_evidence_gives_every_class_its_share():

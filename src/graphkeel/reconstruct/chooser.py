@@ -47,6 +47,7 @@ ALIKE = 0.5  # agreement of neighbours beyond chance, below which a graph counts
 # The share of the risk that is taken there: most recipes lean on neighbours being alike, so the
 # best of them is more often the luckiest.
 UNLIKE_SHARE = 0.3
+NEWS = 1 / 3  # share of labels that the model was not trained on
 ENOUGH_EDGES = 20  # with a label at both ends, to tell that from labels
 
 
@@ -91,8 +92,6 @@ class Chooser:
         self._held: Labels | None = None
         self.transfer = TRANSFER if context.source is not None else WITHOUT_SOURCE
         self.candidates: tuple[Candidate, ...] = grid(method)
-        if method == "auto" and context.is_wide:
-            self.candidates = (*self.candidates, *PROBES)
         if elsewhere and method == "auto":
             self.candidates = (*self.transfer, *joined(self.transfer), *self.candidates)
         self._fixed = self._local_context()
@@ -177,11 +176,20 @@ class Chooser:
         candidates = self.candidates
         if self.method != "auto" or self._fixed is not None:
             return candidates
+        if self.context.is_wide or self._has_news(labels):
+            candidates = (*candidates, *PROBES)
         if self._agreement(labels)[0] < ALIKE:
-            candidates = (*candidates, *HETEROPHILOUS)
+            candidates = tuple(dict.fromkeys((*candidates, *HETEROPHILOUS)))
         if self.class_shares is not None:
             candidates = (*candidates, *with_class_shares(candidates))
         return candidates
+
+    def _has_news(self, labels: Labels) -> bool:
+        """Whether enough labels are others than the model's own for a probe of few features: what
+        it learns is worth as much as the labels are like all nodes."""
+        if self.elsewhere or not len(labels):
+            return False
+        return float((~self.trained_on[labels.nodes]).float().mean()) >= NEWS
 
     def risk_for(self, labels: Labels) -> float:
         """The p-value up to which a change is accepted. On large graphs, where all edges would have

@@ -3,18 +3,15 @@ label feedback."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from graphkeel.control import Controller, Plant
 from graphkeel.core.room import columns_with_room, has_room, with_room
-from graphkeel.graph.propagate.adjacency import neighbours
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.sparse_hops import share_convolution
@@ -26,6 +23,7 @@ from graphkeel.reconstruct.anchors import (
     solve_anchors,
 )
 from graphkeel.reconstruct.large.linear import LinearModel
+from graphkeel.reconstruct.views import View, views_of
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.summary import SourceSummary
@@ -146,22 +144,9 @@ class Context:
         return self.propagator.smooth(self.reduced)
 
     @cached_property
-    def all_smoothed_directions(self) -> Tensor:
-        """Every feature, as unit vectors, each node's mixed with its neighbourhood's and of unit
-        length again, so that many words or neighbours do not make a node count more."""
-        smoothed = self.propagator.smooth(normalize(self.x, dim=1))
-        return normalize(smoothed, dim=1)
-
-    @cached_property
-    def links(self) -> sparse.csr_matrix:
-        """Whom a node is linked with, its own features and its neighbours' mean, none of them
-        smoothed; each of the three as heavy as the others."""
-        joined = neighbours(self.edge_index.numpy(), len(self.x)).astype(np.float32)
-        degrees = np.asarray(joined.sum(axis=1)).ravel()
-        mean_of = sparse.diags(1.0 / np.maximum(degrees, 1.0)).astype(np.float32) @ joined
-        own = (self.reduced - self.reduced.mean(dim=0)).float().numpy()
-        parts = [mean_of, sparse.csr_matrix(own), sparse.csr_matrix(mean_of @ own)]
-        return sparse.hstack([part / _row_length(part) for part in parts]).tocsr()
+    def views(self) -> Mapping[str, View]:
+        """All features, from several sides."""
+        return views_of(self.x, self.propagator, self.edge_index, self.seed)
 
     @cached_property
     def directions(self) -> Tensor:
@@ -261,12 +246,6 @@ class Context:
     def plant(self) -> Plant:
         """The head C."""
         return plant_of(self.frozen, int(self.x.shape[1]), **self.model_kwargs)
-
-
-def _row_length(rows: sparse.csr_matrix) -> float:
-    """The root of the mean squared length of a row; 1 where all are zero."""
-    mean_square = float(rows.multiply(rows).sum()) / rows.shape[0]
-    return mean_square**0.5 or 1.0
 
 
 def centred_directions(features: Tensor) -> Tensor:

@@ -122,7 +122,9 @@ def presumed(transfer: Sequence[Prototype], n_labels: int) -> tuple[Prototype, .
     return joined(transfer) if n_labels else tuple(transfer)
 
 
-# Where features are many, the other candidates see them through few directions; these see all.
+# Learned from labels. Where features are many, the other candidates see them through few
+# directions; these see all. Where they are few, labels like those of a biased training set teach
+# too little: on Photo these candidates then cost more than a point.
 PROBES: tuple[Candidate, ...] = (
     Prototype("probe"),
     Prototype("probe", smooth=True),
@@ -132,9 +134,9 @@ PROBES: tuple[Candidate, ...] = (
 # Where neighbours differ in class: evidence that does not lean on their being alike, and features
 # that message passing cannot blur.
 HETEROPHILOUS: tuple[Candidate, ...] = (
-    Prototype("links"),
+    Prototype("probe"),
     Prototype("plain-probe"),
-    *(Steered(Prototype(kind)) for kind in ("links", "plain-probe", "discriminant")),
+    *(Steered(Prototype(kind)) for kind in ("probe", "plain-probe", "discriminant")),
 )
 # A second round: every recipe from the nodes that the leaders' mean is surest of.
 TAUGHT_SHARES = (0.1, 0.3)

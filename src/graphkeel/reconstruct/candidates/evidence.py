@@ -5,10 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from graphkeel.graph.propagate.propagator import Propagator
@@ -18,13 +15,6 @@ SHARPNESS = 10.0  # typical gap between class scores, in nats, of `cosine_eviden
 SHRINKAGE = (
     0.03  # share of the overall covariance in the within-class one: few labels do not determine it
 )
-# Of the linear probe: strengths relative to the mean squared length of a member, and factors from
-# regression scores (about 0 to 1) to log-probabilities; members choose, each left out once.
-RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0)
-SHARPNESSES = (2.5, 5.0, 10.0, 20.0, 40.0)
-MOST_LEFT_OUT = 1000  # members that choose
-LINKS_RIDGE, LINKS_SHARPNESS = 0.1, 5.0  # of the same on links, by conjugate gradients
-PROBE_TOLERANCE = 1e-6  # of the conjugate gradients, relative
 CORRECTION_STEPS = 50  # for errors to settle between labelled nodes
 FLOOR = 1e-9  # no evidence rules a class out
 
@@ -126,90 +116,6 @@ def sized_discriminant_evidence(features: Tensor, members: Tensor, memberships: 
         memberships: how much a node belongs to a class, shape (M, n_classes).
     """
     return gaussian_evidence(features, class_statistics(members, memberships), shares=True)
-
-
-def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Tensor:
-    """Ridge regression from features to classes, in closed form; how strong the ridge and how sharp
-    the answer, the members say themselves, each left out once.
-
-    A system of as many equations as there are members or features, whichever are fewer: words need
-    no reduction, and many labels cost little.
-
-    Args:
-        features: of all nodes, shape (N, d).
-        members: of those with a class, shape (M, d).
-        memberships: how much a node belongs to a class, shape (M, n_classes).
-    """
-    rows = members.double()
-    centre = memberships.double().mean(dim=0)
-    targets = memberships.double() - centre
-    strength, sharpness = _left_out_once(rows, targets, centre)
-    ridge = strength * _mean_square(rows)
-    if rows.shape[0] < rows.shape[1]:
-        weights = rows.T @ _solved(rows @ rows.T, ridge, targets)
-    else:
-        weights = _solved(rows.T @ rows, ridge, rows.T @ targets)
-    scores = features @ weights.float() + centre.float()
-    return (sharpness * scores).softmax(dim=-1)
-
-
-def _left_out_once(rows: Tensor, targets: Tensor, centre: Tensor) -> tuple[float, float]:
-    """The ridge's strength and the sharpness under which members are likeliest to be what they are,
-    each predicted from the others: closed form, from one decomposition. Of many members, some."""
-    every = max(1, -(-len(rows) // MOST_LEFT_OUT))
-    rows, targets = rows[::every], targets[::every]
-    squares, basis = _singular(rows)
-    turned = basis.T @ targets
-    likelihood: dict[tuple[float, float], float] = {}
-    for strength in RIDGES:
-        kept = squares / (squares + strength * _mean_square(rows))
-        own = (basis**2 @ kept).clamp_max(1.0 - 1e-9).unsqueeze(1)
-        left_out = targets - (targets - basis @ (kept.unsqueeze(1) * turned)) / (1.0 - own)
-        for sharpness in SHARPNESSES:
-            said = (sharpness * (left_out + centre)).log_softmax(dim=1)
-            likelihood[strength, sharpness] = float(((targets + centre) * said).sum())
-    return max(likelihood, key=likelihood.__getitem__)
-
-
-def _singular(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Squared singular values and left singular vectors, from the smaller Gram matrix."""
-    if rows.shape[0] <= rows.shape[1]:
-        squares, basis = torch.linalg.eigh(rows @ rows.T)
-        return squares.clamp_min(0.0), basis
-    squares, turn = torch.linalg.eigh(rows.T @ rows)
-    squares = squares.clamp_min(1e-12 * float(squares[-1]) + 1e-30)
-    return squares, rows @ turn / squares.sqrt()
-
-
-def _mean_square(rows: Tensor) -> float:
-    return float((rows**2).sum(dim=1).mean()) + 1e-30
-
-
-def _solved(gram: Tensor, ridge: float, targets: Tensor) -> Tensor:
-    gram.diagonal().add_(ridge)
-    return torch.linalg.solve(gram, targets)
-
-
-def sparse_ridge_evidence(rows: sparse.csr_matrix, nodes: Tensor, memberships: Tensor) -> Tensor:
-    """Ridge regression for sparse features, by conjugate gradients: their products are dense, and
-    nobody is left out.
-
-    Args:
-        rows: features of all nodes, shape (N, d).
-        nodes: ids of those with a class, int64, shape (M,).
-        memberships: how much each belongs to a class, shape (M, n_classes).
-    """
-    members = rows[nodes.numpy()].astype(np.float64)
-    centre = memberships.double().mean(dim=0)
-    targets = (memberships.double() - centre).numpy()
-    ridge = LINKS_RIDGE * float(members.multiply(members).sum(axis=1).mean()) + 1e-30
-    back = members.T.tocsr()
-    system = LinearOperator(
-        (len(targets), len(targets)), matvec=lambda dual: members @ (back @ dual) + ridge * dual
-    )
-    duals = [cg(system, target, rtol=PROBE_TOLERANCE)[0] for target in targets.T]
-    scores = torch.from_numpy(rows @ (back @ np.stack(duals, axis=1))) + centre
-    return (LINKS_SHARPNESS * scores).softmax(dim=-1).float()
 
 
 def label_evidence(propagator: Propagator, labels: Labels, teleport: float, steps: int) -> Tensor:

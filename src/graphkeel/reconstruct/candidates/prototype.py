@@ -22,11 +22,10 @@ from graphkeel.reconstruct.candidates.evidence import (
     discriminant_evidence,
     gaussian_evidence,
     label_evidence,
-    ridge_evidence,
     sized_discriminant_evidence,
-    sparse_ridge_evidence,
     with_shares,
 )
+from graphkeel.reconstruct.candidates.ridge import ridge_evidence, stacked_evidence
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 
@@ -35,7 +34,7 @@ FAR = (0.02, 50)  # of label evidence that stands alone, so it has to reach furt
 
 SIZED = "smoothed-sized-discriminant"
 MEASURES = ("cosine", "smoothed-cosine", "discriminant", "smoothed-discriminant", SIZED)
-LEARNED = ("probe", "plain-probe", "links")
+LEARNED = ("probe", "plain-probe")
 EVIDENCE = ("model", "corrected", "source", *LEARNED, *MEASURES, "labels", "balanced-labels")
 MOST_KEPT = 1 << 21  # numbers in a posterior up to which it is kept for the next average
 MOST_CLAIMED = 1000  # nodes that may stand for the classes without a label
@@ -52,10 +51,9 @@ class Prototype:
             errors that labels show, there and nearby); `source` (the classes of the
             graph it was trained on, joined with its own probabilities); `cosine` or `discriminant`
             (nearest class mean, LDA; `smoothed-…` on features mixed with the neighbourhood's;
-            `…sized…` with classes as likely as they are large); `probe` (ridge regression on all
-            smoothed features; `plain-probe`: as they are); `links` (the same on whom a node is
-            linked with, its features and its neighbours'); `labels`, `balanced-labels` (labels
-            spread).
+            `…sized…` with classes as likely as they are large); `probe` (ridge regressions on
+            several views of all features, stacked; `plain-probe`: one, on features as they are);
+            `labels`, `balanced-labels` (labels spread).
         with_labels: join with the labels spread over the graph.
         refine: with p as memberships, class means of *all* nodes give p anew, by one of the feature
             evidences.
@@ -196,9 +194,8 @@ class Posteriors:
             "model": lambda: self.context.beliefs,
             "corrected": self._from_errors,
             "source": self._from_source,
-            "probe": lambda: self._from_probe(self.context.all_smoothed_directions),
+            "probe": lambda: stacked_evidence(self.context.views, *self._members()),
             "plain-probe": lambda: self._from_probe(self.context.x),
-            "links": self._from_links,
             "near-labels": lambda: self._from_near_labels(*NEAR),
             "labels": lambda: self._from_near_labels(*FAR),
             "balanced-labels": lambda: balanced(self._evidence("labels")),
@@ -219,9 +216,6 @@ class Posteriors:
     def _from_probe(self, features: Tensor) -> Tensor:
         nodes, memberships = self._members()
         return ridge_evidence(features, features[nodes], memberships)
-
-    def _from_links(self) -> Tensor:
-        return sparse_ridge_evidence(self.context.links, *self._members())
 
     def _from_near_labels(self, teleport: float, steps: int) -> Tensor:
         near = label_evidence(self.context.propagator, self.labels, teleport, steps)
