@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from scipy import sparse
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.retrained.sparse import Pattern, csr, row_starts
+from graphkeel.paper.baselines.retrained.sparse import Pattern
 from graphkeel.paper.baselines.retrained.training import dropout, unit_scale
 from graphkeel.paper.baselines.rival import Candidate, Rival, scored
 
@@ -132,16 +133,12 @@ class SparseRows:
     """A matrix of mostly zeros whose entries may be dropped and rescaled, and products with it.
 
     Args:
-        x: dense, shape (N, d).
+        x: dense, shape (N, d), or a sparse matrix.
     """
 
-    def __init__(self, x: Tensor) -> None:
-        self.shape = (int(x.shape[0]), int(x.shape[1]))
-        rows, columns = x.nonzero().T
-        self.values = x[rows, columns]
-        self._matrix = (row_starts(rows, self.shape[0]), columns)
-        self._turn = torch.argsort(columns * self.shape[0] + rows)  # in column order: the transpose
-        self._transpose = (row_starts(columns, self.shape[1]), rows[self._turn])
+    def __init__(self, x: Tensor | sparse.csr_matrix) -> None:
+        self.matrix = sparse.csr_matrix(x.numpy()) if isinstance(x, Tensor) else x
+        self.shape = self.matrix.shape
 
     def dropped(self, p: float) -> SparseRows:
         """The same matrix with a share of its entries set to 0, the others made larger.
@@ -149,9 +146,9 @@ class SparseRows:
         Args:
             p: the share.
         """
-        rows = SparseRows.__new__(SparseRows)
-        rows.__dict__ = {**self.__dict__, "values": dropout(self.values, p, training=True)}
-        return rows
+        values = dropout(torch.from_numpy(self.matrix.data), p, training=True).numpy()
+        kept = (values, self.matrix.indices, self.matrix.indptr)
+        return SparseRows(sparse.csr_matrix(kept, shape=self.shape))
 
     def product(self, right: Tensor) -> Tensor:
         """This matrix times another, differentiable in the other.
@@ -162,22 +159,15 @@ class SparseRows:
         result: Tensor = _RowsProduct.apply(self, right)
         return result
 
-    def matrix(self) -> Tensor:
-        """As a CSR tensor, shape (N, d)."""
-        return csr(*self._matrix, self.values, self.shape)
-
-    def transposed(self) -> Tensor:
-        """The transpose as a CSR tensor, shape (d, N)."""
-        values = self.values[self._turn]
-        return csr(*self._transpose, values, self.shape[::-1])
-
 
 class _RowsProduct(torch.autograd.Function):
+    """By scipy: its product with the transpose needs no other order of the entries."""
+
     @staticmethod
     def forward(ctx: Any, rows: SparseRows, right: Tensor) -> Tensor:
         ctx.rows = rows
-        return rows.matrix() @ right
+        return torch.from_numpy(rows.matrix @ right.detach().numpy())
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.rows.transposed() @ gradients[0].contiguous()
+        return None, torch.from_numpy(ctx.rows.matrix.T @ gradients[0].numpy())
