@@ -20,7 +20,8 @@ import jobs
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.core.optional import is_installed
-from graphkeel.paper.tables.grid import Estimate, Workers, run_grid, run_job
+from graphkeel.paper.tables.grid import Estimate, Workers, missing_jobs, run_grid, run_job
+from graphkeel.paper.tables.job import Job, Measurement
 from graphkeel.paper.tables.store import FILE, Store
 from threads import PATIENCE
 
@@ -71,6 +72,37 @@ def test_a_failing_job_keeps_its_message(job):
     assert not failed.done
     assert "ConfigError: the method must be one of" in failed.message
     assert failed.seconds >= 0
+
+
+class Busy:
+    """A specification whose measurement works on and on, and catches all that it can."""
+
+    dataset = "busy"
+
+    def measure(self, seed):
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(1000))
+
+
+def test_a_job_is_stopped_when_its_time_is_used_up(tmp_path):
+    busy = Job("row", Busy(), 0, data="d", code="c")
+    found = run_job(busy, row_budget=0.2)
+    assert found.stopped
+    assert not found.done
+    assert 0.2 < found.processor_seconds < PATIENCE
+    assert found.message.startswith("stopped after 0 s")
+    assert run_job(jobs.jobs_of("row", 1, method="no such")[0], row_budget=60.0).stopped is False
+
+
+def test_a_job_that_was_stopped_is_missing_once_it_may_take_longer(tmp_path):
+    store = Store(tmp_path / FILE)
+    wanted = jobs.jobs_of("row", 1)
+    stopped = Measurement("error", 2.0, 1.0, {"cpu_seconds": 1.5}, "stopped after 2 s")
+    store.keep(wanted[0], stopped)
+    assert missing_jobs(wanted, store, row_budget=1.0) == []
+    assert missing_jobs(wanted, store, row_budget=5.0) == wanted
+    assert missing_jobs(wanted, store) == wanted
 
 
 def test_a_real_job_has_accuracy_time_and_memory(job):

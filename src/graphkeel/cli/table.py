@@ -17,7 +17,7 @@
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
 kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
 the JSON file holds every run behind it. Each row is compared with the untouched SGC on the same
-seeds, and with one that is tuned on validation. A cell whose first seed takes more processor time
+seeds, and with one that is tuned on validation. A first seed that takes more processor time than
 than --row-budget stays empty and says so."""
 
 from __future__ import annotations
@@ -226,17 +226,25 @@ def _budget(args: argparse.Namespace) -> float | None:
     return float(args.row_budget) if args.row_budget else None
 
 
+def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
+    from graphkeel.paper.tables.grid import missing_jobs
+
+    return missing_jobs(
+        jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
+    )
+
+
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """What is missing, and what it will take as far as it was ever measured."""
     from graphkeel.paper.results.forecast import forecast, times_of
     from graphkeel.paper.results.stored import read_table
-    from graphkeel.paper.tables.grid import RowCosts, missing_jobs
+    from graphkeel.paper.tables.grid import RowCosts
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
     each = list({job.key: job for job in jobs}.values())  # a job may fill several cells
-    waiting = missing_jobs(each, store, any_code=args.any_code, retry=args.retry)
+    waiting = _missing(args, each, store)
     return forecast(waiting, times, costs, args.jobs, wanted=len(each))
 
 
@@ -298,11 +306,11 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
         jobs: what is wanted.
         store: where the measurements are and go.
     """
-    from graphkeel.paper.tables.grid import RowCosts, missing_jobs, run_grid
+    from graphkeel.paper.tables.grid import RowCosts, run_grid
     from graphkeel.paper.tables.workers import Workers
 
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
-    missing = missing_jobs(jobs, store, any_code=args.any_code, retry=args.retry)
+    missing = _missing(args, jobs, store)
     waiting = [job for job in missing if not costs.is_over(job)]
     wanted = len({job.key for job in jobs})
     reused = wanted - len({job.key for job in missing})

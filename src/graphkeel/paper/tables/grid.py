@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import Any
@@ -25,6 +26,7 @@ from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.paper.tables.job import CPU_SECONDS, DONE, FAILED, Job, Measurement, sha256_of
 from graphkeel.paper.tables.provenance import commit
 from graphkeel.paper.tables.store import Store
+from graphkeel.paper.tables.time_limit import OutOfTime, processor_time
 from graphkeel.paper.tables.workers import (
     Workers,
     end_with_parent,
@@ -37,7 +39,12 @@ Measure = Callable[[Job], Measurement]
 
 
 def missing_jobs(
-    jobs: Iterable[Job], store: Store, *, any_code: bool = False, retry: bool = False
+    jobs: Iterable[Job],
+    store: Store,
+    *,
+    any_code: bool = False,
+    retry: bool = False,
+    row_budget: float | None = None,
 ) -> list[Job]:
     """The jobs that have to be computed.
 
@@ -46,13 +53,18 @@ def missing_jobs(
         store: what there is.
         any_code: measurements of other code count.
         retry: failures do not.
+        row_budget: processor seconds a job may take; one that was stopped earlier is missing.
     """
     missing = []
     for job in jobs:
         found = store.find(job, any_code=any_code)
-        if found is None or (retry and not found.done):
+        if found is None or (retry and not found.done) or _was_stopped_early(found, row_budget):
             missing.append(job)
     return missing
+
+
+def _was_stopped_early(found: Measurement, row_budget: float | None) -> bool:
+    return found.stopped and (row_budget is None or found.processor_seconds < row_budget)
 
 
 def run_grid(
@@ -72,7 +84,8 @@ def run_grid(
         workers: who computes.
         on_job: called after each measurement is stored.
         measure: computes a job in a worker; `run_job` when None.
-        costs: what is known of the jobs' cost; those that are over their budget are left out.
+        costs: what is known of the jobs' cost; those that are over their budget are left out, or
+            stopped when it is used up.
     """
     known = costs or RowCosts(None)
 
@@ -81,7 +94,7 @@ def run_grid(
         known.learn(job, measurement)
         on_job(job, measurement)
 
-    measure = measure or run_job
+    measure = measure or partial(run_job, row_budget=known.row_budget)
     waiting = list({job.key: job for job in jobs}.values())
     while waiting:
         affordable = (job for job in waiting if not known.is_over(job))
@@ -152,11 +165,12 @@ def _measure_alone(job: Job, measure: Measure) -> Measurement:
             return Measurement(FAILED, seconds, 0.0, {}, message, commit())
 
 
-def run_job(job: Job) -> Measurement:
+def run_job(job: Job, row_budget: float | None = None) -> Measurement:
     """Compute a job in this process; whatever goes wrong becomes its message.
 
     Args:
         job: what is to be computed.
+        row_budget: processor seconds after which it is stopped; None: never.
     """
     import torch
 
@@ -166,11 +180,17 @@ def run_job(job: Job) -> Measurement:
     start = time.perf_counter()
     cpu = time.process_time()
     try:
-        result = job.spec.measure(job.seed)
+        with processor_time(row_budget):
+            result = job.spec.measure(job.seed)
         result[CPU_SECONDS] = round(time.process_time() - cpu, 3)
         json.dumps(result, allow_nan=False)  # what cannot be stored is this job's failure
         seconds = round(time.perf_counter() - start, 3)
         return Measurement(DONE, seconds, peak_mb(), result, commit=source)
+    except OutOfTime:
+        used = max(round(time.process_time() - cpu, 3), 1.001 * (row_budget or 0.0))
+        message = f"stopped after {used:.0f} s of processor time"
+        seconds = round(time.perf_counter() - start, 3)
+        return Measurement(FAILED, seconds, peak_mb(), {CPU_SECONDS: used}, message, source)
     except Exception as error:
         message = f"{type(error).__name__}: {error}"
         seconds = round(time.perf_counter() - start, 3)

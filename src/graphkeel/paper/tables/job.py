@@ -186,6 +186,11 @@ class Measurement:
         return self.status == DONE
 
     @property
+    def stopped(self) -> bool:
+        """Whether it had used up the time it was given."""
+        return self.status == FAILED and CPU_SECONDS in self.result
+
+    @property
     def processor_seconds(self) -> float:
         """Processor time where it was recorded, else the time on the wall."""
         return float(self.result.get(CPU_SECONDS, self.seconds))

@@ -204,7 +204,8 @@ def over_budget(found: Found, limits: Limits) -> str:
     if seconds <= limits.row_budget:
         return ""
     limit = f"over {limits.row_budget:.0f} s a seed"
-    return f"{limit}: measured {seconds:.0f} s on seed {first}"
+    what = "stopped after" if found[first].stopped else "measured"
+    return f"{limit}: {what} {seconds:.0f} s on seed {first}"
 
 
 def _pairs(ours: Found, theirs: Found) -> list[tuple[float, float]]:
