@@ -18,7 +18,7 @@ Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: star
 kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
 the JSON file holds every run behind it. Each row is compared with the untouched SGC on the same
 seeds, and with one that is tuned on validation. A first seed that takes more processor time than
-than --row-budget stays empty and says so."""
+--row-budget is stopped; its cell stays empty and says so."""
 
 from __future__ import annotations
 
