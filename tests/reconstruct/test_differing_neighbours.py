@@ -14,7 +14,7 @@ from graphkeel.models.networks import SGC
 from graphkeel.reconstruct import Builder, Labels, Posteriors, Prototype
 from graphkeel.reconstruct.candidates.builder import HETEROPHILOUS, Steered, sized, taught
 from graphkeel.reconstruct.candidates.evidence import with_shares
-from graphkeel.reconstruct.candidates.steer import steer
+from graphkeel.reconstruct.candidates.steer import missing_lead, steer
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.later.budget import within
 
@@ -186,3 +186,11 @@ def test_later_rounds_end_with_the_budget():
     (free,) = within([further], deadline=None)
     assert list(late([], [])) == []
     assert list(free([], [])) == further([], [])
+
+
+def test_a_missing_lead_by_hand():
+    logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    posterior = torch.tensor([[0.3, 0.4, 0.3], [0.1, 0.1, 0.8]])
+    # class 1 should lead by a half: it is 1.5 short of class 0 and leads class 2 by 1; class 2 leads
+    found = missing_lead(logits, posterior, lead=0.5)
+    torch.testing.assert_close(found, torch.tensor((1.5 / 3 + 0.0) / 2))

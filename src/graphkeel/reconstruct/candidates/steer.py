@@ -44,13 +44,19 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
                 break
             optimiser.zero_grad()
             error = cross_entropy(logits, posterior)
-            (error + FIRMNESS * _missing_lead(logits, posterior, lead)).backward()
+            (error + FIRMNESS * missing_lead(logits, posterior, lead)).backward()
             optimiser.step()
     return coefficients.detach() @ anchors
 
 
-def _missing_lead(logits: Tensor, posterior: Tensor, lead: float) -> Tensor:
-    """By how much the likeliest class falls short of its lead, on average."""
+def missing_lead(logits: Tensor, posterior: Tensor, lead: float) -> Tensor:
+    """By how much the likeliest class falls short of its lead over another one, on average.
+
+    Args:
+        logits: shape (N, n_classes).
+        posterior: class probabilities, shape (N, n_classes).
+        lead: how far it should be ahead.
+    """
     return multi_margin_loss(logits, posterior.argmax(dim=1), margin=lead)
 
 
