@@ -191,6 +191,6 @@ def test_later_rounds_end_with_the_budget():
 def test_a_missing_lead_by_hand():
     logits = torch.tensor([[2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     posterior = torch.tensor([[0.3, 0.4, 0.3], [0.1, 0.1, 0.8]])
-    # class 1 should lead by a half: it is 1.5 short of class 0 and leads class 2 by 1; class 2 leads
+    # class 1 should lead by a half: it is 1.5 short of class 0; the second node leads by enough
     found = missing_lead(logits, posterior, lead=0.5)
     torch.testing.assert_close(found, torch.tensor((1.5 / 3 + 0.0) / 2))
