@@ -166,6 +166,7 @@ class Chooser:
             doubted=by_signs is not None and by_signs.left_alone,
             rounds=within(self._rounds(), deadline) if is_whole else (),
             n_predicted=self.context.x.shape[0] - len(labels) - len(validation),
+            steered_first=self._neighbours_differ(labels),
         )
         if not is_whole:
             share = f"{len(candidates)} of {len(wanted)} candidates"
@@ -178,11 +179,17 @@ class Chooser:
             return candidates
         if self.context.is_wide or self._has_news(labels):
             candidates = (*candidates, *PROBES)
-        if self._agreement(labels)[0] < ALIKE:
+        if self._neighbours_differ(labels):
             candidates = tuple(dict.fromkeys((*candidates, *HETEROPHILOUS)))
         if self.class_shares is not None:
             candidates = (*candidates, *with_class_shares(candidates))
         return candidates
+
+    def _neighbours_differ(self, labels: Labels) -> bool:
+        """Whether candidates are tried that do not lean on neighbours being alike."""
+        if self.method != "auto" or self._fixed is not None:
+            return False
+        return self._agreement(labels)[0] < ALIKE
 
     def _has_news(self, labels: Labels) -> bool:
         """Whether enough labels are others than the model's own for a probe of few features: what

@@ -24,7 +24,7 @@ OWN, ONE_HOP, TWO_HOPS, SPREAD, BENT, LINKED = (
     "linked",
 )
 N_BENT = 1024
-MOST_NUMBERS = 1 << 28  # in all dense views; beyond it there is one, features spread over the graph
+MOST_NUMBERS = 1 << 27  # in all dense views; beyond it, spread features are the only one
 
 View: TypeAlias = Tensor | sparse.csr_matrix
 

@@ -23,10 +23,10 @@ from typing import Any
 import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
+from graphkeel.core.time_limit import OutOfTime, processor_time
 from graphkeel.paper.tables.job import CPU_SECONDS, DONE, FAILED, Job, Measurement, sha256_of
 from graphkeel.paper.tables.provenance import commit
 from graphkeel.paper.tables.store import Store
-from graphkeel.paper.tables.time_limit import OutOfTime, processor_time
 from graphkeel.paper.tables.workers import (
     Workers,
     end_with_parent,

@@ -138,6 +138,7 @@ def decide(
     rounds: Sequence[Round] = (),
     n_predicted: int | None = None,
     doubted: bool = False,
+    steered_first: bool = False,
 ) -> tuple[tuple[Candidate, ...], GuardDecision]:
     """Choose among the candidates and *none*.
 
@@ -157,6 +158,8 @@ def decide(
         n_predicted: how many nodes the statement is about; None: very many.
         doubted: signs without labels speak against a change, so the labels have to be surer of it,
             and sure that no class is outvoted by the others.
+        steered_first: neighbours differ, so what is steered against them wins unless it is
+            measurably worse: of so many other candidates one is lucky.
     """
     base = judge.evaluate(())
     if len(base.correct) < MIN_LABELS:
@@ -175,7 +178,7 @@ def decide(
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
     )
-    members, final = _favourites(trials, judge, average, presumed)
+    members, final = _favourites(trials, judge, average, presumed, steered_first)
     result = _score("chosen", final, base)
     borrowed = 0.0 if doubted else BORROWED
     balance = balanced_gain(final.correct, base.correct, base.classes, borrowed)
@@ -201,7 +204,7 @@ def decide(
         approximate_statement(
             final.correct
             if members == presumed
-            else _without_luck(judge, trials, members, final, risk),
+            else _without_luck(judge, trials, members, final, risk, steered_first),
             base.correct,
             n_predicted=n_predicted,
             served=judge.served,
@@ -225,11 +228,12 @@ def _favourites(
     judge: Judge,
     average: bool,
     presumed: tuple[Candidate, ...],
+    steered_first: bool,
 ) -> tuple[tuple[Candidate, ...], Evaluation]:
     """What the labels prefer; the presumed candidates, unless something clearly beats them."""
     if not trials:
         return presumed, judge.evaluate(presumed)
-    best = _best(trials)
+    best = _best(trials, steered_first)
     members = leaders(trials, best) if average else (best,)
     final = trials[best] if members == (best,) else judge.evaluate(members)
     if not presumed:
@@ -246,6 +250,7 @@ def _without_luck(
     members: tuple[Candidate, ...],
     final: Evaluation,
     risk: float,
+    steered_first: bool,
 ) -> Tensor:
     """Which labels are predicted rightly, each by what the other folds would have chosen, leaving
     the model alone included."""
@@ -254,7 +259,7 @@ def _without_luck(
 
     def choose(seen: Tensor) -> tuple[Candidate, ...]:
         part = {candidate: _at(trial, seen) for candidate, trial in trials.items()}
-        chosen = leaders(part, _best(part))
+        chosen = leaders(part, _best(part, steered_first))
         wins, losses = _paired(correct_of(chosen)[seen], base.correct[seen])
         is_better = wins > losses and mcnemar(wins, losses) <= risk
         return chosen if is_better else ()
@@ -271,9 +276,15 @@ def _at(trial: Evaluation, seen: Tensor) -> Evaluation:
     return Evaluation(trial.correct[seen], trial.changed, trial.classes[seen], trial.scores[seen])
 
 
-def _best(trials: dict[Candidate, Evaluation]) -> Candidate:
-    """Most labels right; of several, the one that changes least."""
-    return min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
+def _best(trials: dict[Candidate, Evaluation], steered_first: bool = False) -> Candidate:
+    """Most labels right; of several, the one that changes least. Steered ones first, where asked
+    for: the best of them, unless it is measurably worse."""
+    best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
+    steered = {one: trial for one, trial in trials.items() if isinstance(one, Steered)}
+    if not steered_first or not steered:
+        return best
+    rival = _best(steered)
+    return rival if _as_good(trials[rival].correct, trials[best].correct) else best
 
 
 def _accepted(result: Score, balance: float, risk: float, presumed: bool) -> bool:
