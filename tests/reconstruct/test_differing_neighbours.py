@@ -12,10 +12,11 @@ import graphkeel as gk
 from graphkeel.core.errors import ConfigError
 from graphkeel.models.networks import SGC
 from graphkeel.reconstruct import Builder, Labels, Posteriors, Prototype
-from graphkeel.reconstruct.candidates.builder import HETEROPHILOUS, Steered, sized, taught
+from graphkeel.reconstruct.candidates.builder import Steered, sized, taught
 from graphkeel.reconstruct.candidates.evidence import with_shares
 from graphkeel.reconstruct.candidates.steer import missing_lead, steer
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.guard.decision import Evaluation, best_of
 from graphkeel.reconstruct.later.budget import within
 
 N = 60
@@ -115,7 +116,7 @@ def test_steered_candidates_are_averaged_among_themselves():
     data, model = crossed_graph()
     known = torch.arange(0, N, 3)
     builder = Builder(context_of(data, model), Labels(known, data.y[known], 2))
-    pair = [one for one in HETEROPHILOUS if isinstance(one, Steered)][:2]
+    pair = [Steered(Prototype(kind)) for kind in ("probe", "discriminant")]
     mean = torch.stack([builder.posteriors(one.recipe) for one in pair]).mean(dim=0)
     torch.testing.assert_close(builder.features(pair), steer(builder.context, mean))
 
@@ -194,3 +195,17 @@ def test_a_missing_lead_by_hand():
     # class 1 should lead by a half: it is 1.5 short of class 0; the second node leads by enough
     found = missing_lead(logits, posterior, lead=0.5)
     torch.testing.assert_close(found, torch.tensor((1.5 / 3 + 0.0) / 2))
+
+
+def test_steered_candidates_come_first_where_neighbours_differ():
+    """Nine labels right, of ten: the blend is lucky by one, and by four."""
+    blend, steered = Prototype("probe"), Steered(Prototype("probe"))
+    for behind, chosen in ((1, steered), (4, blend)):
+        right = torch.tensor([True] * 9 + [False])
+        fewer = torch.tensor([True] * (9 - behind) + [False] * (1 + behind))
+        trials = {
+            one: Evaluation(correct, 1, torch.zeros(10), torch.zeros(10, 2))
+            for one, correct in ((blend, right), (steered, fewer))
+        }
+        assert best_of(trials) == blend
+        assert best_of(trials, steered_first=True) == chosen

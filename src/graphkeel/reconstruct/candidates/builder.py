@@ -133,11 +133,7 @@ PROBES: tuple[Candidate, ...] = (
 )
 # Where neighbours differ in class: evidence that does not lean on their being alike, and features
 # that message passing cannot blur.
-HETEROPHILOUS: tuple[Candidate, ...] = (
-    Prototype("probe"),
-    Prototype("plain-probe"),
-    *(Steered(Prototype(kind)) for kind in ("probe", "plain-probe", "discriminant")),
-)
+HETEROPHILOUS: tuple[Candidate, ...] = (Prototype("probe"), Steered(Prototype("probe")))
 # A second round: every recipe from the nodes that the leaders' mean is surest of.
 TAUGHT_SHARES = (0.1, 0.3)
 

@@ -218,7 +218,7 @@ def _tried(
     """How every candidate does, those of later rounds among them."""
     trials = {candidate: judge.evaluate((candidate,)) for candidate in candidates}
     for further in rounds if trials else ():
-        for candidate in further(leaders(trials, _best(trials)), list(trials)):
+        for candidate in further(leaders(trials, best_of(trials)), list(trials)):
             trials[candidate] = judge.evaluate((candidate,))
     return trials
 
@@ -233,7 +233,7 @@ def _favourites(
     """What the labels prefer; the presumed candidates, unless something clearly beats them."""
     if not trials:
         return presumed, judge.evaluate(presumed)
-    best = _best(trials, steered_first)
+    best = best_of(trials, steered_first)
     members = leaders(trials, best) if average else (best,)
     final = trials[best] if members == (best,) else judge.evaluate(members)
     if not presumed:
@@ -259,7 +259,7 @@ def _without_luck(
 
     def choose(seen: Tensor) -> tuple[Candidate, ...]:
         part = {candidate: _at(trial, seen) for candidate, trial in trials.items()}
-        chosen = leaders(part, _best(part, steered_first))
+        chosen = leaders(part, best_of(part, steered_first))
         wins, losses = _paired(correct_of(chosen)[seen], base.correct[seen])
         is_better = wins > losses and mcnemar(wins, losses) <= risk
         return chosen if is_better else ()
@@ -276,14 +276,20 @@ def _at(trial: Evaluation, seen: Tensor) -> Evaluation:
     return Evaluation(trial.correct[seen], trial.changed, trial.classes[seen], trial.scores[seen])
 
 
-def _best(trials: dict[Candidate, Evaluation], steered_first: bool = False) -> Candidate:
-    """Most labels right; of several, the one that changes least. Steered ones first, where asked
-    for: the best of them, unless it is measurably worse."""
+def best_of(trials: dict[Candidate, Evaluation], steered_first: bool = False) -> Candidate:
+    """Most labels right; of several, the one that changes least.
+
+    Args:
+        trials: for each candidate how it did.
+        steered_first: the best that is steered, unless it is measurably worse.
+    """
     best = min(trials, key=lambda c: (-int(trials[c].correct.sum()), trials[c].changed))
-    steered = {one: trial for one, trial in trials.items() if isinstance(one, Steered)}
+    steered: dict[Candidate, Evaluation] = {
+        one: trial for one, trial in trials.items() if isinstance(one, Steered)
+    }
     if not steered_first or not steered:
         return best
-    rival = _best(steered)
+    rival = best_of(steered)
     return rival if _as_good(trials[rival].correct, trials[best].correct) else best
 
 
