@@ -20,7 +20,14 @@ import jobs
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.core.optional import is_installed
-from graphkeel.paper.tables.grid import Estimate, Workers, missing_jobs, run_grid, run_job
+from graphkeel.paper.tables.grid import (
+    Estimate,
+    RowCosts,
+    Workers,
+    missing_jobs,
+    run_grid,
+    run_job,
+)
 from graphkeel.paper.tables.job import Job, Measurement
 from graphkeel.paper.tables.store import FILE, Store
 from threads import PATIENCE
@@ -103,6 +110,18 @@ def test_a_job_that_was_stopped_is_missing_once_it_may_take_longer(tmp_path):
     assert missing_jobs(wanted, store, row_budget=1.0) == []
     assert missing_jobs(wanted, store, row_budget=5.0) == wanted
     assert missing_jobs(wanted, store) == wanted
+
+
+def test_only_a_first_seed_is_stopped():
+    first, second = jobs.jobs_of("row", 2)
+    costs = RowCosts(10.0)
+    assert costs.limit(first) == 10.0
+    stopped = Measurement("error", 2.0, 1.0, {"cpu_seconds": 5.0}, "of a smaller budget")
+    costs.learn(first, stopped)
+    assert costs.limit(first) == 10.0
+    costs.learn(first, Measurement("done", 9.0, 1.0, {"accuracy": 1.0, "base": 1.0}))
+    assert costs.limit(second) is None
+    assert not costs.is_over(second)
 
 
 def test_a_real_job_has_accuracy_time_and_memory(job):

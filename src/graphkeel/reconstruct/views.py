@@ -15,14 +15,12 @@ from torch.nn.functional import normalize
 from graphkeel.graph.propagate.adjacency import neighbours
 from graphkeel.graph.propagate.propagator import Propagator
 
-OWN, ONE_HOP, TWO_HOPS, SPREAD, BENT, LINKED = (
-    "own",
-    "one hop",
-    "two hops",
-    "spread",
-    "bent",
-    "linked",
-)
+OWN = "own"
+ONE_HOP = "one hop"
+TWO_HOPS = "two hops"
+SPREAD = "spread"
+BENT = "bent"
+LINKED = "linked"
 N_BENT = 1024
 MOST_NUMBERS = 1 << 27  # in all dense views; beyond it, spread features are the only one
 

@@ -84,8 +84,8 @@ def run_grid(
         workers: who computes.
         on_job: called after each measurement is stored.
         measure: computes a job in a worker; `run_job` when None.
-        costs: what is known of the jobs' cost; those that are over their budget are left out, or
-            stopped when it is used up.
+        costs: what is known of the jobs' cost; those that are over their budget are left out, and
+            those of which nothing is known are stopped when it is used up.
     """
     known = costs or RowCosts(None)
 
@@ -94,13 +94,15 @@ def run_grid(
         known.learn(job, measurement)
         on_job(job, measurement)
 
-    measure = measure or partial(run_job, row_budget=known.row_budget)
+    def measure_for(job: Job) -> Measure:
+        return measure or partial(run_job, row_budget=known.limit(job))
+
     waiting = list({job.key: job for job in jobs}.values())
     while waiting:
         affordable = (job for job in waiting if not known.is_over(job))
-        ended = _round(affordable, workers or Workers(), keep, measure)
+        ended = _round(affordable, workers or Workers(), keep, measure_for)
         for job in ended.suspects:
-            keep(job, _measure_alone(job, measure))
+            keep(job, _measure_alone(job, measure_for(job)))
         waiting = [job for job in waiting if job.key not in ended.begun] if ended.early else []
 
 
@@ -114,14 +116,16 @@ class _Ended:
     suspects: list[Job]  # in work when the worker died
 
 
-def _round(jobs: Iterator[Job], workers: Workers, keep: OnJob, measure: Measure) -> _Ended:
+def _round(
+    jobs: Iterator[Job], workers: Workers, keep: OnJob, measure_for: Callable[[Job], Measure]
+) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()
 
     def hand_out() -> Iterator[Any]:
         for job in jobs:
             handed_out.append(job)
-            yield joblib.delayed(_with_job)(measure, job)
+            yield joblib.delayed(_with_job)(measure_for(job), job)
 
     try:
         for job, measurement in _results(hand_out(), workers):
@@ -234,7 +238,10 @@ class RowCosts:
             job: the job.
             measurement: its outcome.
         """
-        self.seconds.setdefault(_number(job), measurement.processor_seconds)
+        seconds = measurement.processor_seconds
+        if measurement.stopped and (self.row_budget is None or seconds <= self.row_budget):
+            return  # of a smaller budget: what it takes is still unknown
+        self.seconds.setdefault(_number(job), seconds)
 
     def is_over(self, job: Job) -> bool:
         """Whether another seed of the same number took longer than allowed.
@@ -244,6 +251,15 @@ class RowCosts:
         """
         known = self.seconds.get(_number(job))
         return self.row_budget is not None and known is not None and known > self.row_budget
+
+    def limit(self, job: Job) -> float | None:
+        """Processor seconds after which a job is stopped; None where another seed of the same
+        number kept to the budget, as all seeds of a row should then be there.
+
+        Args:
+            job: to be computed.
+        """
+        return None if _number(job) in self.seconds else self.row_budget
 
 
 def _number(job: Job) -> str:

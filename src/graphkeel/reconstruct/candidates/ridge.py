@@ -61,8 +61,8 @@ def ridge_evidence(features: Tensor, members: Tensor, memberships: Tensor) -> Te
     rows = members.double()
     centre = memberships.double().mean(dim=0)
     targets = memberships.double() - centre
-    every = _every(len(rows))
-    chosen = _left_out_once(*_singular(rows[::every]), targets[::every], centre)
+    step = _step(len(rows))
+    chosen = _left_out_once(*_singular(rows[::step]), targets[::step], centre)
     ridge = chosen.strength * _mean_square(rows)
     if rows.shape[0] < rows.shape[1]:
         weights = rows.T @ _solved(rows @ rows.T, ridge, targets)
@@ -88,10 +88,10 @@ def stacked_evidence(views: Mapping[str, View], nodes: Tensor, memberships: Tens
     targets = memberships.double() - centre
     rows = {name: view[nodes.numpy()] for name, view in views.items()}
     products = {name: _products(members) for name, members in rows.items()}
-    every = _every(len(nodes))
+    step = _step(len(nodes))
     grams = [torch.stack([products[name] for name in names]).sum(dim=0) for names in PROBED]
     choices = [
-        _left_out_once(*_eigen(gram[::every, ::every]), targets[::every], centre) for gram in grams
+        _left_out_once(*_eigen(gram[::step, ::step]), targets[::step], centre) for gram in grams
     ]
     shares = _stacked([choice.said for choice in choices])
     mixture = torch.zeros(views[OWN].shape[0], memberships.shape[1])
@@ -137,8 +137,8 @@ def _stacked(said: Sequence[Tensor]) -> Tensor:
     return shares
 
 
-def _every(n_members: int) -> int:
-    """Of many members, every so manieth chooses."""
+def _step(n_members: int) -> int:
+    """The step through the members that choose: at most `MOST_LEFT_OUT` of them do."""
     return max(1, -(-n_members // MOST_LEFT_OUT))
 
 
