@@ -16,6 +16,7 @@ from graphkeel.core.statistics import percent
 from graphkeel.graph.propagate import rows_after
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import SGC
+from graphkeel.models.sgc_features import propagated
 from graphkeel.models.sparse_hops import convolution
 
 
@@ -76,8 +77,8 @@ def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
         return lambda mask: model(task.x, task.edge_index)[mask]
     if model.is_large(task.x, task.edge_index):
         return _SomeRows(model, task)
-    propagated = _sgc_propagate(model, task)
-    return lambda mask: model.conv.lin(propagated)[mask]  # type: ignore[no-any-return]
+    features = propagated(model, task.x, task.edge_index)
+    return lambda mask: model.conv.lin(features)[mask]  # type: ignore[no-any-return]
 
 
 class _SomeRows:
@@ -97,21 +98,6 @@ class _SomeRows:
                 rows_after(self.matrix, self.x, self.model.conv.K, nodes)
             )
         return self.model.conv.lin(self._rows[id(mask)])  # type: ignore[no-any-return]
-
-
-def _sgc_propagate(model: SGC, task: GraphTask) -> Tensor:
-    """What SGConv feeds its linear layer, read with a hook so that the normalisation is PyG's
-    own."""
-    seen: list[Tensor] = []
-    handle = model.conv.lin.register_forward_pre_hook(
-        lambda _, inputs: seen.append(inputs[0].detach())
-    )
-    try:
-        with torch.no_grad():
-            model(task.x, task.edge_index)
-    finally:
-        handle.remove()
-    return seen[0]
 
 
 @torch.no_grad()

@@ -61,18 +61,20 @@ def test_smoothing_outvotes_a_model_that_is_wrong_at_one_node(make_task):
 
 def test_correction_moves_unlabelled_nodes_as_far_as_labelled_ones():
     """On a single edge the labelled node's error reaches its neighbour, scaled to the same size."""
-    matrix = normalisations(torch.tensor([[0, 1], [1, 0]]), 2)["DAD"]
+    norms = normalisations(torch.tensor([[0, 1], [1, 0]]), 2)
     beliefs = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
     labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
-    found = correct(beliefs, labels, matrix, Setting(0.8, 0.8))
+    setting = Setting(0.8, 0.8)
+    found = correct(beliefs, labels, norms, [setting])[setting]
     torch.testing.assert_close(found, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
 
 
 def test_correction_without_a_labelled_neighbour_changes_nothing():
-    matrix = normalisations(torch.zeros(2, 0, dtype=torch.int64), 2)["DAD"]
+    norms = normalisations(torch.zeros(2, 0, dtype=torch.int64), 2)
     beliefs = torch.tensor([[0.6, 0.4], [0.3, 0.7]])
     labels = Labels(torch.tensor([0]), torch.tensor([0]), 2)
-    found = correct(beliefs, labels, matrix, Setting(0.8, 0.8))
+    setting = Setting(0.8, 0.8)
+    found = correct(beliefs, labels, norms, [setting])[setting]
     torch.testing.assert_close(found[1], beliefs[1])
 
 

@@ -15,7 +15,9 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.paper.adapt.case import Case, ScoredCase, make_case
 from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.paper.baselines.registry import get_baseline
+from graphkeel.paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel.paper.tables.fingerprint import code_fingerprint, version_of
+from graphkeel.paper.tables.job import sha256_of
 from graphkeel.paper.tables.run import Outcome, node_columns
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
@@ -89,6 +91,8 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     if callable(with_source):
         baseline = with_source(case.source)
     nobody = case.nodes[:0]
+    if isinstance(baseline, Rival) and not baseline.uses_labels:
+        return _label_free(baseline, case)
     if spec.method not in ON_UNION:
         return baseline.fit_predict(case.frozen, case.target, case.nodes, nobody, case.seed)
     task, mine = case.union()
@@ -96,6 +100,19 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     result = baseline.fit_predict(case.frozen, task, labelled, nobody, case.seed)
     scores = None if result.scores is None else result.scores[mine]
     return MethodResult(scores, None, result.decision)
+
+
+_MADE: dict[str, list[Candidate]] = {}  # of the rival, source and target last worked on
+
+
+def _label_free(rival: Rival, case: Case) -> MethodResult:
+    """Labels only choose among its candidates, which are made once for all numbers of them."""
+    known = [rival.name, case.frozen.weights_hash, case.source.hash, case.seed]
+    key = sha256_of([*known, graph_sha256(case.target.x, case.target.edge_index)])
+    if key not in _MADE:
+        _MADE.clear()
+        _MADE[key] = list(rival.candidates(case.frozen, case.target, case.nodes[:0], case.seed))
+    return rival.choose([Judged.on(one, case.target, case.nodes) for one in _MADE[key]])
 
 
 def _baseline(method: str) -> str:

@@ -75,8 +75,8 @@ def plan_adapt_table(
     for pair in chosen:
         for seed in seeds:
             data = _data_hash(*pair, model, seed)
-            for count in labels:
-                for row in rows:
+            for row in rows:  # what does not depend on labels is kept from count to count
+                for count in labels:
                     spec = _spec(pair, model, row, count, max(labels))
                     job = Job(row.name, spec, seed, data, spec.code_version())
                     placed.append(PlacedJob(job, _block(count), spec.dataset))

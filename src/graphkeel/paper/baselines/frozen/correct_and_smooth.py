@@ -7,7 +7,7 @@ Seventeen settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -62,11 +62,12 @@ class CorrectAndSmooth(Rival):
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         labels = known_labels(task, labelled)
         norms = normalisations(task.edge_index, task.n_nodes)
+        starts = {}
+        for setting, corrected in correct(beliefs, labels, norms, SETTINGS).items():
+            starts[setting] = labels.clamp(corrected)
+        scores = smooth(starts, norms)
         for setting in SETTINGS:
-            corrected = correct(beliefs, labels, norms[setting.first], setting)
-            start = labels.clamp(corrected)
-            scores = spread(norms[setting.second], start, setting.smooth, _unit_interval)
-            yield scored(setting._asdict(), scores)
+            yield scored(setting._asdict(), scores[setting])
 
 
 def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_matrix]:
@@ -88,51 +89,108 @@ def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_mat
     }
 
 
-def spread(
-    matrix: sparse.csr_matrix, start: Tensor, alpha: float, after: Callable[[Tensor], Tensor]
-) -> Tensor:
-    """Z ← after(α·A·Z + (1−α)·start), fifty times.
-
-    Args:
-        matrix: A, shape (N, N).
-        start: shape (N, n_classes).
-        alpha: how far it spreads.
-        after: applied after every step.
-    """
-    result = start
-    for _ in range(STEPS):
-        stepped = torch.from_numpy(matrix @ result.numpy())
-        result = after(alpha * stepped + (1.0 - alpha) * start)
-    return result
-
-
-def correct(beliefs: Tensor, labels: Labels, matrix: sparse.csr_matrix, setting: Setting) -> Tensor:
-    """Beliefs plus the spread error.
+def correct(
+    beliefs: Tensor,
+    labels: Labels,
+    norms: Mapping[str, sparse.csr_matrix],
+    settings: Iterable[Setting],
+) -> dict[Setting, Tensor]:
+    """Beliefs plus the spread error, by setting.
 
     Args:
         beliefs: class probabilities, shape (N, n_classes).
         labels: the known ones.
-        matrix: A, shape (N, N).
-        setting: how far errors spread, and how they are scaled.
+        norms: the matrices by name.
+        settings: how far errors spread, and how they are scaled.
     """
-    if setting.scale == 0.0 or not len(labels):
-        return beliefs
-    error = torch.zeros_like(beliefs)
+    corrected = dict.fromkeys(settings, beliefs)
+    if not len(labels):
+        return corrected
     seen = labels.one_hot() - beliefs[labels.nodes]
+    error = torch.zeros_like(beliefs)
     error[labels.nodes] = seen
-    if setting.scale is not None:
 
-        def keep_seen(values: Tensor) -> Tensor:
-            values[labels.nodes] = seen
-            return values
+    def keep_seen(values: Tensor) -> Tensor:
+        values[labels.nodes] = seen[:, None]
+        return values
 
-        return beliefs + setting.scale * spread(matrix, error, setting.correct, keep_seen)
+    scaled = [one for one in corrected if one.scale]
+    for setting, reached in _spread_errors(error, norms, scaled, keep_seen).items():
+        corrected[setting] = beliefs + (setting.scale or 0.0) * reached
     typical = float(error.abs().sum()) / len(labels)
-    reached = spread(matrix, error, setting.correct, lambda values: values.clamp(-1.0, 1.0))
+    by_node = [one for one in corrected if one.scale is None]
+    for setting, reached in _spread_errors(error, norms, by_node, _unit_ball).items():
+        corrected[setting] = _scaled_by_node(beliefs, reached, typical)
+    return corrected
+
+
+def smooth(
+    starts: Mapping[Setting, Tensor], norms: Mapping[str, sparse.csr_matrix]
+) -> dict[Setting, Tensor]:
+    """The spread results, by setting.
+
+    Args:
+        starts: corrected beliefs, shape (N, n_classes), with known labels in their places.
+        norms: the matrices by name.
+    """
+    found: dict[Setting, Tensor] = {}
+    for name, matrix in norms.items():
+        group = [setting for setting in starts if setting.second == name]
+        if group:
+            start = torch.stack([starts[setting] for setting in group], dim=1)
+            result = spread(matrix, start, [one.smooth for one in group], _unit_interval)
+            found.update(zip(group, result.unbind(dim=1), strict=True))
+    return found
+
+
+def spread(
+    matrix: sparse.csr_matrix,
+    start: Tensor,
+    alphas: Sequence[float],
+    after: Callable[[Tensor], Tensor],
+) -> Tensor:
+    """Z ← after(α·A·Z + (1−α)·start), fifty times; several α side by side, in one pass over A.
+
+    Args:
+        matrix: A, shape (N, N).
+        start: shape (N, len(alphas), n_classes).
+        alphas: how far each spreads.
+        after: applied after every step.
+    """
+    far = torch.tensor(alphas)[:, None]
+    kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start
+    result = start
+    for _ in range(STEPS):
+        stepped = matrix @ result.reshape(len(start), -1).numpy()
+        result = after(far * torch.from_numpy(stepped).view(start.shape) + kept)
+    return result
+
+
+def _spread_errors(
+    error: Tensor,
+    norms: Mapping[str, sparse.csr_matrix],
+    settings: Sequence[Setting],
+    after: Callable[[Tensor], Tensor],
+) -> dict[Setting, Tensor]:
+    found: dict[Setting, Tensor] = {}
+    for name, matrix in norms.items():
+        group = [setting for setting in settings if setting.first == name]
+        if group:
+            start = error[:, None].expand(-1, len(group), -1)
+            reached = spread(matrix, start, [one.correct for one in group], after)
+            found.update(zip(group, reached.unbind(dim=1), strict=True))
+    return found
+
+
+def _scaled_by_node(beliefs: Tensor, reached: Tensor, typical: float) -> Tensor:
     scale = typical / reached.abs().sum(dim=1, keepdim=True)
     scale[~torch.isfinite(scale) | (scale > LARGEST_SCALE)] = 1.0
     corrected = beliefs + scale * reached
     return torch.where(torch.isnan(corrected), beliefs, corrected)
+
+
+def _unit_ball(values: Tensor) -> Tensor:
+    return values.clamp(-1.0, 1.0)
 
 
 def _unit_interval(values: Tensor) -> Tensor:

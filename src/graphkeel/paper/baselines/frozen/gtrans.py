@@ -7,6 +7,7 @@ away, within a budget."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +17,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import MessagePassing, SGConv
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.networks import SGC
 from graphkeel.paper.baselines.rival import Candidate, Rival
 from graphkeel.reconstruct.method import MethodResult
 
@@ -73,13 +75,17 @@ class Views:
     """The frozen model's embeddings of changed features on weighted edges.
 
     The embedding is what enters the last message-passing layer; with a single such layer (SGC,
-    APPNP) nothing the model learnt lies before it, and its logits stand for the embedding."""
+    APPNP) nothing the model learnt lies before it, and its logits stand for the embedding.
+
+    SGC is linear: its weights go before its hops, which then carry classes instead of features."""
 
     def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
         self.frozen, self.edge_index = frozen, task.edge_index
         modules = list(frozen.model.modules()) if isinstance(frozen.model, nn.Module) else []
         self.layers = [module for module in modules if isinstance(module, MessagePassing)]
         self.weighable = bool(self.layers) and all(_takes_weights(layer) for layer in self.layers)
+        is_linear = isinstance(frozen.model, SGC)
+        self.linear = _WeightsFirst(frozen.model.conv) if is_linear else None
 
     def logits(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
         """On the edges that are kept (all when None); layers that take no weights see every edge as
@@ -91,7 +97,10 @@ class Views:
             kept: bool mask of the edges, shape (E,).
         """
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
-        with self.weighted(weights if kept is None else weights[kept]):
+        of_edges = weights if kept is None else weights[kept]
+        if self.linear is not None:
+            return self.frozen.as_logits(self.linear(x, edges, of_edges))
+        with self.weighted(of_edges):
             return self.frozen.differentiable_logits(x, edges)
 
     def embedding(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
@@ -140,6 +149,20 @@ class Views:
         finally:
             for handle in handles:
                 handle.remove()
+
+
+class _WeightsFirst:
+    """An SGConv whose linear layer is applied before its hops."""
+
+    def __init__(self, layer: SGConv) -> None:
+        self.lin = copy.deepcopy(layer.lin).requires_grad_(False)
+        self.hops = copy.deepcopy(layer).eval()
+        self.hops.cached = False
+        self.hops.lin = nn.Identity()
+
+    def __call__(self, x: Tensor, edge_index: Tensor, weights: Tensor) -> Tensor:
+        scores = self.hops(F.linear(x, self.lin.weight), edge_index, edge_weight=weights)
+        return scores if self.lin.bias is None else scores + self.lin.bias
 
 
 def _takes_weights(layer: nn.Module) -> bool:

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models import RECIPES, TrainingConfig
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.networks import SGC
+from graphkeel.models.sgc_features import scores_of
 from graphkeel.models.training import train
 from graphkeel.paper.baselines.retrained.copies import fresh_copy, module_of
 from graphkeel.paper.baselines.retrained.training import as_split
@@ -94,6 +96,8 @@ def _trained(
         torch.manual_seed(seed)
         trained = train(model, as_split(task, labelled, nobody), config)
     with torch.no_grad():
+        if isinstance(trained, SGC):
+            return scores_of(trained, task.x, task.edge_index)
         return trained(task.x, task.edge_index)
 
 
