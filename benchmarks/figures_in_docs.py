@@ -29,21 +29,34 @@ Cell = dict[str, Any]
 
 
 @lru_cache(maxsize=8)
-def stored(name: str) -> dict[tuple[str, str], Cell]:
-    """The cells of a stored table, by (method, dataset); none where it was not measured yet.
+def cells(name: str) -> list[Cell]:
+    """The cells of a stored table, computed again where its runs are stored; none where it was not
+    measured yet.
 
     Args:
         name: of the file in benchmarks/results, without its suffix.
     """
     path = HERE / "results" / f"{name}.json"
     if not path.exists():
-        return {}
+        return []
     content = json.loads(path.read_text(encoding="utf-8"))
-    if "runs" in content:
-        from graphkeel.paper.results.stored import recomputed
+    if "runs" not in content:
+        rows: list[Cell] = content["rows"]
+        return rows
+    from graphkeel.paper.results.stored import recomputed
 
-        return _by_place(recomputed(content).payload()["rows"])
-    return _by_place(content["rows"]) | stored(f"{name}{LATER}")
+    return recomputed(content).payload()["rows"]
+
+
+@lru_cache(maxsize=8)
+def stored(name: str) -> dict[tuple[str, str], Cell]:
+    """The cells of a stored table, by (method, dataset), later ones in place of earlier.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+    """
+    later = stored(f"{name}{LATER}") if not name.endswith(LATER) else {}
+    return _by_place(cells(name)) | later
 
 
 def _by_place(rows: list[Cell]) -> dict[tuple[str, str], Cell]:
@@ -249,7 +262,78 @@ def _verdict(note: str, reasons: dict[str, str]) -> str:
     return f"{head} [{letter}]"
 
 
+# ---- another graph, and every label serving
+
+
+def moved(file: str, name: str = "") -> str:
+    """Gains on another graph, a column for each number of labels: mean over the pairs, lowest
+    pair, worst seed.
+
+    Args:
+        file: a table in benchmarks/results.
+        name: what the gain is of: nothing (accuracy), or `balanced_`.
+    """
+    rows = cells(file)
+    blocks = list(dict.fromkeys(cell["block"] for cell in rows))
+    lines = [["target labels, drawn at random", *(block.split()[0] for block in blocks)]]
+    for label in dict.fromkeys(cell["label"] for cell in rows if cell["group"] != "base"):
+        mine = [cell for cell in rows if cell["label"] == label]
+        shown = [_over_pairs([c for c in mine if c["block"] == block], name) for block in blocks]
+        title = label.replace("auto,", "`auto`,")
+        lines.append([f"*{title}*" if mine[0]["group"] == "trained" else title, *shown])
+    return table(lines)
+
+
+def _over_pairs(pairs: list[Cell], name: str) -> str:
+    gains = [cell["balanced_gain" if name else "gain"] for cell in pairs]
+    worst = [cell["balanced_worst" if name else "worst"] for cell in pairs]
+    if None in gains:
+        return "–"
+    values = (sum(gains) / len(gains), min(gains), min(worst))
+    average, lowest, least = (signed(value) for value in values)
+    return average if average == lowest == least else f"{average} ({lowest}, {least})"
+
+
+def signed(value: float) -> str:
+    """With one decimal and its sign; nothing has none.
+
+    Args:
+        value: a gain.
+    """
+    text = f"{value:+.1f}".replace("-", "−")
+    return "0.0" if text in ("+0.0", "−0.0") else text
+
+
+def every_label(file: str) -> str:
+    """Every label serving, a column for each dataset: mean, and the worst split's gain.
+
+    Args:
+        file: a table in benchmarks/results.
+    """
+    rows = cells(file)
+    columns = list(dict.fromkeys(cell["column"] for cell in rows))
+    lines = [["", *columns]]
+    for label in dict.fromkeys(cell["label"] for cell in rows):
+        mine = {cell["column"]: cell for cell in rows if cell["label"] == label}
+        lines.append([label, *(_with_worst(mine[column]) for column in columns)])
+    return table(lines)
+
+
+def _with_worst(cell: Cell) -> str:
+    if cell["mean"] is None:
+        return "–"
+    few = f", n = {cell['seeds']}" if cell["seeds"] < cell["asked"] else ""
+    if cell["group"] == "base":
+        return f"{cell['mean']:.2f}{few}"
+    return f"{cell['mean']:.2f} ({signed(cell['worst'])}{few})"
+
+
 BLOCKS = {
+    "adapt": lambda: moved("table-adapt"),
+    "adapt-twitch": lambda: moved("table-adapt-twitch"),
+    "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
+    "ingraph-sgc": lambda: every_label("table-ingraph-sgc"),
+    "ingraph-gcn": lambda: every_label("table-ingraph-gcn"),
     "published": every_published_number,
     "readme": readme,
     "training-labels": training_labels,

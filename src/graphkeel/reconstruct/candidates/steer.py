@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, multi_margin_loss
 
+from graphkeel.reconstruct.anchors import hidden_is_free
+from graphkeel.reconstruct.candidates.foremost import foremost_anchors, hidden_sizes, leads
 from graphkeel.reconstruct.context import Context
 
 STEPS = 60
@@ -20,6 +22,7 @@ GAIN = 0.07  # of a step, in units of an anchor
 # then gives that class up for a little more certainty elsewhere.
 LEAD = 0.03  # of the wanted class over every other, in units of the typical strength
 FIRMNESS = 30.0  # what a missing lead counts, beside the likelihood
+ATTAINABLE = 0.3  # of the least lead that the head allows: as much may be asked for
 
 
 def steer(context: Context, posterior: Tensor) -> Tensor:
@@ -32,8 +35,7 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
         context: the model on its graph.
         posterior: class probabilities, shape (N, n_classes).
     """
-    anchors = context.anchors().features
-    lead = LEAD * context.typical_strength
+    anchors, lead = anchors_to_steer(context)
     answer = _answer(context, anchors)
     coefficients = context.shares(posterior).clone().requires_grad_(True)
     optimiser = torch.optim.Adam([coefficients], lr=GAIN)
@@ -47,6 +49,26 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
             (error + FIRMNESS * missing_lead(logits, posterior, lead)).backward()
             optimiser.step()
     return coefficients.detach() @ anchors
+
+
+def anchors_to_steer(context: Context) -> tuple[Tensor, float]:
+    """The class anchors, and the lead to ask for.
+
+    Where the head answers the anchor of some class with another class, no blend of these anchors
+    gets there: then those of the largest leads.
+
+    Args:
+        context: the model on its graph.
+    """
+    anchors, plant = context.anchors().features, context.plant
+    lead = LEAD * context.typical_strength
+    if not hidden_is_free(plant.layers) or bool((leads(plant, anchors) > 0).all()):
+        return anchors, lead
+    size = float(hidden_sizes(plant, anchors).mean())
+    foremost, largest = foremost_anchors(plant, size)
+    reached = largest[largest > 0]  # a class that no feature reaches is given up
+    least = float(reached.min()) if len(reached) else 0.0
+    return foremost, min(lead, ATTAINABLE * least)
 
 
 def missing_lead(logits: Tensor, posterior: Tensor, lead: float) -> Tensor:
