@@ -177,6 +177,26 @@ def test_where_signs_speak_against_a_change_labels_are_sure_of_every_class():
     assert decide((ONE,), judge, doubted=True)[0] == ()
 
 
+def test_where_signs_speak_against_a_change_the_best_that_is_fair_to_every_class_is_taken():
+    """One wins forty labels of one class and loses twenty of the other, Two wins eighteen and loses
+    none: One has more right, and takes them from the smaller class."""
+    classes = torch.tensor([0] * 60 + [1] * 40)
+    trades = {(ONE,): (40, 20), (TWO,): (18, 0), (): (0, 0)}
+
+    class Two(Scripted):
+        def evaluate(self, members):
+            won, lost = trades[tuple(members)]
+            right = torch.zeros(100, dtype=torch.bool)
+            right[:won] = True
+            right[80 + lost :] = True
+            return Evaluation(right, 20, classes, torch.zeros(100, 2))
+
+    assert decide((ONE, TWO), Two(100, 0, {}), average=False)[0] == (ONE,)
+    members, decision = decide((ONE, TWO), Two(100, 0, {}), doubted=True)
+    assert members == (TWO,)
+    assert decision.accuracy == pytest.approx(38.0)
+
+
 def test_where_signs_speak_against_a_change_labels_have_to_be_sure():
     judge = Scripted(100, 50, {ONE: 55, TWO: 50, THREE: 50})  # 5 won, 0 lost: p = 1/32
     assert decide((ONE, TWO, THREE), judge)[0] == (ONE,)

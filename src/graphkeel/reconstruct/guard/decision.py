@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -156,8 +156,8 @@ def decide(
             favourites have to beat them, and they are taken unless labels speak against them.
         rounds: each gives further candidates, made from the leaders of those before.
         n_predicted: how many nodes the statement is about; None: very many.
-        doubted: signs without labels speak against a change, so the labels have to be surer of it,
-            and sure that no class is outvoted by the others.
+        doubted: signs without labels speak against a change, so the labels have to be surer of it;
+            only candidates count of which they are sure that no class is outvoted by the others.
         steered_first: neighbours differ, so what is steered against them wins unless it is
             measurably worse: of so many other candidates one is lucky.
     """
@@ -172,18 +172,16 @@ def decide(
     if presumed and len(base.correct) < ENOUGH_TO_CHOOSE:
         candidates = ()
     trials = _tried(candidates, judge, rounds)
-    if doubted:  # the best of many has to be better than the luckiest of many (Bonferroni)
-        risk = min(risk, PAPERS_RISK / max(1, len(trials)))
+    if doubted:  # the best of many has to be better than the luckiest of as many that are alike
+        risk = min(risk, PAPERS_RISK / math.sqrt(max(1, len(trials))))
     scores = (
         _score(NONE, base, base),
         *(_score(c.name, trial, base) for c, trial in trials.items()),
     )
-    members, final = _favourites(trials, judge, average, presumed, steered_first)
+    taste = _Taste(base, average, steered_first, doubted)
+    members, final = _favourites(trials, judge, presumed, taste)
     result = _score("chosen", final, base)
-    borrowed = 0.0 if doubted else BORROWED
-    balance = balanced_gain(final.correct, base.correct, base.classes, borrowed)
-    if doubted:
-        balance -= SURE * balanced_error(final.correct, base.correct, base.classes)
+    balance = taste.balance(final)
     if not _accepted(result, balance, risk, members == presumed):
         reason = _refusal(result, balance, risk, judge.source)
         return (), _left_alone(base, judge, reason, scores, result.p_value, n_predicted)
@@ -204,7 +202,7 @@ def decide(
         approximate_statement(
             final.correct
             if members == presumed
-            else _without_luck(judge, trials, members, final, risk, steered_first),
+            else _without_luck(judge, trials, members, final, risk, taste),
             base.correct,
             n_predicted=n_predicted,
             served=judge.served,
@@ -223,19 +221,49 @@ def _tried(
     return trials
 
 
+@dataclass(frozen=True)
+class _Taste:
+    """What is liked of candidates that were tried."""
+
+    base: Evaluation  # the untouched model
+    average: bool
+    steered_first: bool
+    doubted: bool
+
+    def preferred(self, trials: dict[Candidate, Evaluation]) -> tuple[Candidate, ...]:
+        """The best and those as good; where a change is doubted, the best alone that outvotes no
+        class."""
+        if self.doubted:
+            fair = {one: trial for one, trial in trials.items() if self.balance(trial) >= -SLACK}
+            return (best_of(fair or trials),)
+        best = best_of(trials, self.steered_first)
+        return leaders(trials, best) if self.average else (best,)
+
+    def balance(self, trial: Evaluation) -> float:
+        """Points of class-balanced accuracy gained; as many as are sure where a change is
+        doubted."""
+        base = self.base
+        if not self.doubted:
+            return balanced_gain(trial.correct, base.correct, base.classes, BORROWED)
+        gain = balanced_gain(trial.correct, base.correct, base.classes, 0.0)
+        return gain - SURE * balanced_error(trial.correct, base.correct, base.classes)
+
+    def at(self, seen: Tensor) -> _Taste:
+        """The same, of some of the labels."""
+        return replace(self, base=_at(self.base, seen))
+
+
 def _favourites(
     trials: dict[Candidate, Evaluation],
     judge: Judge,
-    average: bool,
     presumed: tuple[Candidate, ...],
-    steered_first: bool,
+    taste: _Taste,
 ) -> tuple[tuple[Candidate, ...], Evaluation]:
     """What the labels prefer; the presumed candidates, unless something clearly beats them."""
     if not trials:
         return presumed, judge.evaluate(presumed)
-    best = best_of(trials, steered_first)
-    members = leaders(trials, best) if average else (best,)
-    final = trials[best] if members == (best,) else judge.evaluate(members)
+    members = taste.preferred(trials)
+    final = trials[members[0]] if len(members) == 1 else judge.evaluate(members)
     if not presumed:
         return members, final
     incumbent = judge.evaluate(presumed)
@@ -250,7 +278,7 @@ def _without_luck(
     members: tuple[Candidate, ...],
     final: Evaluation,
     risk: float,
-    steered_first: bool,
+    taste: _Taste,
 ) -> Tensor:
     """Which labels are predicted rightly, each by what the other folds would have chosen, leaving
     the model alone included."""
@@ -259,7 +287,7 @@ def _without_luck(
 
     def choose(seen: Tensor) -> tuple[Candidate, ...]:
         part = {candidate: _at(trial, seen) for candidate, trial in trials.items()}
-        chosen = leaders(part, best_of(part, steered_first))
+        chosen = taste.at(seen).preferred(part)
         wins, losses = _paired(correct_of(chosen)[seen], base.correct[seen])
         is_better = wins > losses and mcnemar(wins, losses) <= risk
         return chosen if is_better else ()
