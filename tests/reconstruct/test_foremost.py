@@ -29,15 +29,22 @@ def context_of(outer: list[list[float]]) -> Context:
 
 def test_the_largest_leads_by_hand():
     """With x₁ + x₂ ≤ 2: (2, 0) answers (2, 0, 1.2), and (1, 1) answers (1, 1, 1.2)."""
-    anchors, largest = foremost_anchors(context_of(WIDE).plant, 2.0)
+    anchors, largest = foremost_anchors(context_of(WIDE).plant, 2.0, 5.0)
     torch.testing.assert_close(anchors, torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
     torch.testing.assert_close(largest, torch.tensor([0.8, 0.8, 0.2]).double())
     torch.testing.assert_close(leads(context_of(WIDE).plant, anchors), largest)
     assert hidden_sizes(context_of(WIDE).plant, anchors).tolist() == pytest.approx([2.0, 2.0, 2.0])
 
 
+def test_a_lead_that_is_too_large_gets_the_smallest_anchor_of_the_largest_allowed():
+    """(1, 0) answers (1, 0, 0.6): a lead of 0.4."""
+    anchors, largest = foremost_anchors(context_of(WIDE).plant, 2.0, 0.4)
+    torch.testing.assert_close(anchors, torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
+    torch.testing.assert_close(largest, torch.tensor([0.4, 0.4, 0.2]).double())
+
+
 def test_a_class_that_no_feature_reaches_leads_nowhere():
-    _, largest = foremost_anchors(context_of(BURIED).plant, 2.0)
+    _, largest = foremost_anchors(context_of(BURIED).plant, 2.0, 5.0)
     assert largest[2] == pytest.approx(0.0, abs=1e-9)
 
 

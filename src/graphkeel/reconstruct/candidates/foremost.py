@@ -28,12 +28,16 @@ def leads(plant: Plant, anchors: Tensor) -> Tensor:
     return own - answers.max(dim=1).values
 
 
-def foremost_anchors(plant: Plant, size: float) -> tuple[Tensor, Tensor]:
+def foremost_anchors(plant: Plant, size: float, most: float) -> tuple[Tensor, Tensor]:
     """The anchors with the largest leads, shape (n_classes, d), and these leads.
+
+    A class that could lead by more than `most` gets the smallest anchor with that lead: much
+    stronger ones drown those of its neighbours.
 
     Args:
         plant: a head whose one hidden layer is free (`hidden_is_free`).
         size: largest sum of the hidden units; without a bound many leads would have none either.
+        most: largest lead.
     """
     (inner, inner_bias), (outer, outer_bias) = plant.layers
     lift = torch.linalg.pinv(inner)
@@ -41,6 +45,8 @@ def foremost_anchors(plant: Plant, size: float) -> tuple[Tensor, Tensor]:
     found = []
     for label in range(plant.n_out):
         active, lead = _foremost(outer.numpy(), outer_bias.numpy(), label, size)
+        if lead > most:
+            active, lead = _smallest(outer.numpy(), outer_bias.numpy(), label, most), most
         features.append((lift @ (torch.from_numpy(active) - inner_bias)).float())
         found.append(lead)
     return torch.stack(features), torch.tensor(found, dtype=torch.float64)
@@ -61,14 +67,29 @@ def _foremost(
     weight: NDArray[np.float64], bias: NDArray[np.float64], label: int, size: float
 ) -> tuple[NDArray[np.float64], float]:
     """max t with (w_c − w_j)·a + b_c − b_j ≥ t for every other class j, a ≥ 0, Σa ≤ size."""
-    others = np.arange(len(weight)) != label
+    ahead, offset = _ahead(weight, bias, label)
     n_units = weight.shape[1]
-    ahead = weight[label] - weight[others]
     rows = np.vstack([np.column_stack([-ahead, np.ones(len(ahead))]), [*np.ones(n_units), 0.0]])
-    limits = np.append(bias[label] - bias[others], size)
     aim = np.append(np.zeros(n_units), -1.0)
     bounds = [(0.0, None)] * n_units + [(None, None)]
-    solved = linprog(aim, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
+    solved = linprog(aim, A_ub=rows, b_ub=np.append(offset, size), bounds=bounds, method="highs")
     if solved.x is None:  # numerically out of reach
         return np.zeros(n_units), -np.inf
     return solved.x[:n_units], -float(solved.fun)
+
+
+def _smallest(
+    weight: NDArray[np.float64], bias: NDArray[np.float64], label: int, lead: float
+) -> NDArray[np.float64]:
+    """min Σa with (w_c − w_j)·a + b_c − b_j ≥ lead for every other class j, a ≥ 0."""
+    ahead, offset = _ahead(weight, bias, label)
+    units = np.ones(weight.shape[1])
+    solved = linprog(units, A_ub=-ahead, b_ub=offset - lead, bounds=(0.0, None), method="highs")
+    return np.zeros_like(units) if solved.x is None else solved.x
+
+
+def _ahead(
+    weight: NDArray[np.float64], bias: NDArray[np.float64], label: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    others = np.arange(len(weight)) != label
+    return weight[label] - weight[others], bias[label] - bias[others]

@@ -23,6 +23,7 @@ GAIN = 0.07  # of a step, in units of an anchor
 LEAD = 0.03  # of the wanted class over every other, in units of the typical strength
 FIRMNESS = 30.0  # what a missing lead counts, beside the likelihood
 ATTAINABLE = 0.3  # of the least lead that the head allows: as much may be asked for
+MOST = 0.3  # largest lead of an anchor that was made for its lead, in units of the strength
 
 
 def steer(context: Context, posterior: Tensor) -> Tensor:
@@ -65,7 +66,7 @@ def anchors_to_steer(context: Context) -> tuple[Tensor, float]:
     if not hidden_is_free(plant.layers) or bool((leads(plant, anchors) > 0).all()):
         return anchors, lead
     size = float(hidden_sizes(plant, anchors).mean())
-    foremost, largest = foremost_anchors(plant, size)
+    foremost, largest = foremost_anchors(plant, size, MOST * context.typical_strength)
     reached = largest[largest > 0]  # a class that no feature reaches is given up
     least = float(reached.min()) if len(reached) else 0.0
     return foremost, min(lead, ATTAINABLE * least)
