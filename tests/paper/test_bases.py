@@ -102,7 +102,8 @@ def test_sparse_rows_multiply_and_learn_as_dense_ones():
 def test_rows_on_words_learn_from_the_labels_they_get(task, name, monkeypatch):
     from graphkeel.paper.baselines.retrained import words
 
-    monkeypatch.setattr(words, "SETTINGS", (words.WordsConfig(epochs=40),))
+    monkeypatch.setattr(words, "SETTINGS", (words.WordsConfig(),))
+    monkeypatch.setattr(words, "EPOCHS", 40)
     labelled = task.train_mask.nonzero().flatten()
     validation = task.val_mask.nonzero().flatten()
     result = get_baseline(name).fit_predict(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
@@ -12,6 +17,10 @@ from graphkeel.models.sparse_hops import convolution, hop
 MOST_MESSAGES = (
     1 << 26
 )  # numbers in the messages of one hop (a row of features per edge) up to which PyG's own code runs
+
+# What SGC feeds its linear layer, by features, for as long as they live; the versions tell whether
+# something was changed in place.
+_propagated: Any = WeakIdKeyDictionary()
 
 
 class SGC(nn.Module):
@@ -53,6 +62,51 @@ class SGC(nn.Module):
             edge_index: int64, shape (2, E).
         """
         return int(x.shape[1]) * int(edge_index.shape[1]) > MOST_MESSAGES
+
+
+def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
+    """The features after the hops, shape (N, d).
+
+    Args:
+        model: on a graph that is not too large for its messages (`SGC.is_large`).
+        x: features, shape (N, d).
+        edge_index: int64, shape (2, E).
+    """
+    versions = (x._version, edge_index._version, model.conv.K)
+    known = _propagated.get(x)
+    if known is None or known[0] != versions or known[1]() is not edge_index:
+        made = _made(model, x, edge_index)
+        known = (versions, weakref.ref(edge_index), made)
+        _propagated[x] = known
+    result: Tensor = known[2]
+    return result
+
+
+def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
+    """What the model answers, bit for bit, with gradients into its weights alone.
+
+    Args:
+        model: any SGC.
+        x: features, shape (N, d).
+        edge_index: int64, shape (2, E).
+    """
+    if model.is_large(x, edge_index):
+        return model(x, edge_index)  # type: ignore[no-any-return]
+    return model.conv.lin(propagated(model, x, edge_index))  # type: ignore[no-any-return]
+
+
+def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
+    """Read with a hook, so that the normalisation is PyG's own."""
+    seen: list[Tensor] = []
+    handle = model.conv.lin.register_forward_pre_hook(
+        lambda _, inputs: seen.append(inputs[0].detach())
+    )
+    try:
+        with torch.no_grad():
+            model(x, edge_index)
+    finally:
+        handle.remove()
+    return seen[0]
 
 
 class _TwoConvolutions(nn.Module):

@@ -7,7 +7,7 @@ import torch
 
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.sgc_features import propagated, scores_of
+from graphkeel.models.networks import propagated, scores_of
 from graphkeel.paper.baselines.frozen.correct_and_smooth import (
     SETTINGS,
     correct,

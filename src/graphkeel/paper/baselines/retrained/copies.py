@@ -11,8 +11,7 @@ from torch_geometric.nn import MessagePassing
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
-from graphkeel.models.networks import SGC
-from graphkeel.models.sgc_features import scores_of
+from graphkeel.models.networks import SGC, scores_of
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:

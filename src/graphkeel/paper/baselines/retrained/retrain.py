@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models import RECIPES, TrainingConfig
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.networks import SGC
-from graphkeel.models.sgc_features import scores_of
+from graphkeel.models.networks import SGC, scores_of
 from graphkeel.models.training import train
 from graphkeel.paper.baselines.retrained.copies import fresh_copy, module_of
 from graphkeel.paper.baselines.retrained.training import as_split
