@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -34,6 +36,32 @@ def test_words_settings_do_not_touch_one_another(make_task, monkeypatch, kind):
         torch.testing.assert_close(
             alone.result.scores, together[place].result.scores, rtol=1e-3, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])
+def test_words_sets_of_labels_do_not_touch_one_another(make_task, kind):
+    task = make_task()
+    row = words.Words(**kind)
+    frozen = FrozenModel(lambda x, edge_index: x)
+    sets = [torch.tensor([0, 1, 5]), torch.tensor([0, 5]), torch.tensor([1, 5])]
+    together = row.candidates_of(frozen, task, sets, 3)
+    for labelled, found in zip(sets, together, strict=True):
+        for alone, beside in zip(row.candidates(frozen, task, labelled, 3), found, strict=True):
+            assert alone.setting == beside.setting
+            torch.testing.assert_close(
+                alone.result.scores, beside.result.scores, rtol=1e-3, atol=1e-4
+            )
+
+
+@pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])
+def test_words_training_sees_what_all_nodes_receive_also_along_directed_edges(make_task, kind):
+    task = make_task()
+    directed = replace(task, edge_index=task.edge_index[:, task.edge_index[0] < task.edge_index[1]])
+    nodes = torch.tensor([0, 4, 5])
+    networks = words._Networks(words.Words(**kind), directed, nodes, 1, 3)
+    values = torch.rand(task.n_nodes, 4, 2)
+    seen = networks.train()._last_hops(values)
+    torch.testing.assert_close(seen, networks.eval()._last_hops(values)[nodes])
 
 
 def test_correct_and_smooth_settings_do_not_touch_one_another(make_task):

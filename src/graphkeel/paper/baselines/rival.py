@@ -95,6 +95,19 @@ class Rival(Baseline):
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]: ...
 
+    def candidates_of(
+        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
+    ) -> list[list[Candidate]]:
+        """The candidates of several sets of labels; a method that trains may train them together.
+
+        Args:
+            frozen: the model, which stays as it is.
+            task: the graph, with the labels of the labelled nodes.
+            sets: ids of the nodes whose labels may be used, a tensor a set.
+            seed: of everything random.
+        """
+        return [list(self.candidates(frozen, task, labelled, seed)) for labelled in sets]
+
     def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
@@ -118,21 +131,23 @@ class Rival(Baseline):
         """Every label serves and judges: candidates for a fold are made from all other labels, the
         choice is judged on the pooled folds, the scores are made from all labels. Labels that the
         model was trained on serve, but do not judge."""
-        candidates = list(self.candidates(frozen, task, labelled, seed))
         judges = labelled[~task.train_mask[labelled]]
         if self.uses_labels and len(judges) < 2:
             judges = judges[:0]  # a label that serves cannot judge
         if not self.uses_labels or not len(judges):
-            return self.choose([Judged.on(c, task, judges) for c in candidates])
-        correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in candidates}
-        for fold in folds(judges, seed):
-            others = labelled[~torch.isin(labelled, fold)]
-            made = {str(c.setting): c for c in self.candidates(frozen, task, others, seed)}
-            for setting, parts in correct.items():
+            made = self.candidates(frozen, task, labelled, seed)
+            return self.choose([Judged.on(c, task, judges) for c in made])
+        parts = folds(judges, seed)
+        others = [labelled[~torch.isin(labelled, fold)] for fold in parts]
+        whole, *left_out = self.candidates_of(frozen, task, [labelled, *others], seed)
+        correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in whole}
+        for fold, made_without in zip(parts, left_out, strict=True):
+            known = {str(c.setting): c for c in made_without}
+            for setting, right in correct.items():
                 # with fewer labels a setting may not exist: then it has nothing right
-                candidate = made.get(setting, Candidate({}, MethodResult()))
-                parts.append(Judged.on(candidate, task, fold).correct)
-        return self.choose([Judged(c, torch.cat(correct[str(c.setting)])) for c in candidates])
+                candidate = known.get(setting, Candidate({}, MethodResult()))
+                right.append(Judged.on(candidate, task, fold).correct)
+        return self.choose([Judged(c, torch.cat(correct[str(c.setting)])) for c in whole])
 
 
 def scored(setting: Setting, scores: Tensor) -> Candidate:

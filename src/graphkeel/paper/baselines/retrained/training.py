@@ -38,7 +38,7 @@ def dropout(x: Tensor, p: float, training: bool, *, alike: int | None = None) ->
     if not training or p == 0.0:
         return x
     shape = [1 if place == alike else size for place, size in enumerate(x.shape)]
-    return x * (torch.rand(shape) >= p) * (1.0 / (1.0 - p))
+    return x * ((torch.rand(shape) >= p) * (1.0 / (1.0 - p)))
 
 
 def as_split(task: GraphTask, labelled: Tensor, validation: Tensor) -> GraphTask:

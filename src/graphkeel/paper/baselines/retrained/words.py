@@ -6,8 +6,9 @@ the authors' codes; on Cora that is ten times faster than dense input dropout.""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -64,59 +65,134 @@ class Words(Rival):
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
-        networks = _Networks(self, task, seed)
+        yield from self.candidates_of(frozen, task, [labelled], seed)[0]
+
+    def candidates_of(
+        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
+    ) -> list[list[Candidate]]:
+        settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in SETTINGS]
+        wanted = Wanted.of(sets, task.y)
+        networks = _Networks(self, task, wanted.nodes, len(sets), seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            scores = _train(networks, labelled, task.y[labelled])
-        for config, found in zip(SETTINGS, scores.unbind(dim=1), strict=True):
-            setting = {"weight_decay": config.weight_decay, "unit": config.unit}
-            yield scored(setting, found.contiguous())
+            scores = _train(networks, wanted)
+        made = zip(cycle(settings), scores.unbind(dim=1))
+        found = [scored(setting, one.contiguous()) for setting, one in made]
+        starts = range(0, len(found), len(SETTINGS))
+        return [found[start : start + len(SETTINGS)] for start in starts]
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What several trainings side by side are asked for.
+
+    Attributes:
+        nodes: in one set of labels or several, shape (n,).
+        classes: theirs, shape (n,).
+        weights: of each node in the loss of each set, shape (n, sets): one over the set's size, or
+            0 outside it.
+    """
+
+    nodes: Tensor
+    classes: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(cls, sets: Sequence[Tensor], y: Tensor) -> Wanted:
+        """The union of the sets.
+
+        Args:
+            sets: node ids, a tensor a set.
+            y: labels of every node, shape (N,).
+        """
+        nodes = torch.cat(list(sets)).unique()
+        shares = [torch.isin(nodes, one) / len(one) for one in sets]
+        return cls(nodes, y[nodes], torch.stack(shares, dim=1))
+
+    def loss(self, scores: Tensor) -> Tensor:
+        """The sum of the cross-entropies, each a mean over its own set.
+
+        Args:
+            scores: shape (n, sets · settings, n_classes), the settings of a set beside each other.
+        """
+        members = scores.shape[1]
+        classes = self.classes.repeat_interleave(members)
+        losses = F.cross_entropy(scores.flatten(end_dim=1), classes, reduction="none")
+        weights = self.weights.repeat_interleave(len(SETTINGS), dim=1)
+        return (losses.view(-1, members) * weights).sum()
 
 
 class _Networks(nn.Module):
-    """Two layers on a fixed graph, once for each of `SETTINGS` and side by side: they begin with
-    the same weights and drop the same entries. `forward` gives the logits of every node."""
+    """Two layers on a fixed graph, once for each of `SETTINGS` and each set of labels, side by
+    side: they begin with the same weights and drop the same entries. `forward` gives the logits of
+    every node; in training, of the nodes with labels alone."""
 
-    def __init__(self, kind: Words, task: GraphTask, seed: int) -> None:
+    def __init__(
+        self, kind: Words, task: GraphTask, labelled: Tensor, n_sets: int, seed: int
+    ) -> None:
         super().__init__()
         self.kind = kind
         self.pattern = Pattern(task.edge_index, task.n_nodes)
         self.weights = self.pattern.gcn_weights()
+        self.readout = self._rows_of_hops(labelled)
         self.x = SparseRows(task.x)
         unit = float(unit_scale(task.x).norm() / task.x.norm().clamp_min(1e-12))
-        self.decays = torch.tensor([config.weight_decay for config in SETTINGS])[:, None]
-        self.scales = torch.tensor([unit if config.unit else 1.0 for config in SETTINGS])[:, None]
+        decays = [config.weight_decay for config in SETTINGS]
+        scales = [unit if config.unit else 1.0 for config in SETTINGS]
+        self.decays = torch.tensor(decays).repeat(n_sets)[:, None]
+        self.scales = torch.tensor(scales).repeat(n_sets)[:, None]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             first = nn.Linear(task.x.shape[1], kind.hidden)
             second = nn.Linear(kind.hidden, task.n_classes)
-        count = len(SETTINGS)
+        count = n_sets * len(SETTINGS)
         self.first = nn.Parameter(first.weight.T[:, None].repeat(1, count, 1))
         self.first_bias = nn.Parameter(first.bias.repeat(count, 1))
         self.second = nn.Parameter(second.weight.T[:, None].repeat(1, count, 1))
         self.second_bias = nn.Parameter(second.bias.repeat(count, 1))
 
     def forward(self) -> Tensor:
-        """Logits, shape (N, settings, n_classes)."""
-        hidden = self._first() * self.scales
+        """Logits, shape (N, members, n_classes); in training (labelled, members, n_classes)."""
+        hidden = self._first()
         if self.kind.hops is None:
             hidden = self._hop(hidden)
         hidden = (hidden + self.first_bias).relu()
         hidden = dropout(hidden, DROPOUT, self.training, alike=1)
         scores = torch.einsum("nsh,hsc->nsc", hidden, self.second)
         if self.kind.hops is None:
-            return self._hop(scores) + self.second_bias
-        start = scores + self.second_bias
-        scores = start
-        for _ in range(self.kind.hops):
-            scores = (1.0 - self.kind.teleport) * self._hop(scores) + self.kind.teleport * start
-        return scores
+            return self._last_hops(scores) + self.second_bias
+        return self._last_hops(scores + self.second_bias)
 
     def _first(self) -> Tensor:
         """The dropped features times the first layers' weights."""
         rows = self.x.dropped(DROPOUT) if self.training else self.x
-        product = rows.product(self.first.flatten(start_dim=1))
+        weights = self.first * self.scales  # scaled features, at the smaller end
+        product = rows.product(weights.flatten(start_dim=1))
         return product.view(-1, *self.first.shape[1:])
+
+    def _last_hops(self, values: Tensor) -> Tensor:
+        if not self.training:
+            return self._hops(self._hop, values)
+        product = self.readout @ values.flatten(start_dim=1)
+        return product.view(-1, *values.shape[1:])
+
+    def _rows_of_hops(self, nodes: Tensor) -> Tensor:
+        """What these nodes receive in the last hops, as one matrix: hops are linear, and training
+        asks about no other node. Its rows are columns of the transposed hops."""
+        start = torch.zeros(self.pattern.n_nodes, len(nodes))
+        start[nodes, torch.arange(len(nodes))] = 1.0
+        turned = self.pattern.transposed(self.weights)
+        rows = self._hops(turned.matmul, start).T.contiguous()
+        return rows.to_sparse() if self.kind.hops is None else rows  # ten hops reach most nodes
+
+    def _hops(self, hop: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+        """One hop of a GCN, all hops of APPNP."""
+        if self.kind.hops is None:
+            return hop(start)
+        values = start
+        for _ in range(self.kind.hops):
+            values = (1.0 - self.kind.teleport) * hop(values) + self.kind.teleport * start
+        return values
 
     def _hop(self, values: Tensor) -> Tensor:
         product = self.pattern.product(self.weights, values.flatten(start_dim=1))
@@ -129,17 +205,14 @@ class _Networks(nn.Module):
                 parameter.grad += self.decays * parameter.detach()
 
 
-def _train(networks: _Networks, labelled: Tensor, classes: Tensor) -> Tensor:
-    """Scores of every node after the last epoch, shape (N, settings, n_classes); no label beside
+def _train(networks: _Networks, wanted: Wanted) -> Tensor:
+    """Scores of every node after the last epoch, shape (N, members, n_classes); no label beside
     those given is looked at."""
     optimiser = torch.optim.Adam(networks.parameters(), lr=RATE)
     networks.train()
     for _ in range(EPOCHS):
         optimiser.zero_grad()
-        scores = networks()[labelled].flatten(end_dim=1)
-        wanted = classes.repeat_interleave(len(SETTINGS))
-        loss = F.cross_entropy(scores, wanted) * len(SETTINGS)  # each its own mean
-        loss.backward()
+        wanted.loss(networks()).backward()
         networks.decay()
         optimiser.step()
     with torch.no_grad():
