@@ -22,7 +22,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
-LATER = "-0.2"  # a file of this ending holds the rows that were measured anew since version 0.1
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 Cell = dict[str, Any]
@@ -50,17 +49,12 @@ def cells(name: str) -> list[Cell]:
 
 @lru_cache(maxsize=8)
 def stored(name: str) -> dict[tuple[str, str], Cell]:
-    """The cells of a stored table, by (method, dataset), later ones in place of earlier.
+    """The cells of a stored table, by (method, dataset).
 
     Args:
         name: of the file in benchmarks/results, without its suffix.
     """
-    later = stored(f"{name}{LATER}") if not name.endswith(LATER) else {}
-    return _by_place(cells(name)) | later
-
-
-def _by_place(rows: list[Cell]) -> dict[tuple[str, str], Cell]:
-    return {(row["method"], row["dataset"]): row for row in rows}
+    return {(row["method"], row["dataset"]): row for row in cells(name)}
 
 
 def mean(table: str, method: str, dataset: str) -> str:
@@ -329,7 +323,7 @@ def _with_worst(cell: Cell) -> str:
 
 
 BLOCKS = {
-    "adapt": lambda: moved("table-adapt"),
+    "adapt": lambda: moved("table-adapt-citations"),
     "adapt-twitch": lambda: moved("table-adapt-twitch"),
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
     "ingraph-sgc": lambda: every_label("table-ingraph-sgc"),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 import pytest
 import torch
 
+from graphkeel.cli.table import _pairs
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, make_sbm
+from graphkeel.paper.adapt import table
 from graphkeel.paper.adapt.case import data_hash, make_case
 from graphkeel.paper.adapt.comparison import BASE, Cell, Filled, Plan, Row, cell_of, pick_rows
-from graphkeel.paper.adapt.ingraph import features_for
+from graphkeel.paper.adapt.ingraph import features_for, plan_ingraph_table
 from graphkeel.paper.adapt.methods import adapted
 from graphkeel.paper.adapt.spec import AdaptSpec
-from graphkeel.paper.adapt.table import CITATION_PAIRS, ROWS, sentences
+from graphkeel.paper.adapt.table import CITATION_PAIRS, FAMILIES, ROWS, sentences
+from graphkeel.paper.results.stored import read_table, recomputed
 from graphkeel.paper.tables.job import Measurement
 from graphkeel.paper.tables.table import Limits
 
@@ -137,3 +142,31 @@ def test_ingraph_features_follow_the_model():
     assert features_for("sgc", "cora") == "pca"
     assert features_for("gcn", "cora") == "rownorm"
     assert features_for("gcn", "digits") == "raw"
+
+
+def test_a_part_of_a_table_has_files_of_its_own(tmp_path):
+    plan = plan_ingraph_table([0], only=["auto"], datasets=["digits"], models=["sgc"])
+    assert plan.file == "table-ingraph-sgc"
+    plan.with_records([]).write(tmp_path)
+    stored = read_table(tmp_path / "table-ingraph-sgc.json")
+    assert recomputed(stored).plan.file == plan.file
+    both = plan_ingraph_table([0], only=["auto"], datasets=["digits"])
+    assert both.file == "table-ingraph"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_of_pairs_is_named_by_one_word(name, monkeypatch):
+    monkeypatch.setattr(table, "_data_hash", lambda *_: "")
+    monkeypatch.setattr(AdaptSpec, "code_version", lambda _: "")
+    pairs = _pairs(name)
+    assert pairs == [*FAMILIES[name]]
+    assert table.plan_adapt_table([0], pairs=pairs).file == f"table-adapt-{name}"
+    assert table.plan_adapt_table([0], pairs=pairs[1:]).file == "table-adapt"
+    assert _pairs(f"a:b,{name}") == [("a", "b"), *pairs]
+    assert len(table.plan_adapt_table([0]).columns) == 12
+
+
+@pytest.mark.parametrize("text", ["a", ":", "a:b:c", "a:", ","])
+def test_what_names_no_pair_is_refused(text):
+    with pytest.raises(argparse.ArgumentTypeError, match=r"pair|source:target"):
+        _pairs(text)

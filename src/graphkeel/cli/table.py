@@ -8,6 +8,7 @@
   keel table 3 --format md                           the controllers
   keel table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
   keel table adapt                                   a frozen model on another graph
+  keel table adapt --pairs twitch                    six pairs of one kind
   keel table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
   keel table ingraph                                 every label serving, beside retraining
   keel table examination                             nodes and graphs that no choice was made on
@@ -101,8 +102,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pairs",
         type=_pairs,
         default=None,
-        metavar="A:B,…",
-        help="of table adapt: source:target, separated by commas (default: citations, Twitch)",
+        metavar="PAIRS",
+        help="of table adapt: source:target, or all pairs of citations or of twitch, separated by "
+        "commas (default: citations,twitch)",
     )
     parser.add_argument(
         "--target-labels",
@@ -166,10 +168,18 @@ def _names(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    pairs = [tuple(name.split(":")) for name in _names(text)]
-    if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise argparse.ArgumentTypeError(f"must be source:target,… (got {text})")
-    return [(pair[0], pair[1]) for pair in pairs]
+    from graphkeel.paper.adapt.table import FAMILIES
+
+    pairs: list[tuple[str, str]] = []
+    for name in _names(text):
+        source, colon, target = name.partition(":")
+        if name not in FAMILIES and not (source and colon and target and ":" not in target):
+            families = " or ".join(FAMILIES)
+            raise argparse.ArgumentTypeError(f"must be source:target,… or {families} (got {text})")
+        pairs += FAMILIES.get(name, [(source, target)])
+    if not pairs:
+        raise argparse.ArgumentTypeError(f"names no pair (got {text!r})")
+    return pairs
 
 
 def _counts(text: str) -> list[int]:

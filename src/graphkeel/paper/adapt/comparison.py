@@ -124,12 +124,14 @@ class Plan:
     """A table that is to be measured.
 
     Attributes:
-        name: of its files.
+        name: which table it is.
         title: above it.
         rows, blocks, columns: in their order.
         seeds: of every row.
         placed: its jobs; none of a table that comes from a file.
         sentences: says in words what the filled table shows.
+        row_budget: processor seconds a job may take.
+        variant: which part of that table it is, where a part has files of its own.
     """
 
     name: str
@@ -141,6 +143,12 @@ class Plan:
     placed: list[PlacedJob]
     sentences: Callable[[Filled], list[str]]
     row_budget: float | None = None
+    variant: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without a suffix."""
+        return f"table-{self.name}" if self.variant is None else f"table-{self.name}-{self.variant}"
 
     @property
     def jobs(self) -> list[Job]:
@@ -253,6 +261,7 @@ class Filled:
         return {
             "command": "table",
             "table": self.plan.name,
+            "variant": self.plan.variant,
             "rows": [_as_table_row(cell) for cell in self.cells],
             "verdicts": self._said(),
             "seeds": self.plan.seeds,
@@ -269,7 +278,7 @@ class Filled:
             out: the folder.
         """
         for style, suffix in STYLES.items():
-            write_text(out / f"table-{self.plan.name}.{suffix}", self.render(style))
+            write_text(out / f"{self.plan.file}.{suffix}", self.render(style))
         stored = {
             **self.payload(),
             "plan": {
@@ -280,7 +289,7 @@ class Filled:
             },
             "settings": settings_of(self.records),
         }
-        write_text(out / f"table-{self.plan.name}.json", dump(stored, self.records))
+        write_text(out / f"{self.plan.file}.json", dump(stored, self.records))
 
 
 def pick_rows(rows: Sequence[Row], only: list[str] | None) -> list[Row]:

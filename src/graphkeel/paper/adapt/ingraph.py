@@ -66,6 +66,7 @@ def plan_ingraph_table(
         ],
         sentences=sentences,
         row_budget=row_budget,
+        variant=models[0] if len(models) == 1 else None,
     )
 
 

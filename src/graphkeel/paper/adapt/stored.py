@@ -36,6 +36,7 @@ def stored_comparison(content: dict[str, Any]) -> Filled:
             [],
             _SENTENCES[content["table"]],
             content["row_budget"],
+            content.get("variant"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(

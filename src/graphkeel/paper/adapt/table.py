@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
@@ -25,6 +26,7 @@ def _ordered(*names: str) -> tuple[Pair, ...]:
 
 CITATION_PAIRS = _ordered("citationv1", "dblpv7", "acmv9")
 TWITCH_PAIRS = _ordered("twitch_ENGB", "twitch_DE", "twitch_ES")
+FAMILIES = {"citations": CITATION_PAIRS, "twitch": TWITCH_PAIRS}
 
 ROWS = (
     BASE,
@@ -63,13 +65,14 @@ def plan_adapt_table(
     Args:
         seeds: of every row.
         only: names of rows; all of them when None.
-        pairs: (source, target); the citation and the Twitch pairs when None.
+        pairs: (source, target); those of every family when None. A whole family by itself has
+            files of its own.
         counts: of target labels; `LABEL_COUNTS` when None.
         model: the frozen model.
         row_budget: processor seconds a job may take; a cell beyond it stays empty.
     """
     rows = pick_rows(ROWS, only)
-    chosen = list(pairs or (*CITATION_PAIRS, *TWITCH_PAIRS))
+    chosen = list(pairs or chain.from_iterable(FAMILIES.values()))
     labels = list(LABEL_COUNTS if counts is None else counts)
     placed = []
     for pair in chosen:
@@ -90,6 +93,7 @@ def plan_adapt_table(
         placed=placed,
         sentences=sentences,
         row_budget=row_budget,
+        variant=next((name for name, family in FAMILIES.items() if chosen == [*family]), None),
     )
 
 
