@@ -298,13 +298,14 @@ def signed(value: float) -> str:
     return "0.0" if text in ("+0.0", "−0.0") else text
 
 
-def every_label(file: str) -> str:
-    """Every label serving, a column for each dataset: mean, and the worst split's gain.
+def by_graph(file: str, block: str | None = None) -> str:
+    """A column for each graph: mean, and the worst split's gain.
 
     Args:
         file: a table in benchmarks/results.
+        block: of the table, where it has several.
     """
-    rows = cells(file)
+    rows = [cell for cell in cells(file) if block in (None, cell["block"])]
     columns = list(dict.fromkeys(cell["column"] for cell in rows))
     lines = [["", *columns]]
     for label in dict.fromkeys(cell["label"] for cell in rows):
@@ -322,12 +323,41 @@ def _with_worst(cell: Cell) -> str:
     return f"{cell['mean']:.2f} ({signed(cell['worst'])}{few})"
 
 
+GRID = (
+    "table-1",
+    "table-3",
+    "table-1-half-val",
+    "table-1-val",
+    "table-examination",
+    "table-ingraph-sgc",
+    "table-ingraph-gcn",
+    "table-adapt-citations",
+    "table-adapt-twitch",
+)
+
+
+def cost() -> str:
+    """What each table of `make tables` took: runs, and hours of one core's time."""
+    lines = [["table", "runs", "hours of one core's time"]]
+    hours = []
+    for name in GRID:
+        path = HERE / "results" / f"{name}.json"
+        runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
+        hours.append(sum(run.get("cpu_seconds") or run["seconds"] for run in runs) / 3600)
+        lines.append([f"`{name}`", f"{len(runs):,}", f"{hours[-1]:.2f}"])
+    lines.append(["together", "", f"{sum(hours):.1f}"])
+    return table(lines)
+
+
 BLOCKS = {
     "adapt": lambda: moved("table-adapt-citations"),
     "adapt-twitch": lambda: moved("table-adapt-twitch"),
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
-    "ingraph-sgc": lambda: every_label("table-ingraph-sgc"),
-    "ingraph-gcn": lambda: every_label("table-ingraph-gcn"),
+    "cost": cost,
+    "examination-train": lambda: by_graph("table-examination", "train"),
+    "examination-half-val": lambda: by_graph("table-examination", "train+half-val"),
+    "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
+    "ingraph-gcn": lambda: by_graph("table-ingraph-gcn"),
     "published": every_published_number,
     "readme": readme,
     "training-labels": training_labels,

@@ -24,6 +24,13 @@ def number(job: Job) -> Measurement:
     )
 
 
+def cores(job: Job) -> Measurement:
+    """Answers with the cores that our own threads may use."""
+    from graphkeel.graph.propagate.row_blocks import usable_cores
+
+    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(usable_cores()), "base": 0.0})
+
+
 def logged(job: Job) -> Measurement:
     """Writes down that it was begun; from the fifth on it waits until the gate is open."""
     with Path(job.row).open("a") as log:

@@ -54,6 +54,13 @@ def test_every_job_is_stored_and_heard_of(tmp_path):
     assert [store.find(job).result["accuracy"] for job in wanted] == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_worker_has_one_core(tmp_path):
+    store = Store(tmp_path / FILE)
+    wanted = jobs.jobs_of("row", 2)
+    run_grid(wanted, store, Workers(2), measure=jobs.cores)
+    assert [store.find(job).result["accuracy"] for job in wanted] == [1, 1]
+
+
 def test_rows_that_share_a_job_share_its_computation(tmp_path):
     store, heard = Store(tmp_path / FILE), []
     run_grid(

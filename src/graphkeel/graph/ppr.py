@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import progress
 from graphkeel.graph.datasets.archives import read_arrays
+from graphkeel.graph.propagate.row_blocks import usable_cores
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class PprDistance:
         self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
     ) -> None:
         n = normalised.shape[0]
-        threads = os.cpu_count() or 1
+        threads = usable_cores()
         require_memory(
             24 * normalised.nnz + 16 * n * _BLOCK * threads,
             f"the exact biased sampler on {n} nodes",
@@ -70,7 +70,7 @@ class PprDistance:
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + _BLOCK] for i in range(0, len(missing), _BLOCK)]
-        threads = Parallel(n_jobs=os.cpu_count(), prefer="threads", return_as="generator")
+        threads = Parallel(n_jobs=usable_cores(), prefer="threads", return_as="generator")
         norms = threads(delayed(self._diagonal)(block) for block in blocks)
         pairs = zip(blocks, norms, strict=True)
         for block, values in progress(pairs, "biased sampler: row norms", len(blocks)):

@@ -4,11 +4,12 @@ work that do not wait for each other."""
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,13 @@ _PIECES = 8  # row blocks per core, so that no core waits long for the other
 _FEW = 1 << 20  # entries, or numbers, that are not worth a thread
 First = TypeVar("First")
 Second = TypeVar("Second")
+
+
+@cache
+def usable_cores() -> int:
+    """Cores that this process may use: those of the machine, fewer where a container or joblib
+    (in a worker of a grid: to one) limits them."""
+    return int(joblib.cpu_count())
 
 
 def on_all_cores(
@@ -28,7 +36,7 @@ def on_all_cores(
         starts: row starts of a CSR matrix, shape (N + 1,).
         width: numbers that an entry costs.
     """
-    cores = os.cpu_count() or 1
+    cores = usable_cores()
     if cores == 1 or starts[-1] * width < _FEW:
         piece(slice(0, len(starts) - 1))
         return

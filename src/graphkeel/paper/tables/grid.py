@@ -29,7 +29,7 @@ from graphkeel.paper.tables.provenance import commit
 from graphkeel.paper.tables.store import Store
 from graphkeel.paper.tables.workers import (
     Workers,
-    end_with_parent,
+    begin_worker,
     joblib_backend,
     lost_worker_errors,
 )
@@ -158,7 +158,7 @@ def _measure_alone(job: Job, measure: Measure) -> Measurement:
     """A job in a process of its own, whose death is then certainly this job's."""
     start = time.perf_counter()
     executor = ProcessPoolExecutor(
-        1, mp_context=get_context("spawn"), initializer=end_with_parent, initargs=(os.getpid(),)
+        1, mp_context=get_context("spawn"), initializer=begin_worker, initargs=(os.getpid(),)
     )
     with executor:
         try:

@@ -22,6 +22,7 @@ from graphkeel.core.optional import import_optional
 
 BACKENDS = ("loky", "dask", "ray")
 PARENT_CHECK_SECONDS = 0.2
+CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
 @contextmanager
 def _on_loky(workers: Workers) -> Iterator[None]:
     # Otherwise the workers would outlive a parent that is killed.
-    initializer = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+    initializer = {"initializer": begin_worker, "initargs": (os.getpid(),)}
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer):
         yield
 
@@ -143,10 +144,21 @@ def _on_ray(workers: Workers) -> Iterator[None]:
             ray.shutdown()
 
 
+def begin_worker(parent: int) -> None:
+    """What a worker calls when it starts: one core is its share, also of our own threads, and it
+    ends with its parent.
+
+    Args:
+        parent: id of the process that started this one.
+    """
+    os.environ[CORE_LIMIT] = "1"
+    end_with_parent(parent)
+
+
 def end_with_parent(parent: int) -> None:
     """End this process when its parent ends, even a parent that was killed (`kill -9`).
 
-    A worker calls it when it starts. Left alone, loky's workers finish their job for nobody and
+    Left alone, loky's workers finish their job for nobody and
     wait minutes for the next, and a worker of a `ProcessPoolExecutor` waits for ever. So each
     compares its parent's id: a process whose parent has died is given another one at once, on every
     POSIX system. The two other ways are worse here: Linux's PR_SET_PDEATHSIG also strikes when
