@@ -72,3 +72,15 @@ def test_the_command_says_how_it_ended(tmp_path, capsys):
     rounds = json.loads((tmp_path / "training.json").read_text())["rounds"]
     learnt = sum(sum(one["counterexamples"]) for one in rounds)
     assert printed["counterexamples"] == learnt > 0
+
+
+@pytest.mark.parametrize("engine", ["smt", "branch"])
+def test_a_small_case_ends_by_proof(tmp_path, capsys, engine):
+    pytest.importorskip("z3")
+    literal = ["--form", "paper", "--loss", "paper", "--engine", engine, "--steps", "1"]
+    case = ["--dataset", "digits:0,1", "--features", "rownorm", "--seed", "5", "--hidden", "4"]
+    started = ["certify", *case, *literal, "--start", "node", "--budget", "600"]
+    assert main([*started, "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert "it ended by proof" in told
+    assert ("its word is not in the certificate" in told) == (engine == "smt")

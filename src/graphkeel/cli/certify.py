@@ -473,12 +473,17 @@ _ENDED = {
 def _printed_sentence(told: dict[str, Any]) -> str:
     """What Algorithm 1 did, in words."""
     conditions = ", ".join(f"{name} {verdict}" for name, verdict in told["conditions"].items())
+    word = (
+        " Z3 gives no proof that a checker could repeat: its word is not in the certificate."
+        if told["solver"] == "smt" and told["ended"] == "proof"
+        else ""
+    )
     return (
         f"Algorithm 1 as printed, node {told['node']} of class {told['class']}: "
         f"{_ENDED[told['ended']]} ({conditions}). {told['rounds']} rounds of gradient steps, "
         f"{told['counterexamples']} counterexamples, {told['solver_seconds']:.1f} s of "
         f"{told['solver']}, {told['training_seconds']:.1f} s of training. Invariance, the hole and "
-        "C(h*) = Y are no part of it; the table above says what holds of them."
+        f"C(h*) = Y are no part of it; the table above says what holds of them.{word}"
     )
 
 
