@@ -55,8 +55,8 @@ def steer(context: Context, posterior: Tensor) -> Tensor:
 def anchors_to_steer(context: Context) -> tuple[Tensor, float]:
     """The class anchors, and the lead to ask for.
 
-    Where the head answers the anchor of some class with another class, no blend of these anchors
-    gets there: then those of the largest leads.
+    Where the head answers the anchor of some class with another class, that class is hardly reached
+    by blends of these anchors: then those of the largest leads.
 
     Args:
         context: the model on its graph.
