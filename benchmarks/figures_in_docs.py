@@ -22,6 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
+STOPPED = re.compile(r"over \d+ s")  # how the note of a cell begins that was stopped
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 Cell = dict[str, Any]
@@ -58,7 +59,7 @@ def stored(name: str) -> dict[tuple[str, str], Cell]:
 
 
 def mean(table: str, method: str, dataset: str) -> str:
-    """A mean with one decimal; a dash where the cell is empty, the seeds where they are fewer.
+    """A mean with one decimal; a dash where nothing was run, the seeds where they are fewer.
 
     Args:
         table: a file in benchmarks/results.
@@ -66,8 +67,11 @@ def mean(table: str, method: str, dataset: str) -> str:
         dataset: the column.
     """
     cell = stored(table).get((method, dataset))
-    if cell is None or cell["mean"] is None:
+    if cell is None:
         return "–"
+    if cell["mean"] is None:
+        stopped = STOPPED.match(cell["note"])
+        return f"*{stopped[0]}*" if stopped else "–"
     few = f" (n = {cell['seeds']})" if cell["seeds"] < cell["asked"] else ""
     return f"{cell['mean']:.1f}{few}"
 
@@ -233,7 +237,8 @@ def every_published_number() -> str:
                     continue
                 shown = mean(f"table-{number}", method, dataset)
                 figure = published(f"table-{number}", method, dataset)
-                command = f"`{number} --only {method} --datasets {dataset}`"
+                budget = " --row-budget 0" if STOPPED.match(cell["note"]) else ""
+                command = f"`{number} --only {method} --datasets {dataset}{budget}`"
                 verdict = _verdict(cell["note"], reasons)
                 lines.append([label, dataset.capitalize(), figure, shown, verdict, command])
     why = "".join(f"- [{letter}] {reason}\n" for reason, letter in reasons.items())
@@ -243,7 +248,7 @@ def every_published_number() -> str:
 def _verdict(note: str, reasons: dict[str, str]) -> str:
     """The note without its reason, which gets a letter."""
     if "reproduced" not in note:
-        return note
+        return f"not reproduced: {note}"
     head, _, rest = note.partition(": ")
     if head == "not reproduced":
         gains, _, reason = rest.partition(": ")
