@@ -166,7 +166,7 @@ class _Networks(nn.Module):
     def _first(self) -> Tensor:
         """The dropped features times the first layers' weights."""
         rows = self.x.dropped(DROPOUT) if self.training else self.x
-        weights = self.first * self.scales  # scaled features, at the smaller end
+        weights = self.first * self.scales  # the same as scaled features, and smaller
         product = rows.product(weights.flatten(start_dim=1))
         return product.view(-1, *self.first.shape[1:])
 
