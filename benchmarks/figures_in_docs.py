@@ -22,7 +22,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
-STOPPED = re.compile(r"over \d+ s")  # how the note of a cell begins that was stopped
+# how the note of a cell begins whose first seed was stopped
+STOPPED = re.compile(r"(?:over|1 failed: stopped after) (\d+) s")
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 Cell = dict[str, Any]
@@ -71,7 +72,7 @@ def mean(table: str, method: str, dataset: str) -> str:
         return "–"
     if cell["mean"] is None:
         stopped = STOPPED.match(cell["note"])
-        return f"*{stopped[0]}*" if stopped else "–"
+        return f"*over {stopped[1]} s*" if stopped else "–"
     few = f" (n = {cell['seeds']})" if cell["seeds"] < cell["asked"] else ""
     return f"{cell['mean']:.1f}{few}"
 

@@ -177,7 +177,7 @@ def test_boxes_alone_decide_what_can_be_decided(
     """Refutations mostly come from gradients; without these, the boxes must lead to the same
     verdicts."""
     for name in ("first_look", "find_violation"):
-        monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_: None)
+        monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
     test_branch_decides_what_can_be_decided(known)
 
 
