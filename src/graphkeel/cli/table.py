@@ -1,4 +1,4 @@
-"""The paper's tables with our measurements beside the published numbers, and two of our own.
+"""The paper's tables with our measurements beside the published numbers, and three of our own.
 
   keel table 1                                       every row, ten seeds, all five datasets
   keel table 1 --quick --datasets digits             two seeds, nothing downloaded

@@ -17,7 +17,7 @@ NAME = "examination"
 FIRST_SPLIT = 100  # the published lists, all of which were looked at, are 0 to 99
 PUBLIC = ("cora", "citeseer", "pubmed")
 DATASETS = (*PUBLIC, "acmv9", "citationv1", "dblpv7", "twitch_ENGB")
-LABELS = ("train", "train+half-val")  # train+val is cross-fitted: six times as long
+LABELS = ("train", "train+half-val")  # train+val is cross-fitted: six times the work
 COMPONENTS = "pca"  # twenty, as in the paper
 WORDS = "rownorm"
 
