@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.guard.decision import GuardDecision
+from graphkeel.reconstruct.decide import PoolWeights
+from graphkeel.reconstruct.explain import Source
+from graphkeel.reconstruct.guard import GuardDecision
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.summary import SourceSummary
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
-AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
+_AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
 
@@ -28,16 +32,30 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         rec: the reconstructor.
         notes: JSON values of the caller's own.
     """
+    held, judged = rec._held
     tensors = {
         "features": rec.features_,
+        "change": rec.change_,
         "anchors": rec.anchors_.features,
+        "held_scores": held,
+        "held_classes": judged,
+        "trained_on": rec._trained_on.nonzero().flatten(),
         "label_nodes": rec.labels_.nodes,
         "label_classes": rec.labels_.classes,
+        "judging_nodes": rec._validation.nodes,
+        "judging_classes": rec._validation.classes,
     }
-    tensors |= {f"{AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
+    if rec.posterior_ is not None:
+        tensors["posterior"] = rec.posterior_
+    tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
     facts = {
         "parameters": _parameters(rec),
         "guard": rec.guard_.to_dict(),
+        "rounds": [
+            {"weights": one.weights, "offsets": one.offsets.tolist()} for one in rec._rounds
+        ],
+        "evidence": [asdict(source) for source in rec.evidence_],
+        "fall": list(rec.fall_),
         "anchors": {
             "strength": rec.anchors_.strength,
             "residuals": list(rec.anchors_.residuals),
@@ -68,7 +86,7 @@ def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "weights": rec._weight_digests,
         "notes": notes,
     }
-    return ({} if summary is None else summary.tensors()), facts
+    return {}, facts
 
 
 def restored(
@@ -86,7 +104,7 @@ def restored(
     rec._weight_digests = dict(facts.get("weights") or {})
     if "source" in facts:
         stored = facts["source"]
-        rec.summary_ = None if stored is None else SourceSummary.restored(tensors, stored)
+        rec.summary_ = None if stored is None else SourceSummary(**stored)
         rec.n_features_in_ = int(facts["n_features"])
         return rec
     _restore_whole(rec, tensors, facts)
@@ -99,14 +117,28 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     rec.features_ = tensors["features"]
     if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
         raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
-    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], anchors.shape[0])
-    rec.anchors_ = Anchors(
+    n_classes = anchors.shape[0]
+    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], n_classes)
+    rec._validation = Labels(tensors["judging_nodes"], tensors["judging_classes"], n_classes)
+    rec._start = (rec.labels_, rec._validation)
+    rec._trained_on = torch.zeros(len(rec.features_), dtype=torch.bool)
+    rec._trained_on[tensors["trained_on"]] = True
+    rec._held = (tensors["held_scores"], tensors["held_classes"])
+    rec._rounds = tuple(
+        PoolWeights(dict(one["weights"]), np.array(one["offsets"])) for one in facts["rounds"]
+    )
+    rec._decision = None
+    rec.posterior_ = tensors.get("posterior")
+    rec.evidence_ = tuple(Source(**one) for one in facts["evidence"])
+    rec.fall_ = tuple(facts["fall"])
+    rec.change_ = tensors["change"]
+    rec._stored_anchors = Anchors(
         anchors, stored["strength"], tuple(stored["residuals"]), stored["controller"]
     )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
-    stored_states = {key: tensors[key] for key in tensors if key.startswith(AT_REST)}
-    states = {key.removeprefix(AT_REST): part for key, part in stored_states.items()}
+    stored_states = {key: tensors[key] for key in tensors if key.startswith(_AT_REST)}
+    states = {key.removeprefix(_AT_REST): part for key, part in stored_states.items()}
     rec.states_ = states or None
     rec.n_features_in_ = int(rec.features_.shape[1])
     graph = facts.get("graph")

@@ -14,14 +14,11 @@ from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
 from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.candidates.builder import GRIDS
-from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.summary import SourceSummary
 
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
-FROM_LABELS = "labels"  # class shares as among the labels
+METHODS = ("auto", "replace", "diffuse")
 GUARDS = ("cross-fit", "holdout")
 KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
 SHOWN = 5  # values of a list that a message shows
@@ -41,36 +38,16 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             "there is no model to reconstruct for",
             fix="Pass the trained model: Reconstructor(model).",
         )
-    _check_choice("method", parameters["method"], tuple(GRIDS))
+    _check_choice("method", parameters["method"], METHODS)
     _check_controller(parameters["controller"])
     _check_verifier(parameters["verifier"])
     _check_risk(parameters["risk"])
     _check_choice("labels", parameters["labels"], LABELS)
     _check_choice("guard", parameters["guard"], GUARDS)
+    if parameters["class_weight"] is not None:
+        _check_choice("class_weight", parameters["class_weight"], ("balanced",))
     _check_seed(parameters["seed"])
     _check_callbacks(parameters["callbacks"])
-
-
-def checked_shares(value: object, n_classes: int) -> str | Tensor | None:
-    """Class shares as the chooser takes them.
-
-    Args:
-        value: None, `labels`, or one number a class.
-        n_classes: how many classes the model has.
-    """
-    if value is None or value == FROM_LABELS:
-        return value  # type: ignore[return-value]
-    try:
-        shares = torch.as_tensor(value, dtype=torch.float32)
-    except (TypeError, ValueError, RuntimeError):
-        shares = torch.zeros(0)
-    right = shares.shape == (n_classes,) and bool((shares > 0).all())
-    if not right or abs(float(shares.sum()) - 1.0) > 1e-3:
-        raise ConfigError(
-            f"class_shares must be None, 'labels' or {n_classes} positive numbers that sum to 1",
-            got=repr(value)[:80],
-        )
-    return shares
 
 
 def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
@@ -114,20 +91,6 @@ def _check_callbacks(value: object) -> None:
         )
 
 
-def checked_budget(value: object) -> float | None:
-    """Seconds, or None.
-
-    Args:
-        value: as given.
-    """
-    if value is None:
-        return None
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not float(value) > 0.0:  # type: ignore[arg-type]
-        raise ConfigError("budget must be seconds, more than 0, or None", got=repr(value))
-    return float(value)  # type: ignore[arg-type]
-
-
 # ---- another graph
 
 
@@ -139,28 +102,6 @@ def check_keep(value: object, known: tuple[str, ...] = KEEP) -> None:
         known: the levels there are.
     """
     _check_choice("keep", value, known)
-
-
-def check_source(source: SourceSummary, context: Context) -> None:
-    """Refuse the summary of a source whose classes or features are not those of the target.
-
-    Args:
-        source: the summary.
-        context: the model on the target.
-    """
-    n_classes, width = source.statistics.means.shape
-    if n_classes != context.n_classes:
-        raise DataError(
-            f"the source has {n_classes} classes, the model answers with another number",
-            got=context.n_classes,
-        )
-    expected = len(source.centre) or width
-    if context.x.shape[1] != expected:
-        raise DataError(
-            f"the target must have the source's {expected} features",
-            got=int(context.x.shape[1]),
-            fix="Prepare them in the same way: the same words, the same fitted PCA.",
-        )
 
 
 # ---- the graph, and the model on it

@@ -1,19 +1,20 @@
-"""The methods by name: `replace`, `replace-one`, `diffuse`, `prototype` and the guarded `auto`."""
+"""The methods by name, as tables compare them: `auto`, the paper's `replace` and `diffuse`, and two
+controls that show what the frozen model contributes."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.candidates.builder import Builder, Replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import PAPERS_RISK, RISK
+from graphkeel.reconstruct.diffuse import replace
 from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -21,17 +22,27 @@ from graphkeel.reconstruct.reconstructor import Reconstructor
 
 @dataclass
 class Reconstruction:
-    """Candidates of one kind, or of all, chosen by the guard.
+    """A `Reconstructor` on the labels that a table allows.
 
-    `auto` asks for a significant gain where validation labels only judge, and follows the guard's
-    usual rule where every label serves. The single kinds are rows of an ablation: they take what
-    validation prefers, so that the table shows what the kind itself does."""
+    The paper's methods take what validation prefers, so that the table shows what the method itself
+    does.
+
+    Attributes:
+        name: of the row.
+        method: the Reconstructor's; None: the name.
+        risk: up to which a change is kept.
+        class_weight: None, or `balanced`.
+        without: sources of evidence that are left out.
+        random_weights: the model keeps its form and loses what it has learned.
+    """
 
     name: str
-    risk: float = 1.0
+    method: str | None = None
+    risk: float = 0.5
+    class_weight: str | None = None
+    without: tuple[str, ...] = ()
+    random_weights: bool = False
     retrains: bool = False
-    kind: str | None = None  # the grid of candidates, where that is not the name
-    class_shares: str | None = None
 
     def fit_predict(
         self,
@@ -51,24 +62,42 @@ class Reconstruction:
             seed: of everything random.
         """
         check_nodes(task, labelled, validation)
+        model = untrained(frozen.model, seed) if self.random_weights else frozen.model
         rec = Reconstructor(
-            frozen.model,
-            method=self.kind or self.name,
-            risk=self.risk if len(validation) else max(self.risk, RISK),
+            model,
+            method=self.method or self.name,
+            risk=self.risk,
             labels="train",
-            class_shares=self.class_shares,
+            class_weight=self.class_weight,
             return_type=frozen.return_type.value,
             seed=seed,
         )
+        rec._without = self.without
         trained_on = task.train_mask[labelled]
         data = _visible(task, labelled[trained_on], validation)
         fresh = labelled[~trained_on]
         rec.fit(data, nodes=fresh, labels=task.y[fresh])
         decision = rec.guard_.to_dict()
-        if rec.guard_.left_alone:
+        if rec.guard_.left_alone and not self.random_weights:
             return MethodResult(None, None, decision)
-        scores = frozen.logits(rec.features_, task.edge_index)
+        scores = rec.scores(data)
         return MethodResult(scores, rec.features_, decision)
+
+
+def untrained(model: nn.Module, seed: int) -> nn.Module:
+    """A copy with weights as before training.
+
+    Args:
+        model: a module whose parts have `reset_parameters`.
+        seed: of the weights.
+    """
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for part in twin.modules():
+            if hasattr(part, "reset_parameters"):
+                part.reset_parameters()
+    return twin
 
 
 def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
@@ -109,19 +138,24 @@ class ReplaceOne:
         context = Context(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)
         drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
-        candidate = Replace(1.0, only=int(labels.classes[drawn]))
-        features = Builder(context, labels).features((candidate,))
-        decision = {"chosen": [candidate.name], "residual": context.anchors(1.0).relative_residual}
+        label = int(labels.classes[drawn])
+        anchors = context.anchors(1.0)
+        features = replace(context.x, labels, anchors.features, only=label)
+        decision = {
+            "chosen": [f"replace(class {label}, m=1)"],
+            "residual": anchors.relative_residual,
+        }
         return MethodResult(context.logits_for(features), features, decision)
 
 
 METHODS: dict[str, Method] = {
-    "replace": Reconstruction("replace"),
+    "replace": Reconstruction("replace", risk=1.0),
     "replace-one": ReplaceOne(),
-    "diffuse": Reconstruction("diffuse"),
-    "prototype": Reconstruction("prototype"),
-    "auto": Reconstruction("auto", PAPERS_RISK),
-    "auto-shares": Reconstruction("auto-shares", PAPERS_RISK, kind="auto", class_shares="labels"),
+    "diffuse": Reconstruction("diffuse", risk=1.0),
+    "auto": Reconstruction("auto"),
+    "auto-balanced": Reconstruction("auto-balanced", method="auto", class_weight="balanced"),
+    "no-model": Reconstruction("no-model", method="auto", without=("model", "model~")),
+    "random-weights": Reconstruction("random-weights", method="auto", random_weights=True),
 }
 
 

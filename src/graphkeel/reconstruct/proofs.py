@@ -60,7 +60,6 @@ def enclose(
     result: CertifyResult,
     context: Context,
     labels: Labels,
-    shares: Tensor | None,
     features: Tensor,
 ) -> CertifyResult:
     """The same with the equilibrium on the context's graph, and the distance of the features in
@@ -70,11 +69,9 @@ def enclose(
         result: what was proved.
         context: the model on its graph.
         labels: the known labels.
-        shares: of each anchor in every node's feature, shape (N, n_classes); None where the
-            features are no blend of anchors.
         features: those in use, shape (N, d).
     """
-    if shares is None and not len(labels):
+    if not len(labels):
         return result  # nothing is controlled
     return enclosed(
         result,
@@ -82,7 +79,6 @@ def enclose(
         context.x,
         context.edge_index,
         (labels.nodes, labels.classes),
-        shares=shares,
         shipped=features,
     )
 

@@ -21,54 +21,62 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
-from graphkeel.core.room import lengthened
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.node_graph import node_graph
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.chooser import Chooser
 from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.conformal import allowed_gap, prediction_sets
-from graphkeel.reconstruct.guard.decision import RISK
+from graphkeel.reconstruct.correction import (
+    Correction,
+    Rule,
+    correct,
+    corrected_again,
+    known_from,
+    relative_change,
+)
+from graphkeel.reconstruct.decide import Decision, Known, decide_again
+from graphkeel.reconstruct.explain import (
+    Explanation,
+    Source,
+    explain_node,
+    shares_by_kind,
+    sources_of,
+)
 from graphkeel.reconstruct.inputs import (
     check_graph,
     check_keep,
     check_parameters,
     check_scores,
-    check_source,
-    checked_budget,
     checked_feedback,
-    checked_shares,
     first_scores,
 )
 from graphkeel.reconstruct.labels import Labels, known_labels
-from graphkeel.reconstruct.later.change import change_between, check_grown
-from graphkeel.reconstruct.later.story import story_of
-from graphkeel.reconstruct.later.suggest import (
+from graphkeel.reconstruct.report_data import report_data
+from graphkeel.reconstruct.statement import allowed_margin, margins_behind
+from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.reconstruct.suggest import (
     allowed_nodes,
     checked_count,
     suggested,
     uncertainty,
 )
-from graphkeel.reconstruct.later.update import arguments_again, keep_anchors, moved_locally
-from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.summary import SourceSummary, summarise
+from graphkeel.reconstruct.update import arguments_again, check_grown
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
-    from graphkeel.reconstruct.guard.decision import GuardDecision
-    from graphkeel.reconstruct.large.local import LocalContext
-
-UPDATED = " (judged before the graph was updated)"
+    from graphkeel.reconstruct.guard import GuardDecision
 
 _log = logging.getLogger(__name__)
+_UPDATED = " (judged before the graph was updated)"
 
 
 class NotFitted(ConfigError, NotFittedError):
@@ -85,7 +93,7 @@ class Reconstructor(BaseEstimator):
     Args:
         model: a trained `nn.Module` or callable `(x, edge_index, **kwargs) -> scores`; never
             changed.
-        method: `auto` (all candidates), or one of `replace`, `diffuse`, `prototype`.
+        method: `auto` (decide, then steer), or the paper's `replace` or `diffuse`.
         controller: who finds the class anchors: `deadbeat` (closed form), `lqr`, `pid`, `mfac`, or
             `neural`, which trains and proves a controller per class first, and so takes its time.
         verifier: who proves the neural controllers; `auto` asks all engines in the order of their
@@ -94,11 +102,8 @@ class Reconstructor(BaseEstimator):
             as do those that `feedback` brings; with `train` they only judge, the paper's protocol.
         guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
             and the statement in `guard_` is exact, at the price of those labels.
-        class_shares: how large the classes are, one number a class summing to 1, where that is
-            known; or `labels`: as large as among the labels that the model was not trained on,
-            which must then be a random sample (not so many of each class). None: unknown.
-        risk: the p-value up to which the guard accepts a change; more risk, fewer gains refused.
-            Where neighbours are not alike, three tenths of it are taken.
+        class_weight: None, or `balanced`: every class counts alike, however large.
+        risk: the p-value up to which a change is kept; 0.5 keeps whatever is not worse, 1 all.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
@@ -108,9 +113,14 @@ class Reconstructor(BaseEstimator):
             `update`, `adapt`, `suggest`, `certify`.
 
     Attributes:
-        guard_: the guard's decision, with scores and p-value.
-        features_: the features to use in place of `data.x`; on large graphs `feedback` rewrites
-            rows of them in place.
+        guard_: whether the change was kept, and why.
+        posterior_: what was decided, class probabilities, shape (N, n_classes); None for methods by
+            name.
+        evidence_: what the decision rests on: weight and share of each source, the model's own
+            among them.
+        change_: |x' − x| / |x| of every node, shape (N,).
+        fall_: V after each accepted step of the steering; it never rises.
+        features_: the features to use in place of `data.x`.
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.
         certificate_: of the controllers, once `certify` (or a fit with `controller="neural"`) has
@@ -129,8 +139,8 @@ class Reconstructor(BaseEstimator):
         verifier: str = "auto",
         labels: str = "all",
         guard: str = "cross-fit",
-        class_shares: str | Sequence[float] | None = None,
-        risk: float = RISK,
+        class_weight: str | None = None,
+        risk: float = 0.5,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
         verbose: bool = False,
@@ -142,7 +152,7 @@ class Reconstructor(BaseEstimator):
         self.verifier = verifier
         self.labels = labels
         self.guard = guard
-        self.class_shares = class_shares
+        self.class_weight = class_weight
         self.risk = risk
         self.return_type = return_type
         self.seed = seed
@@ -190,6 +200,8 @@ class Reconstructor(BaseEstimator):
 
     notes_: dict[str, Any]
     summary_: SourceSummary | None
+    _correction: float = 0.0  # of the expected accuracy, found at the source
+    _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
 
     # ---- fitting
 
@@ -201,10 +213,9 @@ class Reconstructor(BaseEstimator):
         *,
         nodes: Tensor | None = None,
         labels: Tensor | None = None,
-        budget: float | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
-        """Choose new features for the graph.
+        """Decide what the model should answer, and write features under which it does.
 
         Only labels in `train_mask` and `val_mask` are looked at; all others are erased before
         anything is computed.
@@ -216,13 +227,10 @@ class Reconstructor(BaseEstimator):
             nodes: ids of further nodes whose label is known, int64, shape (k,): as `feedback` would
                 take them in, but in one step.
             labels: their classes, int64, shape (k,).
-            budget: seconds after which no further candidate is tried, here and in later calls, and
-                as many for the proofs of `neural` controllers; None: all are tried.
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
         with self._step("fit") as facts:
             self._make_context(data, model_kwargs)
-            self._chooser.budget = checked_budget(budget)
             self.certificate_: dict[str, Any] | None = None
             self.states_: dict[str, Tensor] | None = None
             if nodes is None and labels is None:
@@ -231,7 +239,7 @@ class Reconstructor(BaseEstimator):
                 self._take_in(*self._start, nodes, labels)  # one without the other is refused
             facts.update(self._facts())
         if self.controller == "neural":
-            self.certify(budget=budget)
+            self.certify()
         return self
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
@@ -248,7 +256,8 @@ class Reconstructor(BaseEstimator):
             "accuracy": guard.accuracy,
             "gain": guard.accuracy - guard.untouched if judged else None,  # type: ignore[operator]
             "p_value": guard.p_value,
-            "chosen": "+".join(guard.chosen) or "none",
+            "kept": guard.kept,
+            "change": float(self.change_.median()),
             "reason": guard.reason,
         }
 
@@ -257,9 +266,8 @@ class Reconstructor(BaseEstimator):
         """Give a loaded reconstructor its graph back: from then on it takes feedback as if it had
         never been away.
 
-        The labels it had taken in and anchors that were certified are kept; everything else is
-        computed anew, as no more than what `transform` needs is ever stored. `data` and
-        `model_kwargs` are those of `fit`.
+        Nothing is chosen anew: weights, labels, features and the guard's word are those that were
+        saved, whatever masks the graph has.
 
         Args:
             data: the graph that was fitted.
@@ -268,30 +276,20 @@ class Reconstructor(BaseEstimator):
         self._check_fitted()
         data = self._same_graph(data)
         self._check_same_model()
-        known = self.labels_
-        certified = self.anchors_ if self.certificate_ is not None else None
         expected = len(self.classes_)
+        anchors, start = self.anchors_, self._start
+        trained_on, rounds = self._trained_on, self._rounds
         self._make_context(data, model_kwargs)
         if len(self.classes_) != expected:
             raise ModelError(
                 f"this reconstruction was made for a model with {expected} classes",
                 got=len(self.classes_),
             )
-        if certified is not None:
-            self._context.use_anchors(certified)
-        judging = self._start[1]
-        return self._choose(
-            known, judging.without(torch.isin(judging.nodes, known.nodes).nonzero().flatten())
-        )
+        self._context.use_anchors(anchors)
+        self._start, self._trained_on, self._rounds = start, trained_on, rounds
+        return self
 
-    def _make_context(
-        self,
-        data: Data,
-        model_kwargs: dict[str, Any],
-        *,
-        elsewhere: bool = False,
-        source: SourceSummary | None = None,
-    ) -> None:
+    def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
         """Model, graph and labels, checked; what depends on labels comes after."""
         check_parameters(self.get_params())
         data = node_graph(data)
@@ -310,7 +308,6 @@ class Reconstructor(BaseEstimator):
             model_kwargs=model_kwargs,
             controller=classical,
             seed=self.seed,
-            source=source,
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
@@ -322,18 +319,7 @@ class Reconstructor(BaseEstimator):
         self._start = (known, validation)
         self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
-        trained_on = task.train_mask
-        del task  # its tensors are the context's, which may move them
-        self._chooser = Chooser(
-            self._context,
-            self.method,
-            self.risk,
-            trained_on,
-            self.seed,
-            elsewhere=elsewhere,
-            holdout=self.guard == "holdout",
-            class_shares=checked_shares(self.class_shares, len(self.classes_)),
-        )
+        self._trained_on = task.train_mask
         self._fingerprint: Fingerprint | None = Fingerprint.of(
             data.x, data.edge_index, carried_by(data)
         )
@@ -347,33 +333,21 @@ class Reconstructor(BaseEstimator):
         return self._choose(*self._start)
 
     @one_at_a_time
-    def feedback(
-        self, nodes: Tensor, labels: Tensor, *, budget: float | None = None
-    ) -> Reconstructor:
-        """Take in new labels and choose the features anew; neither weights nor anchors are computed
-        again.
+    def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
+        """Take in new labels and decide anew; what no label changes is not computed again.
 
-        A validation node whose label is fed back is used from now on, and no longer judges.
+        A validation node whose label is fed back is used from now on, and no longer only judges.
 
         Args:
             nodes: node ids, int64, shape (k,).
             labels: their classes, int64, shape (k,).
-            budget: seconds after which no further candidate is tried, here and in later calls;
-                None: as in the call before.
         """
         self._check_fitted()
         self._check_context()
-        self._keep_budget(budget)
         with self._step("feedback") as facts:
             self._take_in(self.labels_, self._validation, nodes, labels)
             facts.update(self._facts())
         return self
-
-    def _keep_budget(self, budget: float | None) -> None:
-        """For the next choices; without one, that of the call before stays."""
-        seconds = checked_budget(budget)
-        if seconds is not None:
-            self._chooser.budget = seconds
 
     def _take_in(
         self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
@@ -387,81 +361,136 @@ class Reconstructor(BaseEstimator):
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
         if self.states_ is not None and self.certificate_ is not None:
             self._forget_equilibrium(labels)
-        self.guard_ = self._chooser.choose(labels, validation)
+        known = known_from(labels, validation, self._trained_on)
+        found = correct(self._context, known, self._rule())
         self.labels_ = labels
         self._validation = validation
-        self.anchors_: Anchors = self._context.anchors()
-        self.features_ = self._own_features()
+        self._keep(found)
         return self
 
-    def _own_features(self, memory: Tensor | None = None) -> Tensor:
-        """The chosen features, never the context's own tensor.
+    def _rule(self) -> Rule:
+        return Rule(
+            method=self.method,
+            risk=self.risk,
+            balanced=self.class_weight == "balanced",
+            holdout=self.guard == "holdout",
+            seed=int(self.seed),
+            correction=self._correction,
+            without=self._without,
+        )
+
+    def _keep(self, found: Correction) -> None:
+        self.guard_ = found.guard
+        self.features_ = found.features if found.guard.kept else self._context.x.clone()
+        self._rounds = () if found.decision is None else found.decision.rounds
+        self._held = (torch.from_numpy(found.held), torch.from_numpy(found.judged))
+        self._kept_decision(found.decision)
+        self.fall_ = () if found.steered is None else found.steered.fall
+        self.change_ = relative_change(self.features_, self._context.x)
+
+    def _kept_decision(self, decision: Decision | None) -> None:
+        self._decision = decision
+        self.posterior_ = None if decision is None else torch.from_numpy(decision.posterior)
+        self.evidence_: tuple[Source, ...] = () if decision is None else sources_of(decision)
+
+    @property
+    def anchors_(self) -> Anchors:
+        """The class anchors, solved for when they are first asked for."""
+        return self._context.anchors() if hasattr(self, "_context") else self._stored_anchors
+
+    @one_at_a_time
+    def explain(self, node: int) -> Explanation:
+        """Why a node is answered as it is: the terms of the sum, its neighbours, the labelled nodes
+        it is like.
 
         Args:
-            memory: features that are no longer needed, written over where there is room.
+            node: its id.
         """
-        features = self._chooser.features()
-        if features is not self._context.x:
-            return features
-        if memory is None:
-            return features.clone()
-        return lengthened(memory, len(features)).copy_(features)
+        self._check_fitted()
+        self._check_context()
+        if not self._rounds:
+            raise ConfigError(
+                "only method='auto' decides by a sum that can be explained", got=repr(self.method)
+            )
+        return explain_node(self._context.scene, self._decided(), self._known(), node)
+
+    def _known(self) -> Known:
+        return known_from(self.labels_, self._validation, self._trained_on)
+
+    def _decided(self) -> Decision:
+        """What was decided; computed again, with the same weights, after `load` and `attach`."""
+        if self._decision is None:
+            decision = decide_again(self._context.scene, self._known(), self._rounds)
+            self._kept_decision(decision)
+        assert self._decision is not None
+        return self._decision
 
     # ---- the same graph, later
 
     @one_at_a_time
     def update(
-        self,
-        data: Data,
-        *,
-        rechoose: bool = False,
-        budget: float | None = None,
-        **model_kwargs: Any,
+        self, data: Data, *, rechoose: bool = False, **model_kwargs: Any
     ) -> Reconstructor:
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
-        The choice, the labels and the anchors stay; the features are those that a fresh fit with
-        this choice would make of the graph as it is now. For a linear model on a large graph only
-        what the change reaches is computed, and `features_` may be written over in place; elsewhere
-        one candidate is computed, where a fit computes all. `guard_` still tells of the graph that
-        was judged; `feedback`, or `rechoose`, judges on the new one. A certificate is about one
-        graph, and is dropped.
+        The weights and the labels stay; the features are those that a fresh fit with these weights
+        would write on the graph as it is now. `guard_` still tells of the graph that was judged;
+        `feedback`, or `rechoose`, judges on the new one. A certificate is about one graph, and is
+        dropped.
 
         Args:
             data: the whole graph as it is now; old nodes keep their ids, new ones come after them.
                 Labels and masks are not looked at: new labels go to `feedback`.
-            rechoose: judge all candidates on the new graph, with the labels there are, and choose
-                anew; the anchors stay.
-            budget: seconds after which `rechoose` tries no further candidate, as in `feedback`.
+            rechoose: decide and judge anew with the labels there are.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
         self._check_fitted()
         self._check_context()
-        self._keep_budget(budget)
         graph = node_graph(data)
-        check_graph(graph, with_ids=False)  # those that are new are looked at
-        context = self._context
-        check_grown(context.x, graph.x)
-        arguments = arguments_again(context.model_kwargs, model_kwargs, graph)
-        fixed = self._chooser.local_state
+        check_graph(graph)
+        check_grown(self._context.x, graph.x)
+        arguments = arguments_again(self._context.model_kwargs, model_kwargs, graph)
         with self._step("update") as facts:
-            if fixed is not None and not arguments:
-                facts["change"] = self._update_locally(graph, fixed)
-            else:
-                facts["change"] = self._update_anew(graph, arguments)
+            self._move_to(graph, arguments)
             if self.certificate_ is not None:
                 _log.warning("the certificate was about the graph before the update: certify again")
                 self.certificate_ = None
                 self.states_ = None
-            if rechoose:
+            if rechoose or self.method != "auto":
                 self._choose(self.labels_, self._validation)
             else:
-                memory = self.features_ if self._chooser.local_state is not None else None
-                self.features_ = self._own_features(memory)
+                self._write_again()
             facts["nodes"] = int(self.features_.shape[0])
-        if not rechoose and not self.guard_.reason.endswith(UPDATED):
-            self.guard_ = replace(self.guard_, reason=self.guard_.reason + UPDATED)
         return self
+
+    def _move_to(self, graph: Data, arguments: dict[str, Any]) -> None:
+        """The model on the graph as it is now; labels stay with their nodes."""
+        bare = copy.copy(graph)
+        for name in ("y", "train_mask", "val_mask", "test_mask"):
+            bare[name] = None
+        n_classes, start, trained_on = len(self.classes_), self._start, self._trained_on
+        self._make_context(bare, arguments)
+        if len(self.classes_) != n_classes:
+            raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
+        self._start = start
+        self._trained_on = torch.zeros(len(graph.x), dtype=torch.bool)
+        self._trained_on[: len(trained_on)] = trained_on
+
+    def _write_again(self) -> None:
+        """Features by the weights there are."""
+        context = self._context
+        self.features_ = context.x.clone()
+        self.fall_ = ()
+        if self.guard_.kept:
+            found = corrected_again(context, self._known(), self._rounds, self._rule())
+            decision, self.features_, steered = found
+            self._kept_decision(decision)
+            self.fall_ = () if steered is None else steered.fall
+        else:
+            self._kept_decision(decide_again(context.scene, self._known(), self._rounds))
+        self.change_ = relative_change(self.features_, context.x)
+        if not self.guard_.reason.endswith(_UPDATED):
+            self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
 
     @one_at_a_time
     def suggest(self, k: int = 50, *, among: Tensor | None = None) -> Tensor:
@@ -484,11 +513,17 @@ class Reconstructor(BaseEstimator):
         allowed[labelled] = False
         wanted = checked_count(k, int(allowed.sum()))
         with self._step("suggest") as facts:
-            weights = uncertainty(self._chooser.probabilities())
-            propagator = self._context.propagator
+            weights = uncertainty(self._probabilities())
+            propagator = Propagator.of_matrix(self._context.scene.matrix)
             nodes = suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
             facts["nodes"] = len(nodes)
         return nodes
+
+    def _probabilities(self) -> Tensor:
+        """How sure the classes of every node are, shape (N, n_classes)."""
+        if not self._rounds:
+            return self._context.logits_for(self.features_).softmax(dim=1)
+        return torch.from_numpy(self._decided().posterior)
 
     @one_at_a_time
     def report(self, path: str | Path, data: Data | None = None) -> Path:
@@ -506,51 +541,18 @@ class Reconstructor(BaseEstimator):
             data = node_graph(self._same_graph(data))
         from graphkeel import write_own_report  # the report stands above this package
 
-        story = story_of(
+        facts = report_data(
             self._context,
             self.features_,
             self.guard_,
             self.labels_,
-            self._chooser.trained_on,
+            self._trained_on,
             self._validation,
             data,
         )
-        return write_own_report(story, self.certificate_, Path(path))
-
-    def _update_locally(self, graph: Data, fixed: LocalContext) -> str:
-        """Compute what the change reaches; returns the change in words."""
-        context = self._context
-        change = change_between(context.x, context.edge_index, graph.x, graph.edge_index)
-        same_edges = 0 if change.added is None else context.edge_index.shape[1]
-        frozen, _ = self._bind(graph, {})
-        self._chooser = moved_locally(self._chooser, fixed, change, frozen)
-        self._context = self._chooser.context
-        self._fingerprint = Fingerprint.of(
-            self._context.x,
-            self._context.edge_index,
-            carried_by(graph),
-            before=self._fingerprint,
-            same_nodes=change.same,
-            same_edges=same_edges,
-        )
-        return change.in_words()
-
-    def _update_anew(self, graph: Data, arguments: dict[str, Any]) -> str:
-        """Compute everything that depends on the graph; returns that in words."""
-        before = self._context
-        chooser = self._chooser
-        start = self._start
-        bare = copy.copy(graph)
-        for name in ("y", "train_mask", "val_mask", "test_mask"):
-            bare[name] = None
-        n_classes = len(self.classes_)
-        self._make_context(bare, arguments, elsewhere=chooser.elsewhere, source=before.source)
-        if len(self.classes_) != n_classes:
-            raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
-        keep_anchors(before, self._context)
-        self._chooser = chooser.moved(self._context, None)
-        self._start = start
-        return "everything that depends on the graph was computed anew"
+        facts["evidence"] = shares_by_kind(self.evidence_)
+        facts["change"] = float(self.change_.median())
+        return write_own_report(facts, self.certificate_, Path(path))
 
     def _forget_equilibrium(self, labels: Labels) -> None:
         """With other labels the features change, and with them the loop on this graph."""
@@ -571,25 +573,23 @@ class Reconstructor(BaseEstimator):
         labels: Tensor | None = None,
         *,
         keep: str | None = None,
-        budget: float | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
-        """Choose new features for another graph than the one the model was trained on.
+        """Decide and steer on another graph than the one the model was trained on.
 
-        No label of the target is needed. Without any, signs on the target and a trial at the source
-        judge, which is weaker than labels, and `guard_.reason` says so; ten labels or more judge
-        themselves, by cross-fitting, and serve. `target.y` and masks are not looked at.
+        No label of the target is needed: without any, what is believed before labels speak decides,
+        and `guard_.reason` says so. Labels there serve, judge, and move the weights. `target.y` and
+        masks are not looked at.
 
         Args:
             target: with x of shape (N, d), edge_index of shape (2, E); the same d features as the
                 source, prepared in the same way.
             nodes: ids of target nodes whose label is known, int64, shape (k,).
             labels: their classes, int64, shape (k,); a class may be missing.
-            keep: what is used of the source: `graph` or `summary` (its class statistics and the
-                trial; both lead to the same choice), or `model` (nothing but the model). None: the
-                most there is; a Reconstructor that was never fitted has the model alone.
-            budget: seconds after which no further candidate is tried, here and in later calls of
-                what is returned; None: all are.
+            keep: what is used of the source: `graph` or `summary` (how sure answers were there, and
+                how right: it corrects `guard_.expected`; both lead to the same answers), or `model`
+                (nothing but the model). None: the most there is; a Reconstructor that was never
+                fitted has the model alone.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -599,9 +599,7 @@ class Reconstructor(BaseEstimator):
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
         check_keep(keep)
         with self._step("adapt") as facts:
-            adapted = self._adapted(
-                target, nodes, labels, keep, checked_budget(budget), model_kwargs
-            )
+            adapted = self._adapted(target, nodes, labels, keep, model_kwargs)
             facts.update(adapted._facts())
         return adapted
 
@@ -611,36 +609,30 @@ class Reconstructor(BaseEstimator):
         nodes: Tensor | None,
         labels: Tensor | None,
         keep: str,
-        budget: float | None,
         model_kwargs: dict[str, Any],
     ) -> Reconstructor:
         source = None if keep == "model" else self._summary()
         adapted = Reconstructor(**self.get_params())
         check_graph(target)
         bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-        adapted._make_context(bare, model_kwargs, elsewhere=True, source=source)
-        adapted._chooser.budget = budget
+        adapted._make_context(bare, model_kwargs)
         if source is not None:
-            check_source(source, adapted._context)
+            source.check(adapted._context)
+            adapted._correction = source.correction
         adapted.certificate_ = None
         adapted.states_ = None
         if self.controller == "neural":
-            adapted.certify(budget=budget)
+            adapted.certify()
         if nodes is None or labels is None:
             return adapted.reset()
         known, validation = adapted._start
         return adapted._take_in(known, validation, nodes, labels)
 
     def _summary(self) -> SourceSummary | None:
-        """What is kept of the fitted graph; None where it has no label."""
+        """What is kept of the fitted graph."""
         self._check_fitted()
         if hasattr(self, "_context"):
-            fresh = (~self._chooser.trained_on[self.labels_.nodes]).nonzero().flatten()
-            trained_on = self._chooser.trained_on[self.labels_.nodes].nonzero().flatten()
-            train = self.labels_.without(fresh)
-            others = self.labels_.without(trained_on)
-            judging = others.with_more(self._validation.nodes, self._validation.classes)
-            self.summary_ = summarise(self._context, train, judging)
+            self.summary_ = summarise(self._context, self._known(), self._rule())
         return self.summary_
 
     # ---- using
@@ -756,15 +748,19 @@ class Reconstructor(BaseEstimator):
         """
         self._check_fitted()
         self._check_context()
-        calibration = self._chooser.calibration()
-        if calibration is None:
+        held, classes = self._held
+        if not len(classes):
             raise ConfigError(
                 "no label of this graph says how sure predictions are",
                 fix="Call feedback(nodes, labels) with ten labels or more first.",
             )
-        allowed = allowed_gap(*calibration, coverage)
-        scores = self.scores(data, **model_kwargs)
-        return prediction_sets(self._context.frozen.as_logits(scores), allowed)
+        allowed = allowed_margin(held.numpy(), classes.numpy(), coverage)
+        graph = node_graph(self._same_graph(data))
+        if self.guard_.kept and self._rounds:
+            scores = self._decided().scores
+        else:
+            scores = self._context.frozen.as_logits(self.scores(graph, **model_kwargs)).numpy()
+        return torch.from_numpy(margins_behind(scores) <= allowed)
 
     @one_at_a_time
     def certify(self, *, budget: float | None = None, **config: Any) -> CertifyResult:
@@ -799,8 +795,7 @@ class Reconstructor(BaseEstimator):
             if anchors is not None:
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):
-                shares = self._chooser.shares()
-                result = enclose(result, self._context, self.labels_, shares, self.features_)
+                result = enclose(result, self._context, self.labels_, self.features_)
             self.certificate_ = result.certificate
             self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
@@ -809,19 +804,18 @@ class Reconstructor(BaseEstimator):
         return result
 
     def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
-        """Use proved anchors: at once where they are those in use, else if the guard agrees."""
+        """Use proved anchors: at once where features do not depend on them, else if labels find
+        them no worse."""
         kept = self._context.anchors()
         self._context.use_anchors(anchors)
-        if torch.equal(anchors.features, kept.features):
-            self.anchors_ = anchors
+        if self.method == "auto" or torch.equal(anchors.features, kept.features):
             return result
-        self._chooser.reset()
-        decision = self._chooser.choose(self.labels_, self._validation)
-        if _no_worse(decision, self.guard_):
-            self._choose(self.labels_, self._validation)
+        before = self.guard_
+        found = correct(self._context, self._known(), self._rule())
+        if _no_worse(found.guard, before):
+            self._keep(found)
             return result.with_remark("the certificate is about the anchors now in use")
         self._context.use_anchors(kept)
-        self._chooser.reset()
         return result
 
     # ---- keeping

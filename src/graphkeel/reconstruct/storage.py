@@ -20,7 +20,7 @@ from graphkeel.core.files import cannot_write, locked, write_text
 from graphkeel.core.tensor_files import file_sha256, save_tensors
 
 FACTS = "reconstruction.json"
-FORMAT = 3
+FORMAT = 4
 
 
 def save_folder(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

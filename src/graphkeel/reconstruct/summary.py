@@ -1,168 +1,86 @@
-"""What is kept of the graph a model was trained on: class statistics and one judged trial.
-
-No feature row and no edge of the source is in it, so it may leave the house where the graph may
+"""What is kept of the graph a model was trained on: how sure the rule was there without labels, and
+how right. No feature, no label and no edge of it, so it may leave the house where the graph may
 not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from graphkeel.core.statistics import percent
-from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.reconstruct.candidates.builder import TRANSFER, Builder, Candidate
-from graphkeel.reconstruct.candidates.evidence import ClassStatistics, class_statistics
+from graphkeel.core.errors import DataError
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.labels import Labels, balanced_gain
-
-
-@dataclass(frozen=True)
-class SourceTrial:
-    """How the transfer candidates, averaged, did on labels of the source that nothing saw.
-
-    Attributes:
-        n_labels: how many labels judged.
-        wins: right where the untouched model is wrong.
-        losses: wrong where the untouched model is right.
-        untouched: percent right, untouched.
-        balanced_gain: points of class-balanced accuracy gained.
-        agreement: of neighbours' predicted classes at the source, beyond chance.
-    """
-
-    n_labels: int
-    wins: int
-    losses: int
-    untouched: float
-    balanced_gain: float
-    agreement: float
+from graphkeel.reconstruct.correction import Rule
+from graphkeel.reconstruct.decide import Known, decide
 
 
 @dataclass(frozen=True)
 class SourceSummary:
-    """Statistics of a source graph.
+    """Facts of a source graph.
 
     Attributes:
-        statistics: of its labelled nodes' smoothed features.
-        centre: float32, shape (d,), and
-        directions: float32, shape (d, k): how wide features are reduced; both empty where not.
-        trial: how the candidates did at the source; None where it had no label to judge by.
+        n_features, n_classes: d and C.
+        n_labels: that the rest rests on; the model was not trained on them.
+        accuracy: percent of them right by the rule, all labels hidden from it.
+        confidence: percent that the rule itself expected.
     """
 
-    statistics: ClassStatistics
-    centre: Tensor
-    directions: Tensor
-    trial: SourceTrial | None
+    n_features: int
+    n_classes: int
+    n_labels: int = 0
+    accuracy: float | None = None
+    confidence: float | None = None
 
-    def smoothed(self, x: Tensor, propagator: Propagator) -> Tensor:
-        """Features of another graph as the statistics were taken.
+    @property
+    def correction(self) -> float:
+        """Points by which the rule was too modest; 0 where no label said so."""
+        if self.accuracy is None or self.confidence is None:
+            return 0.0
+        return self.accuracy - self.confidence
+
+    def check(self, context: Context) -> None:
+        """Refuse a target whose classes or features are others.
 
         Args:
-            x: shape (N, d).
-            propagator: of that graph.
+            context: the model on the target.
         """
-        reduced = (x - self.centre) @ self.directions if len(self.centre) else x
-        return propagator.smooth(reduced)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What `save` writes as safetensors."""
-        return {
-            "source_means": self.statistics.means,
-            "source_covariance": self.statistics.covariance,
-            "source_shares": self.statistics.shares,
-            "source_centre": self.centre,
-            "source_directions": self.directions,
-        }
+        if self.n_classes != context.n_classes:
+            raise DataError(
+                f"the source has {self.n_classes} classes, the model answers with another number",
+                got=context.n_classes,
+            )
+        if context.x.shape[1] != self.n_features:
+            raise DataError(
+                f"the target must have the source's {self.n_features} features",
+                got=int(context.x.shape[1]),
+                fix="Prepare them in the same way: the same words, the same fitted PCA.",
+            )
 
     def facts(self) -> dict[str, Any]:
-        """What `save` writes as JSON."""
-        return {"trial": None if self.trial is None else dict(self.trial.__dict__)}
-
-    @classmethod
-    def restored(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> SourceSummary:
-        """The summary from what `tensors` and `facts` gave.
-
-        Args:
-            tensors: by name.
-            facts: JSON values.
-        """
-        statistics = ClassStatistics(
-            tensors["source_means"], tensors["source_covariance"], tensors["source_shares"]
-        )
-        n_classes, width = statistics.means.shape
-        shapes = (statistics.covariance.shape, statistics.shares.shape)
-        if shapes != ((width, width), (n_classes,)):
-            raise ValueError(f"statistics of shapes {shapes} for {n_classes} × {width} means")
-        trial = None if facts["trial"] is None else SourceTrial(**facts["trial"])
-        return cls(statistics, tensors["source_centre"], tensors["source_directions"], trial)
+        """JSON values."""
+        return dict(self.__dict__)
 
 
-def edge_agreement(classes: Tensor, edge_index: Tensor, n_classes: int) -> float:
-    """How much more often than by chance neighbours have the same class; 1 where always.
+def summarise(context: Context, known: Known, rule: Rule) -> SourceSummary:
+    """The rule on the source, as if no label of it were known, against the labels that the model
+    was not trained on.
 
     Args:
-        classes: predicted, int64, shape (N,).
-        edge_index: int64, shape (2, E); loops are left out.
-        n_classes: how many classes there are.
+        context: the model on the source.
+        known: the labels at hand.
+        rule: how features are corrected.
     """
-    source, target = edge_index[:, edge_index[0] != edge_index[1]]
-    if not len(source):
-        return 0.0
-    same = float((classes[source] == classes[target]).float().mean())
-    ends = torch.bincount(classes[torch.cat([source, target])], minlength=n_classes).double()
-    chance = float(((ends / ends.sum()) ** 2).sum())
-    return (same - chance) / (1.0 - chance) if chance < 1.0 else 0.0
-
-
-def summarise(context: Context, train: Labels, validation: Labels) -> SourceSummary | None:
-    """The summary of a graph; None where it has no label.
-
-    Args:
-        context: the model on the source graph.
-        train: labels the model was trained on.
-        validation: other labels of the source; they judge, then join the statistics.
-    """
-    known = train.with_more(validation.nodes, validation.classes)
-    if not len(known):
-        return None
-    trial = None
-    if len(train) and len(validation):
-        trial = _trial(context, _summary(context, train, None), validation)
-    return _summary(context, known, trial)
-
-
-def _summary(context: Context, labels: Labels, trial: SourceTrial | None) -> SourceSummary:
-    features = context.smoothed[labels.nodes]
-    statistics = class_statistics(features, labels.one_hot())
-    centre, directions = context.reduction or (torch.zeros(0), torch.zeros(0, 0))
-    return SourceSummary(statistics, centre.clone(), directions.clone(), trial)
-
-
-def _trial(context: Context, summary: SourceSummary, validation: Labels) -> SourceTrial:
-    """The transfer candidates on the source itself, as if it were a target without labels."""
-    asked = Context(
-        context.frozen,
-        context.x,
-        context.edge_index,
-        model_kwargs=context.model_kwargs,
-        controller=context.controller,
-        seed=context.seed,
-        source=summary,
-    )
-    members: Sequence[Candidate] = TRANSFER
-    after = Builder(asked, validation.none()).predict(members)[validation.nodes]
-    untouched = context.logits.argmax(dim=1)
-    before = untouched[validation.nodes]
-    right_before = before == validation.classes
-    right_after = after == validation.classes
-    return SourceTrial(
-        n_labels=len(validation),
-        wins=int((right_after & ~right_before).sum()),
-        losses=int((right_before & ~right_after).sum()),
-        untouched=percent(right_before),
-        balanced_gain=balanced_gain(right_after, right_before, validation.classes),
-        agreement=edge_agreement(untouched, context.edge_index, context.n_classes),
+    sizes = (int(context.x.shape[1]), context.n_classes)
+    fresh = known.chosen(known.judging)
+    if not len(fresh.nodes):
+        return SourceSummary(*sizes)
+    nobody = replace(known.chosen(np.zeros(len(known.nodes), bool)), cross_fitted=True)
+    posterior = decide(context.scene, nobody, settings=rule.decide).posterior[fresh.nodes]
+    right = posterior.argmax(axis=1) == fresh.classes
+    return SourceSummary(
+        *sizes,
+        n_labels=len(right),
+        accuracy=100.0 * float(right.mean()),
+        confidence=100.0 * float(posterior.max(axis=1).mean()),
     )

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard.decision import GuardDecision
+from graphkeel.reconstruct.guard import GuardDecision
 from graphkeel.reconstruct.labels import Labels
 
 TRAIN, VALIDATION, TEST = 1, 2, 3  # codes of a node's part in the page's list
 
 
-def story_of(
+def report_data(
     context: Context,
     features: Tensor,
     decision: GuardDecision,

@@ -1,5 +1,5 @@
-"""`diffuse`: replaced features spread over the graph, with a Lyapunov function that proves where it
-ends."""
+"""The paper's way of writing features, `replace` (Eq. 13), and `diffuse`: replaced features spread
+over the graph, with a Lyapunov function that proves where it ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,26 @@ from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.reconstruct.labels import Labels
 
-TOLERANCE = 1e-3
+
+def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None) -> Tensor:
+    """r(h*, X): a copy of x whose labelled rows are anchors.
+
+    Args:
+        x: features, shape (N, d).
+        labels: which nodes are replaced, and by which anchor.
+        anchors: h*_c, shape (n_classes, d).
+        only: replace this class alone, as the paper does; all classes when None.
+    """
+    nodes = labels.nodes
+    classes = labels.classes
+    if only is not None:
+        nodes = nodes[classes == only]
+        classes = classes[classes == only]
+    replaced = x.clone()
+    replaced[nodes] = anchors[classes].to(x.dtype)
+    return replaced
 
 
 @dataclass(frozen=True)
@@ -35,7 +53,7 @@ class Diffusion:
 
 
 def diffuse(
-    start: Tensor, propagator: Propagator, alpha: float, tolerance: float = TOLERANCE
+    start: Tensor, propagator: Propagator, alpha: float, tolerance: float = 1e-3
 ) -> Diffusion:
     """X_{t+1} = αŜX_t + (1−α)X_0 until X_t is proved to be within tolerance·‖X_0‖ of the fixed
     point.

@@ -1,1 +1,0 @@
-"""The candidates: every way of rewriting the features that the guard may choose from."""

@@ -1,0 +1,301 @@
+"""The rule: decide what the model should answer, test it against the untouched model on labels that
+had no part in it, and steer the features until the frozen model says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphkeel.core.statistics import percent
+from graphkeel.reconstruct.by_name import best_setting
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.decide import (
+    DecideSettings,
+    Decision,
+    Known,
+    PoolWeights,
+    class_weights,
+    decide,
+    decide_again,
+)
+from graphkeel.reconstruct.guard import GuardDecision, balanced, compare
+from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.statement import (
+    StatementSettings,
+    approximate_statement,
+    exact_statement,
+    expected_accuracy,
+)
+from graphkeel.reconstruct.steer import LinearMap, Steered, SteerSettings, steer
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How features are corrected.
+
+    Attributes:
+        method: `auto` (decide, then steer), `replace` or `diffuse`.
+        risk: the p-value up to which a change is kept.
+        balanced: classes count alike.
+        holdout: half of the judging labels take no part, so that the statement is exact.
+        seed: of folds.
+        without: sources of evidence that are left out.
+        correction: points to add to the posterior's own account of its accuracy, found elsewhere.
+    """
+
+    method: str = "auto"
+    risk: float = 0.5
+    balanced: bool = False
+    holdout: bool = False
+    seed: int = 0
+    without: tuple[str, ...] = ()
+    correction: float = 0.0
+    decide: DecideSettings = field(default_factory=DecideSettings)
+    steer: SteerSettings = field(default_factory=SteerSettings)
+    statement: StatementSettings = field(default_factory=StatementSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What came of it.
+
+    Attributes:
+        guard: whether the change is kept, and why.
+        features: those to use, shape (N, d).
+        decision: what was decided; None for methods by name.
+        steered: how the features were found; None where none were changed, or not by steering.
+        held: scores at judging labels from what they had no part in, shape (n, C).
+        judged: these labels.
+    """
+
+    guard: GuardDecision
+    features: Tensor
+    decision: Decision | None
+    steered: Steered | None
+    held: NDArray[np.float32]
+    judged: NDArray[np.int64]
+
+
+def correct(context: Context, known: Known, rule: Rule) -> Correction:
+    """Features under which the frozen model answers better, or those it has.
+
+    Args:
+        context: the model on its graph.
+        known: the labels at hand.
+        rule: how.
+    """
+    known, away = _held_away(known, rule) if rule.holdout else (known, None)
+    if rule.method != "auto":
+        return _by_name(context, known, rule, away)
+    decision = decide(
+        context.scene,
+        known,
+        seed=rule.seed,
+        settings=rule.decide,
+        balanced=rule.balanced,
+        without=rule.without,
+    )
+    guard = _guarded(context, known, decision.held, rule)
+    features, steered = context.x, None
+    if guard.kept:
+        features, steered = written(context, decision, rule.steer)
+    shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
+    guard = replace(guard, expected=_expected(context, decision, guard, rule))
+    judges = known.nodes[known.judging]
+    classes = known.classes[known.judging]
+    held = decision.held if guard.kept else context.logits.numpy()[judges]
+    answer = held.argmax(axis=1)
+    if shipped is not None:
+        # Where the model could not be steered to the decided class, what it says counts.
+        missed = shipped[judges] != decision.scores[judges].argmax(axis=1)
+        answer = np.where(missed, shipped[judges], answer)
+    guard = _stated(context, known, answer == classes, guard, rule, away, shipped)
+    return Correction(guard, features, decision, steered, held, classes)
+
+
+def corrected_again(
+    context: Context, known: Known, rounds: Sequence[PoolWeights], rule: Rule
+) -> tuple[Decision, Tensor, Steered | None]:
+    """The change with weights that were chosen before: the same graph, later.
+
+    Args:
+        context: the model on the graph as it is now.
+        known: the labels at hand.
+        rounds: the pools of a decision.
+        rule: how.
+    """
+    decision = decide_again(context.scene, known, rounds, rule.decide)
+    return decision, *written(context, decision, rule.steer)
+
+
+def written(
+    context: Context, decision: Decision, settings: SteerSettings
+) -> tuple[Tensor, Steered | None]:
+    """Features under which the model answers what was decided.
+
+    A model that passes no gradients back gets the blend of class anchors, and its user is told.
+
+    Args:
+        context: the model on its graph.
+        decision: what was decided.
+        settings: of the steering.
+    """
+    posterior = torch.from_numpy(decision.posterior)
+    if not _is_differentiable(context):
+        _log.warning(
+            "the model passes no gradients to its features, so they are blends of class anchors"
+            " instead of the smallest change"
+        )
+        return context.blend(posterior), None
+    wanted = posterior.argmax(dim=1)
+    linear = None
+    if not context.model_kwargs:
+        linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
+    ask = context.differentiable_logits_for
+    steered = steer(ask, context.x, wanted, posterior, settings, linear=linear)
+    return steered.features, steered
+
+
+def relative_change(features: Tensor, x: Tensor) -> Tensor:
+    """|x' − x| / |x| of every node; for x = 0 relative to the median length, shape (N,).
+
+    Args:
+        features: x', shape (N, d).
+        x: shape (N, d).
+    """
+    lengths = x.norm(dim=1)
+    typical = lengths[lengths > 0].median() if bool((lengths > 0).any()) else torch.tensor(1.0)
+    return (features - x).norm(dim=1) / torch.where(lengths > 0, lengths, typical)
+
+
+def _is_differentiable(context: Context) -> bool:
+    asked = context.x.detach().clone().requires_grad_(True)
+    try:
+        return bool(context.differentiable_logits_for(asked).requires_grad)
+    except RuntimeError:
+        return False
+
+
+def _by_name(context: Context, known: Known, rule: Rule, away: Known | None) -> Correction:
+    tried = best_setting(context, known, rule.method, rule.decide.folds, rule.seed)
+    guard = _guarded(context, known, tried.held, rule, str(tried.setting))
+    features = tried.features if guard.kept else context.x
+    shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
+    judges = known.nodes[known.judging]
+    classes = known.classes[known.judging]
+    held = tried.held if guard.kept else context.logits.numpy()[judges]
+    right = held.argmax(axis=1) == classes
+    guard = _stated(context, known, right, guard, rule, away, shipped)
+    return Correction(guard, features, None, None, held, classes)
+
+
+def _held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
+    """Half of the judging labels, at random, leave."""
+    places = np.flatnonzero(known.judging)
+    order = np.random.default_rng(rule.seed).permutation(places)
+    out = np.zeros(len(known.nodes), bool)
+    out[order[: len(order) // 2]] = True
+    return known.chosen(~out), known.chosen(out)
+
+
+def _guarded(
+    context: Context, known: Known, held: NDArray[np.float32], rule: Rule, what: str = ""
+) -> GuardDecision:
+    """The one test."""
+    classes = known.classes[known.judging]
+    if not len(classes):
+        reason = "changed by what is believed before any label: no label judges here"
+        return GuardDecision(True, reason)
+    base = context.logits.numpy()[known.nodes[known.judging]].argmax(axis=1)
+    after, before = held.argmax(axis=1) == classes, base == classes
+    weights = class_weights(classes, known.n_classes) if rule.balanced else None
+    wins, losses, p_value = compare(after, before, weights)
+    kept = p_value <= rule.risk
+    seen = f"{wins} won, {losses} lost, p = {p_value:.2g}"
+    source = "labels the model was not trained on" + ("" if known.cross_fitted else " (validation)")
+    verdict = f"changed{f' to {what}' if what else ''}: the decided answers are not worse"
+    if not kept:
+        verdict = "left unchanged: the decided answers are not better"
+    return GuardDecision(
+        kept=kept,
+        reason=f"{verdict} on {len(classes)} {source} ({seen})",
+        source=source,
+        n_labels=len(classes),
+        wins=wins,
+        losses=losses,
+        p_value=p_value,
+        untouched=percent(torch.from_numpy(before)),
+        accuracy=percent(torch.from_numpy(after if kept else before)),
+        balanced_untouched=balanced(before, classes),
+        balanced_accuracy=balanced(after if kept else before, classes),
+    )
+
+
+def _stated(
+    context: Context,
+    known: Known,
+    right: NDArray[np.bool_],
+    guard: GuardDecision,
+    rule: Rule,
+    away: Known | None,
+    shipped: NDArray[np.int64] | None,
+) -> GuardDecision:
+    """The decision with what can be said of the nodes that are predicted."""
+    base = context.logits.numpy().argmax(axis=1)
+    if away is not None:
+        now = base if shipped is None else shipped
+        right = now[away.nodes] == away.classes
+        before = base[away.nodes] == away.classes
+        statement = exact_statement(right, before, rule.statement)
+        reason = f"{guard.reason}; {len(right)} labels held out for the statement"
+        return replace(guard, statement=statement, reason=reason)
+    judges = known.nodes[known.judging]
+    before = base[judges] == known.classes[known.judging]
+    n_folds = max(1, min(rule.decide.folds, len(judges)))
+    crossed = known.cross_fitted and guard.kept
+    served = 1.0 - len(judges) / (n_folds * len(known.nodes)) if crossed and len(judges) else 1.0
+    statement = approximate_statement(
+        right,
+        before,
+        n_predicted=len(base) - len(known.nodes),
+        served=served,
+        settings=rule.statement,
+    )
+    return replace(guard, statement=statement)
+
+
+def _expected(context: Context, decision: Decision, guard: GuardDecision, rule: Rule) -> float:
+    """By the posterior's own account, of what is answered."""
+    if guard.kept:
+        return expected_accuracy(decision.posterior, rule.correction)
+    answers = context.logits.numpy().argmax(axis=1)
+    own = decision.posterior[np.arange(len(answers)), answers]
+    return expected_accuracy(own[:, None], rule.correction)
+
+
+def known_from(
+    labels: Labels, validation: Labels, trained_on: Tensor
+) -> Known:
+    """The labels at hand as the rule takes them.
+
+    Args:
+        labels: those that serve.
+        validation: those that only judge; where there are any, no other ones do.
+        trained_on: bool, shape (N,): labels that the model has seen in training.
+    """
+    parts: Sequence[Labels] = (labels, validation)
+    nodes, classes = (
+        torch.cat([getattr(part, name) for part in parts]).numpy() for name in ("nodes", "classes")
+    )
+    crossed = not len(validation)
+    fresh = ~trained_on.numpy()[nodes]
+    judging = fresh if crossed else np.arange(len(nodes)) >= len(labels)
+    return Known(nodes, classes, judging, labels.n_classes, crossed)

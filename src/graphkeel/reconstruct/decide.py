@@ -1,0 +1,327 @@
+"""Decide: what the model should answer at every node.
+
+Evidence is pooled with weights that labels choose, judged where they had no part in it
+(cross-fitting); a second round draws evidence from the pooled answer of the first. Before labels
+speak, a prior does, which depends on two numbers: how far neighbours agree beyond chance, and how
+many labels a class has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.reconstruct.evidence import (
+    Array,
+    Evidence,
+    EvidenceSettings,
+    LabelSets,
+    first_evidence,
+    second_evidence,
+)
+from graphkeel.reconstruct.pool import PoolSettings, fit_pool
+from graphkeel.reconstruct.scene import Scene, softmax
+
+Doubles = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DecideSettings:
+    """Numbers of the decision; docs/research.md has the study that chose them.
+
+    Attributes:
+        folds: parts in which labels judge evidence that was made without them.
+        rounds: of evidence from the pooled answer.
+        alike: agreement of neighbours beyond chance at which the prior is all homophilous;
+        unlike: at which it is all heterophilous.
+        half: labels a class has where the prior is half way to that of many labels.
+        seen_edges: with a label at both ends, from which on labels tell the agreement.
+    """
+
+    folds: int = 5
+    rounds: int = 1
+    alike: float = 0.6
+    unlike: float = 0.2
+    half: float = 20.0
+    seen_edges: int = 20
+    evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
+    pool: PoolSettings = field(default_factory=PoolSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The labels at hand.
+
+    Attributes:
+        nodes, classes: int64, shape (L,).
+        judging: bool, shape (L,): labels that the model was not trained on.
+        n_classes: C.
+        cross_fitted: judging labels also serve, in turns; else they only judge.
+    """
+
+    nodes: Ints
+    classes: Ints
+    judging: NDArray[np.bool_]
+    n_classes: int
+    cross_fitted: bool = True
+
+    def sets(self, folds: int, seed: int) -> tuple[LabelSets, Ints]:
+        """Sets of labels, the last with all that serve, and the set that each judging label is
+        judged by."""
+        parts = self.parts(folds, seed)
+        if not self.cross_fitted:
+            serving = ~self.judging
+            used = np.ones((1, int(serving.sum())), dtype=bool)
+            chosen = LabelSets(self.nodes[serving], self.classes[serving], used, self.n_classes)
+            return chosen, np.zeros_like(parts)
+        fold = np.full(len(self.nodes), -1)
+        fold[self.judging] = parts
+        n_folds = int(fold.max(initial=-1)) + 1
+        used = np.stack([*(fold != part for part in range(n_folds)), np.ones(len(fold), bool)])
+        return LabelSets(self.nodes, self.classes, used, self.n_classes), parts
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Known:
+        """Some of the labels.
+
+        Args:
+            kept: which, bool, shape (L,).
+        """
+        return replace(
+            self, nodes=self.nodes[kept], classes=self.classes[kept], judging=self.judging[kept]
+        )
+
+    def parts(self, folds: int, seed: int) -> Ints:
+        """The fold of each judging label, shape (n,)."""
+        n_judging = int(self.judging.sum())
+        return np.random.default_rng(seed).permutation(n_judging) % max(1, min(folds, n_judging))
+
+
+@dataclass(frozen=True, eq=False)
+class PoolWeights:
+    """The pool of one round: w_k by name, and b, shape (C,)."""
+
+    weights: dict[str, float]
+    offsets: Doubles
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What was decided, and what it rests on.
+
+    Attributes:
+        scores: log-probabilities but for a constant, shape (N, C).
+        held: the same at judging labels, from evidence and weights that they had no part in, shape
+            (n, C).
+        rounds: the pools, one a round.
+        agreement: of neighbours beyond chance.
+        evidence: by name, shape (N, C).
+    """
+
+    scores: Array
+    held: Array
+    rounds: tuple[PoolWeights, ...]
+    agreement: float
+    evidence: Evidence
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of the last round, which the scores are made with."""
+        return self.rounds[-1].weights
+
+    @property
+    def offsets(self) -> Doubles:
+        return self.rounds[-1].offsets
+
+    @property
+    def posterior(self) -> Array:
+        return softmax(self.scores)
+
+
+def decide(
+    scene: Scene,
+    known: Known,
+    *,
+    seed: int = 0,
+    settings: DecideSettings = DecideSettings(),
+    balanced: bool = False,
+    without: Iterable[str] = (),
+) -> Decision:
+    """The pooled answer for every node.
+
+    Args:
+        scene: the model's answers on its graph.
+        known: the labels at hand.
+        seed: of the folds.
+        settings: numbers of the decision.
+        balanced: count classes alike.
+        without: sources of evidence that are left out.
+    """
+    labels, judged_by = known.sets(settings.folds, seed)
+    agreement = neighbour_agreement(scene, known, settings.seen_edges)
+    prior = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
+    judges, classes = known.nodes[known.judging], known.classes[known.judging]
+    each = class_weights(classes, known.n_classes) if balanced else None
+    rounds: list[PoolWeights] = []
+    found: Evidence = {}
+    held = believed = np.zeros(0)
+
+    def pool(evidence: Evidence) -> PoolWeights:
+        nonlocal held, believed
+        held = np.stack([values[judges, judged_by] for values in evidence.values()]).astype(float)
+        believed = np.array([prior.get(name, 0.0) for name in evidence])
+        weights, offsets = fit_pool(held, classes, believed, settings.pool, each)
+        rounds.append(PoolWeights(dict(zip(evidence, weights.tolist(), strict=True)), offsets))
+        return rounds[-1]
+
+    scores, found = _rounds(scene, labels, settings, pool, frozenset(without))
+    parts = known.parts(settings.folds, seed)
+    return Decision(
+        scores=scores[:, -1],
+        held=_held_out(held, classes, believed, parts, settings.pool, each),
+        rounds=tuple(rounds),
+        agreement=agreement,
+        evidence={name: values[:, -1] for name, values in found.items()},
+    )
+
+
+def decide_again(
+    scene: Scene,
+    known: Known,
+    rounds: Sequence[PoolWeights],
+    settings: DecideSettings = DecideSettings(),
+) -> Decision:
+    """The answer with weights that were chosen before: the same graph, later.
+
+    Args:
+        scene: the model's answers on the graph as it is now.
+        known: the labels at hand.
+        rounds: the pools of a decision.
+        settings: numbers of the decision.
+    """
+    serving = known.chosen(np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging)
+    used = np.ones((1, len(serving.nodes)), bool)
+    labels = LabelSets(serving.nodes, serving.classes, used, known.n_classes)
+    coming = iter(rounds)
+    scores, found = _rounds(scene, labels, settings, lambda _: next(coming), frozenset())
+    return Decision(
+        scores=scores[:, -1],
+        held=np.zeros((0, known.n_classes), np.float32),
+        rounds=tuple(rounds),
+        agreement=neighbour_agreement(scene, known, settings.seen_edges),
+        evidence={name: values[:, -1] for name, values in found.items()},
+    )
+
+
+def _rounds(
+    scene: Scene,
+    labels: LabelSets,
+    settings: DecideSettings,
+    pool: Callable[[Evidence], PoolWeights],
+    without: frozenset[str],
+) -> tuple[Array, Evidence]:
+    """Scores of every node for every set of labels, and the evidence they are made of."""
+    found: Evidence = {}
+    scores = np.zeros(0, np.float32)
+    for turn in range(settings.rounds + 1):
+        if turn == 0:
+            more = first_evidence(scene, labels, settings.evidence)
+        else:
+            more = second_evidence(scene, labels, softmax(scores), settings.evidence)
+        found |= {name: values for name, values in more if name not in without}
+        chosen = pool(found)
+        weights = np.array([chosen.weights.get(name, 0.0) for name in found])
+        scores = pooled(found, weights, chosen.offsets)
+    return scores, found
+
+
+def _held_out(
+    held: Doubles,
+    classes: Ints,
+    prior: Doubles,
+    parts: Ints,
+    settings: PoolSettings,
+    each: Doubles | None,
+) -> Array:
+    """The pooled answer at judging labels, each with weights that other parts of them chose."""
+    found = np.zeros(held.shape[1:], np.float32)
+    for part in np.unique(parts):
+        here = parts == part
+        others = None if each is None else each[~here]
+        weights, offsets = fit_pool(held[:, ~here], classes[~here], prior, settings, others)
+        found[here] = np.tensordot(weights, held[:, here], axes=1) + offsets
+    return found
+
+
+def pooled(evidence: Evidence, weights: Doubles, offsets: Doubles) -> Array:
+    """Σ_k w_k·e_k + b, shape (N, S, C)."""
+    total = np.float32(0.0)
+    for weight, values in zip(weights, evidence.values(), strict=True):
+        if weight > 0:
+            total = total + np.float32(weight) * values
+    return total + offsets.astype(np.float32)
+
+
+def class_weights(classes: Ints, n_classes: int) -> Doubles:
+    """Weights of labels with which classes count alike; they sum to the number of labels."""
+    counts = np.bincount(classes, minlength=n_classes)
+    present = max(1, int((counts > 0).sum()))
+    return len(classes) / (present * np.maximum(counts, 1)[classes])
+
+
+def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
+    """How much more often than by chance neighbours have the same class: by known labels where
+    enough edges have both ends known, else by the model's answers."""
+    links = scene.matrix.tocoo()
+    different = links.row != links.col
+    row, col = links.row[different], links.col[different]
+    label = np.full(scene.n_nodes, -1)
+    label[known.nodes] = known.classes
+    seen = (label[row] >= 0) & (label[col] >= 0)
+    if seen.sum() < 2 * seen_edges:  # every edge is there both ways
+        label = scene.logits.argmax(axis=1)
+        seen = np.ones(len(row), bool)
+    if not seen.any():
+        return 0.0
+    left, right = label[row[seen]], label[col[seen]]
+    chance = float(((np.bincount(left) / len(left)) ** 2).sum())
+    return float(((left == right).mean() - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
+
+
+def prior_corners(
+    agreement: float, labels_per_class: float, settings: DecideSettings
+) -> dict[str, float]:
+    """How much each corner of the prior counts: bilinear in agreement and in labels."""
+    span = settings.alike - settings.unlike
+    alike = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
+    many = labels_per_class**2 / (labels_per_class**2 + settings.half**2)
+    return {
+        "homophilous, many labels": alike * many,
+        "homophilous, no label": alike * (1 - many),
+        "heterophilous, many labels": (1 - alike) * many,
+        "heterophilous, no label": (1 - alike) * (1 - many),
+    }
+
+
+def prior_weights(
+    agreement: float, labels_per_class: float, settings: DecideSettings
+) -> dict[str, float]:
+    """w0, believed before labels judge."""
+    stored = _stored_prior()
+    weights: dict[str, float] = {}
+    for corner, share in prior_corners(agreement, labels_per_class, settings).items():
+        for name, weight in stored[corner].items():
+            weights[name] = weights.get(name, 0.0) + share * weight
+    return weights
+
+
+@cache
+def _stored_prior() -> dict[str, Any]:
+    text = files("graphkeel.reconstruct").joinpath("prior.json").read_text(encoding="utf-8")
+    return dict(json.loads(text)["weights"])

@@ -1,0 +1,196 @@
+"""What speaks for each class at each node: pure functions of the scene and the labels.
+
+Every piece of evidence is an array of log-probabilities, shape (N, S, C): one layer for each of S
+sets of labels that are left out or used together (cross-fitting), all of them computed at once. It
+is made of products with Ŝ, sums over members, and functions of a row; so its cost is linear in the
+edges, whatever the model is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe
+from graphkeel.reconstruct.scene import Scene, log_rows, softmax
+
+Array = NDArray[np.float32]
+Evidence = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class EvidenceSettings:
+    """Numbers of the evidence; docs/research.md has the study that chose them.
+
+    Attributes:
+        steps: of the random walk that labels spread by.
+        shrink: share of all nodes' covariance in that of the classes.
+        sharpness: of the distance to class means, in units of the mean distance.
+        shares: of each class's nodes, the surest first, that become pseudo-labels.
+        ridge: those of the probes.
+    """
+
+    steps: int = 50
+    shrink: float = 0.03
+    sharpness: float = 10.0
+    shares: tuple[float, ...] = (0.1, 0.3)
+    ridge: RidgeSettings = RidgeSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Known labels, and which of them each of S sets may use.
+
+    Attributes:
+        nodes: int64, shape (L,).
+        classes: int64, shape (L,).
+        used: bool, shape (S, L).
+        n_classes: C.
+    """
+
+    nodes: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    used: NDArray[np.bool_]
+    n_classes: int
+
+    def members(self) -> Array:
+        """One-hot labels, zero where a set may not use them, shape (S, L, C)."""
+        one_hot = np.eye(self.n_classes, dtype=np.float32)[self.classes]
+        return self.used[:, :, None] * one_hot
+
+    def written_on(self, values: Array) -> Array:
+        """A copy of values (N, S, C) whose labelled rows say what is known to each set."""
+        known = np.swapaxes(self.members(), 0, 1)
+        changed = values.copy()
+        rows = changed[self.nodes]
+        changed[self.nodes] = np.where(self.used.T[:, :, None], known, rows)
+        return changed
+
+    def on_graph(self, n_nodes: int) -> Array:
+        """The known labels as a function on the graph, zero elsewhere, shape (N, S, C)."""
+        return self.written_on(np.zeros((n_nodes, len(self.used), self.n_classes), np.float32))
+
+
+def first_evidence(scene: Scene, labels: LabelSets, settings: EvidenceSettings) -> Iterator[Any]:
+    """Names and evidence from the model, the graph and the labels."""
+    n_sets = len(labels.used)
+    yield "model", _alike(log_rows(scene.beliefs), n_sets)
+    yield "model~", _alike(log_rows(scene.smoothed_beliefs), n_sets)
+    if not len(labels.nodes):
+        return
+    members = labels.members()
+    yield from _spread("labels", scene, labels.on_graph(scene.n_nodes), settings)
+    yield from _class_shapes("", scene, members, settings, labels.nodes)
+    yield from _probes(scene, labels, settings)
+
+
+def second_evidence(
+    scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
+) -> Iterator[Any]:
+    """Names and evidence from the pooled answer: as soft members, and as pseudo-labels."""
+    sharp = posterior**2
+    soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
+    yield from _class_shapes("soft ", scene, np.swapaxes(soft, 0, 1), settings)
+    yield "soft labels", log_rows(scene.spread(soft, settings.steps))
+    for share in settings.shares:
+        pseudo = pseudo_labels(labels, posterior, share)
+        name = f"top{round(100 * share)} "
+        yield from _class_shapes(name, scene, np.swapaxes(pseudo, 0, 1), settings)
+        yield from _spread(name + "labels", scene, pseudo, settings)
+
+
+def pseudo_labels(labels: LabelSets, posterior: Array, share: float) -> Array:
+    """One-hot rows at known labels and at the surest nodes of each class, zero elsewhere."""
+    guess = posterior.argmax(axis=2)
+    sure = posterior.max(axis=2)
+    found = np.zeros_like(posterior)
+    for s, used in enumerate(labels.used):
+        free = np.ones(len(guess), bool)
+        free[labels.nodes[used]] = False
+        for c in range(labels.n_classes):
+            nodes = np.flatnonzero(free & (guess[:, s] == c))
+            count = min(len(nodes), max(3, int(share * len(nodes))))
+            if count:
+                top = np.argpartition(-sure[nodes, s], count - 1)[:count]
+                found[nodes[top], s, c] = 1.0
+    return labels.written_on(found)
+
+
+def _alike(values: Array, n_sets: int) -> Array:
+    """The same for every set of labels, without a copy."""
+    return np.broadcast_to(values[:, None, :], (len(values), n_sets, values.shape[1]))
+
+
+def _spread(name: str, scene: Scene, members: Array, settings: EvidenceSettings) -> Iterator[Any]:
+    """Members spread over the graph, as they are and with all classes of one size."""
+    near = scene.spread(members, settings.steps)
+    yield name, log_rows(near + 1e-6)
+    yield name + "=", log_rows((near + 1e-9) / (near.sum(axis=0) + 1e-9))
+
+
+def _class_shapes(
+    name: str,
+    scene: Scene,
+    members: Array,
+    settings: EvidenceSettings,
+    nodes: NDArray[np.int64] | None = None,
+) -> Iterator[Any]:
+    """Discriminants and class means of the features, plain and smoothed; members (S, L, C)."""
+    for mark, features, directions in (
+        ("", scene.reduced, scene.directions),
+        ("~", scene.smoothed, scene.smoothed_directions),
+    ):
+        rows = features if nodes is None else features[nodes]
+        yield f"{name}lda{mark}", discriminant(features, rows, members, settings.shrink)
+        rows = directions if nodes is None else directions[nodes]
+        yield f"{name}means{mark}", nearest_mean(directions, rows, members, settings.sharpness)
+
+
+def discriminant(x: Array, rows: Array, members: Array, shrink: float) -> Array:
+    """Linear discriminants of weighted members, classes of one size; log, shape (N, S, C)."""
+    slopes = []
+    offsets = []
+    every = np.cov(x.T).reshape(x.shape[1], x.shape[1])
+    for weights in members.astype(np.float64):
+        mass = weights.sum(axis=0) + 1e-9
+        means = (weights.T @ rows) / mass[:, None]
+        total = (rows * weights.sum(axis=1, keepdims=True)).T @ rows
+        within = (total - (means * mass[:, None]).T @ means) / mass.sum()
+        covariance = (1 - shrink) * within + shrink * every
+        floor = 1e-9 * np.trace(covariance) / len(covariance) + 1e-12
+        covariance[np.diag_indices_from(covariance)] += floor
+        slope = np.linalg.solve(covariance, means.T)
+        slopes.append(slope)
+        offsets.append(-0.5 * (means.T * slope).sum(axis=0))
+    return log_rows(softmax(_affine(x, slopes, offsets)))
+
+
+def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Array:
+    """Distance to the mean of each class's members; log-probabilities, shape (N, S, C)."""
+    mass = members.sum(axis=1) + 1e-9
+    means = np.einsum("slc,lk->sck", members, rows, optimize=True) / mass[:, :, None]
+    size = (x**2).sum(axis=1)[:, None, None]
+    cross = _affine(x, [-2 * m.T for m in means], [(m**2).sum(axis=1) for m in means])
+    distance = size + cross
+    scale = np.maximum(distance.mean(axis=(0, 2), keepdims=True), 1e-9)
+    return log_rows(softmax(-sharpness * distance / scale))
+
+
+def _affine(x: Array, slopes: list[Any], offsets: list[Any]) -> Array:
+    """x @ slope + offset for each set, in one product, shape (N, S, C)."""
+    joined = np.concatenate(slopes, axis=1).astype(np.float32)
+    values = x @ joined + np.concatenate(offsets).astype(np.float32)
+    return values.reshape(len(x), len(slopes), -1)
+
+
+def _probes(scene: Scene, labels: LabelSets, settings: EvidenceSettings) -> Iterator[Any]:
+    """Ridge regressions on all features: own, over hops, with links; the second smoothed too."""
+    for name, views in scene.views.items():
+        found = ridge_probe(views, labels, settings.ridge)
+        yield name, log_rows(found)
+        if name == "hops":
+            yield "hops~", log_rows(scene.spread(found))

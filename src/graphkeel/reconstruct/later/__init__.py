@@ -1,1 +1,0 @@
-"""After the fit: the graph changes, labels are wanted, and somebody asks what happened."""

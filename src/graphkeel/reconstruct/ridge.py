@@ -1,0 +1,105 @@
+"""Ridge regression on labelled nodes for several sets of labels at once.
+
+One decomposition serves all sets: what a fit without some labels predicts at them is known in
+closed form from the fit with all, and a fit to labels among which these are replaced by such
+predictions is the fit without them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from graphkeel.reconstruct.scene import View, log_rows, softmax
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.evidence import LabelSets
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RidgeSettings:
+    """Attributes:
+    strengths: of the ridge, in units of the mean squared length of a row; leaving each label out
+        says which.
+    sharpness: factors of the fitted memberships before the softmax; likewise.
+    most: labels that are used.
+    """
+
+    strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+    sharpness: tuple[float, ...] = (2.5, 5.0, 10.0, 20.0, 40.0)
+    most: int = 1500
+
+
+def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Any:
+    """Class probabilities of every node for each set of labels, shape (N, S, C)."""
+    rows = [view.rows(labels.nodes) for view in views]
+    values, vectors = _decomposed(rows, sum(view.width for view in views))
+    scale = values.sum() / len(labels.nodes) + 1e-30
+    one_hot = np.eye(labels.n_classes)[labels.classes]
+    strength, sharp = _chosen(values, vectors, one_hot, scale, settings)
+    ridge = strength * scale
+    duals = []
+    centres = []
+    for used in labels.used:
+        centre = (one_hot[used].sum(axis=0) + 1.0 / labels.n_classes) / (used.sum() + 1.0)
+        target = _without(values, vectors, one_hot - centre, ridge, ~used)
+        duals.append(vectors @ ((vectors.T @ target) / (values + ridge)[:, None]))
+        centres.append(centre)
+    joined = np.concatenate(duals, axis=1).astype(np.float32)
+    found = sum(view.times(np.asarray(r.T @ joined)) for view, r in zip(views, rows, strict=True))
+    shaped = found.reshape(len(found), len(duals), -1) + np.stack(centres).astype(np.float32)
+    return softmax(sharp * shaped)
+
+
+def _decomposed(rows: list[Any], width: int) -> tuple[Doubles, Doubles]:
+    """Eigenvalues (r,) and eigenvectors (L, r) of the summed Gram matrices."""
+    n_labels = rows[0].shape[0]
+    if width < n_labels:
+        joined = np.concatenate([_dense(part) for part in rows], axis=1)
+        vectors, lengths, _ = np.linalg.svd(joined, full_matrices=False)
+        return lengths**2, vectors
+    gram = sum(_dense(part @ part.T) for part in rows)
+    values, vectors = np.linalg.eigh(gram)
+    return np.maximum(values, 0.0), vectors
+
+
+def _dense(part: Any) -> Doubles:
+    return np.asarray(part.todense() if sparse.issparse(part) else part, dtype=np.float64)
+
+
+def _chosen(
+    values: Doubles, vectors: Doubles, one_hot: Doubles, scale: float, settings: RidgeSettings
+) -> tuple[float, float]:
+    """Strength and sharpness with the best log-likelihood, each label left out."""
+    target = one_hot - one_hot.mean(axis=0)
+    turned = vectors.T @ target
+    best = (-np.inf, 0.0, 0.0)
+    for strength in settings.strengths:
+        keep = values / (values + strength * scale)
+        own = np.minimum((vectors**2) @ keep, 1 - 1e-9)[:, None]
+        left_out = target - (target - vectors @ (keep[:, None] * turned)) / (1 - own)
+        for sharp in settings.sharpness:
+            logs = log_rows(softmax(sharp * (left_out + one_hot.mean(axis=0))))
+            best = max(best, (float((one_hot * logs).sum()), strength, sharp))
+    return best[1], best[2]
+
+
+def _without(
+    values: Doubles, vectors: Doubles, target: Doubles, ridge: float, left_out: NDArray[np.bool_]
+) -> Doubles:
+    """The targets, replaced where left out by what the fit without them predicts there."""
+    if not left_out.any():
+        return target
+    keep = values / (values + ridge)
+    some = vectors[left_out]
+    fitted = (some * keep) @ (vectors.T @ target)
+    hat = (some * keep) @ some.T
+    residual = np.linalg.solve(np.eye(len(hat)) - hat, target[left_out] - fitted)
+    replaced = target.copy()
+    replaced[left_out] -= residual
+    return replaced

@@ -1,0 +1,170 @@
+"""What no label changes: the frozen model's answers on its graph, and the graph's features smoothed
+and seen from several sides; computed on first use and kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
+
+from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate.local import hops_of
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """Attributes:
+    teleport: share of a random walk that returns to where it began.
+    steps: of the walk that smooths features and answers.
+    wide: features beyond which they are reduced for covariances, to
+    narrow: principal components.
+    """
+
+    teleport: float = 0.1
+    steps: int = 10
+    wide: int = 64
+    narrow: int = 32
+
+
+class Scene:
+    """A frozen model's answers on a graph.
+
+    Args:
+        logits: of the model as it is, float32, shape (N, C).
+        x: features, float32, shape (N, d).
+        edge_index: int64, shape (2, E); taken both ways.
+        seed: of the projection of wide features.
+    """
+
+    def __init__(
+        self,
+        logits: Array,
+        x: Array,
+        edge_index: NDArray[np.int64],
+        *,
+        seed: int = 0,
+        settings: SceneSettings = SceneSettings(),
+    ) -> None:
+        self.logits = logits
+        self.x = x
+        self.n_nodes, self.n_classes = logits.shape
+        self.seed = seed
+        self.settings = settings
+        self.matrix = normalise(edge_index, len(x))
+
+    def spread(self, values: Array, steps: int | None = None) -> Array:
+        """Personalised PageRank of values (N, …), cut off after some steps."""
+        flat = np.ascontiguousarray(values.reshape(self.n_nodes, -1), dtype=np.float32)
+        steps = self.settings.steps if steps is None else steps
+        return hops_of(self.matrix, flat, steps, self.settings.teleport).reshape(values.shape)
+
+    @cached_property
+    def beliefs(self) -> Array:
+        return softmax(self.logits)
+
+    @cached_property
+    def smoothed_beliefs(self) -> Array:
+        return self.spread(self.beliefs)
+
+    @cached_property
+    def reduced(self) -> Array:
+        """The features, or their principal components where there are many."""
+        if not self.is_wide:
+            return self.x
+        centred = self.x - self.x.mean(axis=0)
+        n_kept = min(self.settings.narrow, *self.x.shape)
+        _, _, directions = randomized_svd(centred, n_kept, n_iter=2, random_state=self.seed)
+        return centred @ directions.T
+
+    @property
+    def is_wide(self) -> bool:
+        return self.x.shape[1] > self.settings.wide
+
+    @cached_property
+    def smoothed(self) -> Array:
+        return self.spread(self.reduced)
+
+    @cached_property
+    def directions(self) -> Array:
+        return unit_rows(self.reduced, centred=True)
+
+    @cached_property
+    def smoothed_directions(self) -> Array:
+        return unit_rows(self.smoothed, centred=True)
+
+    @cached_property
+    def views(self) -> dict[str, list[View]]:
+        """All features, as sums of views: own ones; with those of one and two hops; with links."""
+        hops = self._hops()
+        return {"own": hops[:1], "hops": hops, "links": [*hops, View(self._links())]}
+
+    def _hops(self) -> list[View]:
+        if not self.is_wide:
+            walks = [self.x, self.matrix @ self.x, self.matrix @ (self.matrix @ self.x)]
+            return [View(unit_rows(walk, centred=True)) for walk in walks]
+        rows = unit_rows(self.x)
+        words = sparse.csr_matrix(rows) if np.count_nonzero(rows) < 0.1 * rows.size else rows
+        return [View(words, self.matrix, hops) for hops in range(3)]
+
+    def _links(self) -> sparse.csr_matrix:
+        """Whom a node is linked with, rows of length one."""
+        links = self.matrix.copy()
+        links.setdiag(0)
+        links.eliminate_zeros()
+        lengths = np.sqrt(np.asarray(links.multiply(links).sum(axis=1)).ravel())
+        return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links
+
+
+class View:
+    """Ŝ^hops · features, never written out: rows of it, and products with it.
+
+    Args:
+        features: dense or sparse, shape (N, d).
+        matrix: Ŝ.
+        hops: how often it is applied.
+    """
+
+    def __init__(self, features: Any, matrix: Any = None, hops: int = 0) -> None:
+        self.features = features
+        self.matrix = matrix
+        self.hops = hops
+
+    @property
+    def width(self) -> int:
+        return int(self.features.shape[1])
+
+    def rows(self, nodes: NDArray[np.int64]) -> Any:
+        if not self.hops:
+            return self.features[nodes]
+        walk = self.matrix[nodes]
+        for _ in range(self.hops - 1):
+            walk = walk @ self.matrix
+        return walk @ self.features
+
+    def times(self, weights: Array) -> Array:
+        product = np.asarray(self.features @ weights)
+        return hops_of(self.matrix, product, self.hops) if self.hops else product
+
+
+def unit_rows(x: Array, centred: bool = False) -> Array:
+    """Rows of length one; minus their mean first, if asked for."""
+    moved = x - x.mean(axis=0) if centred else x
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+
+
+def softmax(z: Array) -> Array:
+    shifted = np.exp(z - z.max(axis=-1, keepdims=True))
+    return shifted / shifted.sum(axis=-1, keepdims=True)
+
+
+def log_rows(p: Array) -> Array:
+    """Logarithms of rows that are made to sum to one."""
+    floored = np.maximum(p, 1e-9)
+    return np.log(floored / floored.sum(axis=-1, keepdims=True))

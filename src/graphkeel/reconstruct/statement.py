@@ -1,0 +1,211 @@
+"""What can be said of the answers: accuracy and gain with intervals, prediction sets, and an
+expected accuracy where no label judges.
+
+All of it reads the cross-fitted pool: answers at labels that had no part in them, neither in the
+evidence nor in its weights. Those were made from a part of the labels, while what ships is made
+from all; the statement allows for it by the usual law of learning curves.
+Assumption: the judged nodes are a random sample of those predicted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest, norm
+
+from graphkeel.core.errors import ConfigError
+
+Bools = NDArray[np.bool_]
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class StatementSettings:
+    """Numbers of the statement; docs/research.md has the studies that chose them.
+
+    Attributes:
+        confidence: how often intervals are meant to cover.
+        learning: errors fall as labels^−learning.
+        cross_fitted: how much wider than that of as many fresh labels cross-validation's interval
+            is (Bates, Hastie and Tibshirani 2021); labels that serve and judge are not independent
+            of what they judge.
+        cross_fitted_gain: likewise of the paired gain, in which what both sides share drops out.
+    """
+
+    confidence: float = 0.9
+    learning: float = 0.2
+    cross_fitted: float = 1.25
+    cross_fitted_gain: float = 1.1
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Estimates in percent, each with the ends of its interval.
+
+    Attributes:
+        confidence: how often the intervals are meant to cover.
+        n_labels: how many labels they rest on.
+        accuracy, accuracy_low, accuracy_high: percent right with what ships.
+        gain, gain_low, gain_high: points over the untouched model.
+        exact: the bounds hold for every sample size (held-out labels); else they are approximate.
+    """
+
+    confidence: float
+    n_labels: int
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    exact: bool = False
+
+
+def approximate_statement(
+    after: Bools,
+    before: Bools,
+    *,
+    n_predicted: int | None = None,
+    served: float = 1.0,
+    settings: StatementSettings = StatementSettings(),
+) -> Statement | None:
+    """Wilson's interval for the accuracy, Agresti and Min's for the paired gain.
+
+    What is stated is the accuracy on the nodes that are predicted. Where these are few, luck
+    decides there as well: labels and nodes together count as 1/(1/n + 1/m) labels.
+
+    Args:
+        after: which labels what ships has right, shape (n,).
+        before: the same for the untouched model.
+        n_predicted: m, the nodes that the statement is about; None: very many.
+        served: the share of the labels that the judged answers were made from.
+        settings: confidence and corrections.
+    """
+    n = len(after)
+    if n == 0:
+        return None
+    size = n if not n_predicted else 1.0 / (1.0 / n + 1.0 / n_predicted)
+    judged = float(after.mean())
+    learnt = (1.0 - judged) * (1.0 - served**settings.learning)
+    won, lost = float((after & ~before).mean()), float((before & ~after).mean())
+    crossed = served < 1.0
+    spread = settings.cross_fitted if crossed else 1.0
+    gain_spread = settings.cross_fitted_gain if crossed else 1.0
+    accuracy = _wilson(judged + learnt, size / spread**2, settings.confidence)
+    low, high = _agresti_min(won, lost, size / gain_spread**2, settings.confidence)
+    return Statement(
+        settings.confidence,
+        n,
+        100.0 * (judged + learnt),
+        100.0 * accuracy[0],
+        100.0 * accuracy[1],
+        100.0 * (won - lost + learnt),
+        100.0 * (low + learnt),
+        100.0 * min(1.0, high + learnt),
+    )
+
+
+def exact_statement(
+    after: Bools, before: Bools, settings: StatementSettings = StatementSettings()
+) -> Statement | None:
+    """Clopper and Pearson's bounds; the gain's from those of wins and of losses, each at half the
+    error.
+
+    Args:
+        after: which held-out labels are right, shape (n,); none of them had a part in anything.
+        before: the same for the untouched model.
+        settings: with the confidence.
+    """
+    n = len(after)
+    if n == 0:
+        return None
+    confidence = settings.confidence
+    right = int(after.sum())
+    wins, losses = int((after & ~before).sum()), int((before & ~after).sum())
+    interval = binomtest(right, n).proportion_ci(confidence, method="exact")
+    halved = 1.0 - (1.0 - confidence) / 2.0
+    won = binomtest(wins, n).proportion_ci(halved, method="exact")
+    lost = binomtest(losses, n).proportion_ci(halved, method="exact")
+    return Statement(
+        confidence,
+        n,
+        100.0 * right / n,
+        100.0 * float(interval.low),
+        100.0 * float(interval.high),
+        100.0 * (wins - losses) / n,
+        100.0 * float(won.low - lost.high),
+        100.0 * float(won.high - lost.low),
+        exact=True,
+    )
+
+
+def _wilson(share: float, size: float, confidence: float) -> tuple[float, float]:
+    """Wilson's score interval for a share seen in a sample of this size."""
+    z = float(norm.ppf(0.5 + confidence / 2.0))
+    centre = (share + z * z / (2.0 * size)) / (1.0 + z * z / size)
+    spread = (share * (1.0 - share) / size + z * z / (4.0 * size * size)) ** 0.5
+    reach = z * spread / (1.0 + z * z / size)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def _agresti_min(won: float, lost: float, size: float, confidence: float) -> tuple[float, float]:
+    """An adjusted Wald interval for the difference of paired proportions: half a label is added to
+    each of the four cells."""
+    total = size + 2.0
+    won = (won * size + 0.5) / total
+    lost = (lost * size + 0.5) / total
+    centre = won - lost
+    error = ((won + lost - centre**2) / total) ** 0.5
+    reach = float(norm.ppf(0.5 + confidence / 2.0)) * error
+    return max(-1.0, centre - reach), min(1.0, centre + reach)
+
+
+# ---- prediction sets
+
+
+def margins_behind(scores: Array) -> Array:
+    """How far each class lies behind the best other one: negative for the class in front.
+
+    Args:
+        scores: shape (n, C).
+    """
+    order = np.sort(scores, axis=1)
+    best, second = order[:, -1:], order[:, -2:-1]
+    front = scores.argmax(axis=1)[:, None] == np.arange(scores.shape[1])
+    behind: Array = np.where(front, second, best) - scores
+    return behind
+
+
+def allowed_margin(scores: Array, classes: NDArray[np.int64], coverage: float) -> float:
+    """Split conformal prediction: how far behind the asked share of labels stays; infinite where
+    labels are too few.
+
+    Args:
+        scores: at labels that had no part in them, shape (n, C).
+        classes: the labels, shape (n,).
+        coverage: how often a set is to hold the true class, in (0, 1).
+    """
+    if not 0.0 < coverage < 1.0:
+        raise ConfigError("coverage must lie strictly between 0 and 1", got=coverage)
+    n = len(classes)
+    rank = math.ceil((n + 1) * coverage)
+    if rank > n:
+        return math.inf
+    own = margins_behind(scores)[np.arange(n), classes]
+    return float(np.sort(own)[rank - 1])
+
+
+# ---- without labels
+
+
+def expected_accuracy(posterior: Array, correction: float = 0.0) -> float:
+    """Percent of nodes right by the posterior's own account: the mean of its largest probability.
+
+    Args:
+        posterior: shape (N, C).
+        correction: points by which the posterior was found to be too modest where labels were
+            known (negative: too sure).
+    """
+    return float(np.clip(100.0 * posterior.max(axis=1).mean() + correction, 0.0, 100.0))
