@@ -1,0 +1,531 @@
+"""Steering: the smallest change of the features under which the frozen model answers as decided.
+
+The state is what the model answers at all nodes, the control is the features. With Δ = (X' - X)/s,
+s the median length of a feature, z the logits in units of the model's median margin, w(v) the
+wanted class and p_v its probability,
+
+    V(X') = ½ Σ_v p_v Σ_{k ≠ w(v)} max(0, margin - (z_v,w(v) - z_v,k))² + ½ ridge |Δ|²
+
+falls at every accepted step of L-BFGS. Nodes whose margin suffices pull at nothing: where they and
+the nodes that hear them are content, features stay as they are, to the bit. Where two nodes cannot
+both be served, the surer one is. For a linear model V is strongly convex, and `linear_facts` says
+how near to its one minimum some features are."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+from torch_geometric.nn import SGConv
+
+from graphkeel.core.errors import DataError
+from graphkeel.models.frozen import FrozenModel, ReturnType
+from graphkeel.models.networks import SGC
+from graphkeel.models.sparse_hops import convolution, hop
+
+Ask = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class SteerSettings:
+    """Numbers that decide how features are steered.
+
+    Chosen on splits 20 and 21 of the graphs and models of `benchmarks/bench_steer.py` (its results
+    are of splits 0 to 4), by agreement after 20 passes, then by the change.
+
+    Attributes:
+        margin: by which the wanted class should win, in median margins of the untouched model. 0.3,
+            0.6, 1 and 2 agree alike (within half a point); the change grows with it.
+        ridge: what change costs beside missing margin; of 0.001 to 1 the largest at which agreement
+            is not lost (0.1: Cora 0.4, Photo 0.6 points lower).
+        passes: of the model, forward and backward, that every fit may spend.
+        most_passes: spent where nodes still disagree and further passes win some of them over.
+        goal: share of nodes, answered as wanted or tied, from which `passes` are enough.
+        progress: share of nodes that the last 2 · `passes` must have won over.
+        rank: directions in which features may move, the model's strongest first; GraphSAGE with 16
+            units has 32, GAT with eight heads of eight has 64.
+        memory: steps that L-BFGS remembers; 10 need a third more passes on chameleon.
+        tempering: power of a node's influence by which its steps are scaled down; 0 and ½ need a
+            third more passes on Photo and Wisconsin, a single probe being noisy.
+        floor: of the influence, relative to the mean, where steps are scaled by it.
+        first_step: mean relative change of the first trial step.
+        tried: trials of a line search.
+    """
+
+    margin: float = 0.3
+    ridge: float = 0.01
+    passes: int = 20
+    most_passes: int = 200
+    goal: float = 0.99
+    progress: float = 0.003
+    rank: int = 64
+    memory: int = 20
+    tempering: float = 0.25
+    floor: float = 0.05
+    first_step: float = 0.01
+    tried: int = 6
+
+
+@dataclass(frozen=True)
+class Steered:
+    """Features under which the model answers as wanted, as far as it can.
+
+    Attributes:
+        features: float32, shape (N, d); rows that need no change are those of x to the bit.
+        fall: V at the start and after every accepted step; never rises.
+        passes: of the model.
+        agreement: share of nodes answered as wanted.
+        tied: share of nodes that are not, and that the model answers exactly as a node of another
+            wanted class: nodes with the same neighbours are all one to most models.
+        margins: of the wanted class over the best other one, in logits, shape (N,).
+        change: |x' - x| / |x| of every node, shape (N,); for x = 0 relative to the median length.
+    """
+
+    features: Tensor
+    fall: tuple[float, ...]
+    passes: int
+    agreement: float
+    tied: float
+    margins: Tensor = field(repr=False)
+    change: Tensor = field(repr=False)
+
+
+@dataclass(frozen=True)
+class LinearMap:
+    """A model that is linear in its features: logits = S^K X Wᵀ + b.
+
+    Attributes:
+        matrix: S, float32, shape (N, N).
+        hops: K.
+        weight: W, shape (C, d).
+        bias: b, shape (C,).
+    """
+
+    matrix: sparse.csr_matrix
+    hops: int
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearMap | None:
+        """The map of a simple graph convolution; None for any other model."""
+        layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
+        if (
+            not isinstance(layer, SGConv)
+            or not layer.add_self_loops
+            or frozen.return_type is not ReturnType.RAW
+            or frozen.calling.has_adjacency
+            or layer.lin.weight.device.type != "cpu"
+            or layer.lin.weight.dtype != torch.float32
+            or layer.lin.weight.shape[0] < 2  # one logit for two classes
+        ):
+            return None
+        weight = layer.lin.weight.detach()
+        bias = torch.zeros(len(weight)) if layer.lin.bias is None else layer.lin.bias.detach()
+        return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
+
+    def reduced(self, x: Tensor) -> tuple[Ask, Tensor]:
+        """Logits as a function of coefficients (N, r), and r orthonormal directions (d, r).
+
+        Only moves in the row space of W change an answer: a pass carries C columns, not d."""
+        directions, upper = torch.linalg.qr(self.weight.T)
+        carried = torch.nn.functional.linear(x, self.weight)
+        transposed = self.matrix.T.tocsr()
+
+        def ask(coefficients: Tensor) -> Tensor:
+            found = carried + coefficients @ upper
+            for _ in range(self.hops):
+                found = hop(self.matrix, found, transposed)
+            return found + self.bias
+
+        return ask, directions
+
+
+def steer(
+    ask: Ask,
+    x: Tensor,
+    wanted: Tensor,
+    posterior: Tensor,
+    settings: SteerSettings | None = None,
+    *,
+    linear: LinearMap | None = None,
+) -> Steered:
+    """Change the features as little as the model needs to answer with the wanted classes.
+
+    Args:
+        ask: logits (N, C) of features (N, d), by operations that pass gradients on.
+        x: the features as they are, float32, shape (N, d); not changed.
+        wanted: the class that every node should be answered with, int64, shape (N,).
+        posterior: class probabilities; a node counts by its wanted class's, shape (N, C).
+        settings: None: the default ones.
+        linear: the model as a linear map, where it is one: passes are then much cheaper.
+    """
+    chosen = settings or SteerSettings()
+    _check_finite(x, "features")
+    length = _typical_length(x)
+    loss = _loss(wanted, posterior.to(x), chosen)
+    if linear is None:
+        loop = _Loop(ask, x, loss, chosen, length, is_affine=False)
+        change = loop.run()
+    else:
+        reduced, directions = linear.reduced(x)
+        start = x.new_zeros(len(x), directions.shape[1])
+        loop = _Loop(reduced, start, loss, chosen, length, is_affine=True)
+        change = loop.run() @ directions.T
+    moved = change.abs().amax(dim=1, keepdim=True) > 0
+    features = torch.where(moved, x + change, x)
+    with torch.no_grad():
+        logits = ask(features)
+    lengths = x.norm(dim=1)
+    lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(length))
+    return Steered(
+        features=features,
+        fall=tuple(loop.fall),
+        passes=loop.passes + 1,
+        agreement=float((loss.margins(logits) > 0).float().mean()),
+        tied=loss.tied(logits / loop.unit),
+        margins=loss.margins(logits),
+        change=(features - x).norm(dim=1) / lengths,
+    )
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """½ Σ_v p_v Σ_k max(0, margin - (z_w - z_k))²: convex, its gradient C-Lipschitz as p <= 1."""
+
+    wanted: Tensor
+    weight: Tensor  # (N, 1)
+    margin: float
+
+    def shortfall(self, logits: Tensor) -> Tensor:
+        """By how much the wanted class misses its margin over every other; negative: has more."""
+        column = self.wanted[:, None]
+        missing = self.margin - logits.gather(1, column) + logits
+        return missing.scatter(1, column, 0.0)
+
+    def value(self, logits: Tensor) -> float:
+        missing = self.shortfall(logits).clamp_min(0.0).double()
+        return 0.5 * float((self.weight * missing.square()).sum())
+
+    def gradient(self, logits: Tensor) -> Tensor:
+        missing = self.weight * self.shortfall(logits).clamp_min(0.0)
+        return missing.scatter(1, self.wanted[:, None], -missing.sum(dim=1, keepdim=True))
+
+    def margins(self, logits: Tensor) -> Tensor:
+        """Of the wanted class over the best other one, shape (N,)."""
+        column = self.wanted[:, None]
+        others = logits.scatter(1, column, -math.inf).amax(dim=1)
+        return logits.gather(1, column).squeeze(1) - others
+
+    def tied(self, logits: Tensor) -> float:
+        """Share of nodes that disagree and have the logits of a node that agrees."""
+        agrees = self.margins(logits) > 0
+        _, group = (1e4 * logits).round().unique(dim=0, return_inverse=True)
+        served = torch.zeros_like(group, dtype=torch.bool)
+        served[group[agrees]] = True
+        return float((served[group] & ~agrees).float().mean())
+
+
+def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
+    return _Loss(wanted, posterior.gather(1, wanted[:, None]), settings.margin)
+
+
+class _Loop:
+    """Minimises V over coefficients of the model's own directions, scaled by each node's influence.
+
+    `logits` (in units of the typical margin), `gradient` and the last of `fall` belong to
+    `coefficients`. With `is_affine` the logits along a line are known from two of its points."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        start: Tensor,
+        loss: _Loss,
+        settings: SteerSettings,
+        length: float,
+        *,
+        is_affine: bool,
+    ) -> None:
+        self.ask = ask
+        self.start = start
+        self.loss = loss
+        self.settings = settings
+        self.is_affine = is_affine
+        leaf = start.detach().clone().requires_grad_(True)
+        with torch.enable_grad():
+            raw = ask(leaf)
+        _check_finite(raw.detach(), "answers of the model")
+        self.unit = _typical_margin(raw.detach())
+        self.logits = raw.detach() / self.unit
+        (probe,) = torch.autograd.grad(raw, leaf, _signs(raw), retain_graph=True)
+        (pull,) = torch.autograd.grad(raw, leaf, loss.gradient(self.logits) / self.unit)
+        self.directions = torch.eye(start.shape[1]).to(start)
+        if not is_affine:
+            self.directions = _row_space(_together(probe, pull), settings.rank)
+        self.ease = _ease(probe, settings)
+        self.scale = length * self.ease
+        self.gradient = self.scale * (pull @ self.directions)
+        self.coefficients = torch.zeros_like(self.gradient)
+        self.fall = [loss.value(self.logits)]
+        self.won = [self._agreement()]
+        self.passes = 2  # one forward, two backward
+        self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=settings.memory)
+
+    def run(self) -> Tensor:
+        """What is added to the start, when all nodes are content or no more passes pay."""
+        while not self._is_done() and self._step():
+            self.won += [self._agreement()] * (self.passes - 1 - len(self.won))
+        return self._lifted(self.coefficients)
+
+    def _is_done(self) -> bool:
+        chosen = self.settings
+        if bool((self.loss.margins(self.logits) >= chosen.margin / 2).all()):
+            return True
+        if self.passes < chosen.passes - 1:  # one is left for the features that ship
+            return False
+        before = self.won[max(0, len(self.won) - 2 * chosen.passes)]
+        if self.won[-1] - before < chosen.progress or self.passes >= chosen.most_passes - 1:
+            return True
+        return self.won[-1] + self.loss.tied(self.logits) >= chosen.goal
+
+    def _is_last(self) -> bool:
+        return self.passes in (self.settings.passes - 1, self.settings.most_passes - 1)
+
+    def _step(self) -> bool:
+        """One step of L-BFGS with a line search; False where V does not fall."""
+        direction = self._direction()
+        length = 1.0 if self.pairs else self._first_length(direction)
+        for _ in range(self.settings.tried):
+            leaf = (self.coefficients + length * direction).requires_grad_(True)
+            with torch.enable_grad():
+                found = self.ask(self.start + self._lifted(leaf)) / self.unit
+            self.passes += 1
+            logits = found.detach()
+            best = self._line_minimum(direction, (logits - self.logits) / length, length)
+            ratio = best / length
+            is_near = 0.3 <= ratio <= 3
+            if self.is_affine and 1e-3 <= ratio <= 5:
+                logits = self.logits + ratio * (logits - self.logits)
+                length = best
+                is_near = True
+            value = self._value(logits, self.coefficients + length * direction)
+            if value < self.fall[-1] and (is_near or self._is_last()):
+                self._accept(found, leaf, logits, length * direction)
+                self.fall.append(value)
+                return True
+            if self._is_last():
+                return False
+            length = min(max(best, 0.1 * length), 10 * length)
+        return False
+
+    def _accept(self, found: Tensor, leaf: Tensor, logits: Tensor, step: Tensor) -> None:
+        (pull,) = torch.autograd.grad(found, leaf, self.loss.gradient(logits))
+        self.coefficients = self.coefficients + step
+        gradient = pull + self.settings.ridge * self.ease**2 * self.coefficients
+        curved = gradient - self.gradient
+        along = float((step * curved).sum())
+        if along > 0:
+            self.pairs.append((step, curved, 1 / along))
+        self.gradient = gradient
+        self.logits = logits
+
+    def _direction(self) -> Tensor:
+        """Minus the inverse Hessian that L-BFGS has seen, times the gradient."""
+        found = -self.gradient
+        shares = []
+        for step, curved, inverse in reversed(self.pairs):
+            shares.append(inverse * float((step * found).sum()))
+            found = found - shares[-1] * curved
+        if self.pairs:
+            _, curved, inverse = self.pairs[-1]
+            found = found / (inverse * float(curved.square().sum()))
+        for (step, curved, inverse), share in zip(self.pairs, reversed(shares), strict=True):
+            found = found + (share - inverse * float((curved * found).sum())) * step
+        return found
+
+    def _first_length(self, direction: Tensor) -> float:
+        size = float((self.ease * direction).norm())
+        wanted = self.settings.first_step * math.sqrt(len(direction))
+        return wanted / size if size > 0 else 1.0
+
+    def _line_minimum(self, direction: Tensor, slope: Tensor, start: float) -> float:
+        """Where V is least along a line on which the logits change as `slope` says (Newton)."""
+        missing = self.loss.shortfall(self.logits)
+        rate = slope - slope.gather(1, self.loss.wanted[:, None])
+        ridge = self.settings.ridge * self.ease**2 * direction
+        pull = float((ridge * self.coefficients).sum())
+        bend = float((ridge * direction).sum())
+        place = start
+        for _ in range(8):
+            now = missing + place * rate
+            active = self.loss.weight * rate * (now > 0)
+            first = float((active * now).sum()) + pull + place * bend
+            second = float((active * rate).sum()) + bend
+            if second <= 0:
+                break
+            before, place = place, max(place - first / second, 0.0)
+            if abs(place - before) <= 0.01 * place:
+                break
+        return place
+
+    def _value(self, logits: Tensor, coefficients: Tensor) -> float:
+        change = float((self.ease * coefficients).double().square().sum())
+        return self.loss.value(logits) + 0.5 * self.settings.ridge * change
+
+    def _agreement(self) -> float:
+        return float((self.loss.margins(self.logits) > 0).float().mean())
+
+    def _lifted(self, coefficients: Tensor) -> Tensor:
+        return (self.scale * coefficients) @ self.directions.T
+
+
+def _row_space(gradient: Tensor, rank: int) -> Tensor:
+    """Orthonormal directions (d, r) in which the model's answers change, the strongest first.
+
+    The gradients of all nodes lie in the row space of the model's first layer; sums of a few dozen
+    of them span it."""
+    groups = torch.arange(len(gradient), device=gradient.device) % (2 * rank)
+    sums = gradient.new_zeros(2 * rank, gradient.shape[1]).index_add_(0, groups, gradient)
+    _, sizes, directions = torch.linalg.svd(sums, full_matrices=False)
+    kept = sizes[:rank] > 1e-4 * sizes[0]
+    return directions[:rank][kept].T.contiguous()
+
+
+def _together(probe: Tensor, pull: Tensor) -> Tensor:
+    """Rows of both, of like size: random signs alone could cancel on a small graph."""
+    return torch.cat([probe / probe.norm().clamp_min(1e-30), pull / pull.norm().clamp_min(1e-30)])
+
+
+def _ease(probe: Tensor, settings: SteerSettings) -> Tensor:
+    """Longer steps where a feature moves few answers: a diagonal preconditioner, shape (N, 1)."""
+    influence = probe.square().sum(dim=1, keepdim=True)
+    typical = float(influence.mean()) or 1.0
+    scaled: Tensor = (influence / typical + settings.floor) ** -settings.tempering
+    return scaled
+
+
+def _signs(like: Tensor) -> Tensor:
+    """Random signs, always the same ones."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randint(0, 2, tuple(like.shape), generator=generator)
+    return (2 * drawn - 1).to(like)
+
+
+def _typical_length(x: Tensor) -> float:
+    """Median length of the rows that are not zero; one where all are."""
+    lengths = x.norm(dim=1)
+    lengths = lengths[lengths > 0]
+    return float(lengths.median()) if len(lengths) else 1.0
+
+
+def _typical_margin(logits: Tensor) -> float:
+    """Median distance of the best two logits; one for a model that tells no classes apart."""
+    best = logits.topk(2, dim=1).values
+    distance = best[:, 0] - best[:, 1]
+    return float(distance.median()) or float(distance.mean()) or 1.0
+
+
+def _check_finite(values: Tensor, what: str) -> None:
+    if not bool(torch.isfinite(values).all()):
+        raise DataError(f"{what} must be finite to be steered", got="nan or inf")
+
+
+# ---- the theorem for linear models (docs/mathematics.md, "Steering")
+
+
+@dataclass(frozen=True)
+class LinearFacts:
+    """V of a linear model, in the variable Δ = (X' - X)/s, Frobenius norm.
+
+    Attributes:
+        propagation: a bound of |S|₂; 1 for the symmetric normalisation.
+        smoothness: L, a Lipschitz constant of the gradient of V.
+        ridge: λ, by which V is strongly convex.
+        step: η = 2/(L + λ).
+        factor: (L - λ)/(L + λ) < 1, by which Δ ↦ Δ - η∇V(Δ) contracts.
+        change: |Δ|.
+        gradient: |∇V(Δ)|.
+        bound: |∇V(Δ)|/λ, no less than the distance to the one minimum.
+        value: V(Δ).
+    """
+
+    propagation: float
+    smoothness: float
+    ridge: float
+    step: float
+    factor: float
+    change: float
+    gradient: float
+    bound: float
+    value: float
+
+
+def linear_facts(
+    linear: LinearMap,
+    x: Tensor,
+    features: Tensor,
+    wanted: Tensor,
+    posterior: Tensor,
+    settings: SteerSettings | None = None,
+) -> LinearFacts:
+    """Contraction factor and distance to the minimum of V, for any features, in double precision.
+
+    Args:
+        linear: the model.
+        x: the features before, shape (N, d).
+        features: those that ship, whoever found them, shape (N, d).
+        wanted, posterior, settings: as for `steer`.
+    """
+    chosen = settings or SteerSettings()
+    reduced, _ = linear.reduced(x)
+    with torch.no_grad():
+        unit = _typical_margin(reduced(x.new_zeros(len(x), min(linear.weight.shape))))
+    length = _typical_length(x)
+    matrix = linear.matrix.astype(np.float64)
+    weight = linear.weight.double()
+    change = (features.double() - x.double()) / length
+    carried = _carried(matrix, features.double() @ weight.T, linear.hops)
+    logits = (carried + linear.bias.double()) / unit
+    loss = _loss(wanted, posterior.double(), chosen)
+    back = _carried(matrix.T.tocsr(), loss.gradient(logits), linear.hops)
+    gradient = length / unit * back @ weight + chosen.ridge * change
+    propagation = propagation_bound(matrix)
+    centred = weight - weight.mean(dim=0)  # only differences of logits count
+    gain = propagation**linear.hops * float(torch.linalg.matrix_norm(centred, 2)) * length / unit
+    smoothness = len(weight) * gain**2 + chosen.ridge
+    return LinearFacts(
+        propagation=propagation,
+        smoothness=smoothness,
+        ridge=chosen.ridge,
+        step=2 / (smoothness + chosen.ridge),
+        factor=(smoothness - chosen.ridge) / (smoothness + chosen.ridge),
+        change=float(change.norm()),
+        gradient=float(gradient.norm()),
+        bound=float(gradient.norm()) / chosen.ridge,
+        value=loss.value(logits) + 0.5 * chosen.ridge * float(change.square().sum()),
+    )
+
+
+def propagation_bound(matrix: sparse.csr_matrix) -> float:
+    """A bound of |S|₂ by Schur's test: √(max Sp/p · max Sᵀp/p) for S >= 0 and any p > 0.
+
+    p = √degree, read off the loops, gives 1 (up to rounding) for the symmetric normalisation."""
+    own = matrix.diagonal()
+    weights = np.where(own > 0, own, 1.0) ** -0.5
+    sizes = abs(matrix)
+    rows = float((sizes @ weights / weights).max())
+    columns = float((sizes.T @ weights / weights).max())
+    return math.sqrt(rows * columns)
+
+
+def _carried(matrix: sparse.csr_matrix, values: Tensor, hops: int) -> Tensor:
+    found = values.numpy()
+    for _ in range(hops):
+        found = matrix @ found
+    return torch.from_numpy(found)

@@ -1,0 +1,276 @@
+"""Steering: known least changes, a V that never rises, and the theorem for linear models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from graphkeel.core.errors import DataError
+from graphkeel.graph import GraphTask, make_sbm, make_task
+from graphkeel.models import FrozenModel, train_model
+from graphkeel.models.networks import SGC
+from graphkeel.reconstruct.steer import (
+    LinearMap,
+    Steered,
+    SteerSettings,
+    linear_facts,
+    propagation_bound,
+    steer,
+)
+
+EXACT = SteerSettings(passes=400, most_passes=400, goal=2.0)
+
+
+def task_of(seed: int = 0) -> GraphTask:
+    graph = make_sbm(300, 900, n_classes=3, n_features=8, homophily=0.7, signal=1.0, seed=seed)
+    return make_task(graph, split="random")
+
+
+def sure(wanted: Tensor, n_classes: int) -> Tensor:
+    return torch.nn.functional.one_hot(wanted, n_classes).float()
+
+
+def steered_model(name: str, seed: int = 0) -> tuple[Steered, GraphTask, FrozenModel, Tensor]:
+    """A model of the zoo, steered to the true classes."""
+    task = task_of(seed)
+    data = task.to_data()
+    frozen = FrozenModel(train_model(name, task, seed=seed))
+    wanted = data.y
+    found = steer(
+        lambda x: frozen.differentiable_logits(x, data.edge_index),
+        data.x,
+        wanted,
+        sure(wanted, task.n_classes),
+        linear=LinearMap.of(frozen, data.edge_index, data.num_nodes),
+    )
+    return found, task, frozen, wanted
+
+
+def random_map(seed: int, n: int = 12, d: int = 5, n_classes: int = 3) -> tuple[LinearMap, Tensor]:
+    generator = np.random.default_rng(seed)
+    upper = np.triu(generator.random((n, n)) < 0.3, 1)
+    dense = (upper | upper.T).astype(float) + np.eye(n)
+    scale = dense.sum(1) ** -0.5
+    matrix = sparse.csr_matrix((scale[:, None] * dense * scale).astype(np.float32))
+    weight = torch.tensor(generator.normal(size=(n_classes, d)), dtype=torch.float32)
+    bias = torch.tensor(generator.normal(size=n_classes), dtype=torch.float32)
+    x = torch.tensor(generator.normal(size=(n, d)), dtype=torch.float32)
+    return LinearMap(matrix, 2, weight, bias), x
+
+
+def answers(linear: LinearMap, x: Tensor) -> Tensor:
+    """By dense products."""
+    dense = torch.from_numpy(linear.matrix.toarray())
+    found = x @ linear.weight.T
+    for _ in range(linear.hops):
+        found = dense @ found
+    return found + linear.bias
+
+
+def map_case(seed: int) -> tuple[LinearMap, Tensor, Tensor, Tensor]:
+    linear, x = random_map(seed)
+    wanted = torch.arange(len(x)) % 3
+    return linear, x, wanted, sure(wanted, 3)
+
+
+# ---- known answers
+
+
+def test_least_change_of_two_nodes_by_hand() -> None:
+    """No edges, answers = features. Node 0, (1, 0), wants class 0 and stays. Node 1, (1, 0), wants
+    class 1: along (-1, 1)/√2 by t its shortfall is margin + 1 - √2 t, so with the ridge λ
+    √2 (margin + 1 - √2 t) = λ t, t = √2 (margin + 1)/(2 + λ)."""
+    x = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    settings = SteerSettings(margin=0.5, ridge=0.1, passes=100, most_passes=100)
+    wanted = torch.tensor([0, 1])
+    linear = LinearMap(
+        sparse.eye(2, format="csr", dtype=np.float32), 1, torch.eye(2), x.new_zeros(2)
+    )
+    for given in (None, linear):
+        found = steer(lambda y: 1.0 * y, x, wanted, sure(wanted, 2), settings, linear=given)
+        size = 2**0.5 * 1.5 / 2.1
+        expected = x + torch.tensor([[0.0, 0.0], [-size, size]]) / 2**0.5
+        torch.testing.assert_close(found.features, expected, atol=2e-3, rtol=0)
+        assert torch.equal(found.features[0], x[0])
+        assert found.agreement == 1.0
+        assert found.change[1] == pytest.approx(size, abs=2e-3)
+
+
+def test_nodes_with_the_same_neighbours_are_tied_and_the_surer_one_wins() -> None:
+    matrix = sparse.csr_matrix(np.full((2, 2), 0.5, dtype=np.float32))
+    linear = LinearMap(matrix, 1, torch.eye(2), torch.zeros(2))
+    posterior = torch.tensor([[0.9, 0.1], [0.4, 0.6]])
+    found = steer(
+        lambda y: torch.from_numpy(matrix.toarray()) @ y,
+        torch.tensor([[0.1, 0.2], [0.3, 0.5]]),
+        posterior.argmax(dim=1),
+        posterior,
+        linear=linear,
+    )
+    assert (found.margins > 0).tolist() == [True, False]
+    assert (found.agreement, found.tied) == (0.5, 0.5)
+
+
+def test_features_stay_to_the_bit_where_nothing_needs_to_change() -> None:
+    linear, x = random_map(3)
+    logits = answers(linear, x)
+    best = logits.topk(2, dim=1).values
+    wanted = logits.argmax(dim=1)
+    settings = SteerSettings(margin=0.5 * float((best[:, 0] - best[:, 1]).min()))
+    before = x.clone()
+    found = steer(lambda y: answers(linear, y), x, wanted, sure(wanted, 3), settings)
+    assert torch.equal(found.features, x)
+    assert torch.equal(x, before)
+    assert float(found.change.max()) == 0.0
+    assert found.agreement == 1.0
+
+
+# ---- models
+
+
+@pytest.mark.parametrize("name", ["sgc", "gcn", "sage", "gat", "appnp"])
+def test_models_answer_as_wanted_and_v_never_rises(name: str) -> None:
+    found, task, frozen, wanted = steered_model(name)
+    assert found.agreement >= 0.97
+    assert found.features.dtype == torch.float32
+    assert all(later < before for before, later in zip(found.fall, found.fall[1:], strict=False))
+    data = task.to_data()
+    answered = frozen.predict(found.features, data.edge_index)
+    assert float((answered == wanted).float().mean()) == pytest.approx(found.agreement, abs=0.01)
+
+
+def test_the_budget_of_passes_is_kept() -> None:
+    linear, x, wanted, posterior = map_case(1)
+    for passes in (5, 9):
+        settings = SteerSettings(passes=passes, most_passes=passes)
+        asked = []
+
+        def ask(y: Tensor, asked: list[int] = asked, linear: LinearMap = linear) -> Tensor:
+            asked.append(1)
+            return answers(linear, y)
+
+        found = steer(ask, x, wanted, posterior, settings)
+        assert len(asked) <= found.passes <= passes
+
+
+def test_the_same_twice() -> None:
+    first, second = steered_model("gcn")[0], steered_model("gcn")[0]
+    assert torch.equal(first.features, second.features)
+    assert first.fall == second.fall
+
+
+def test_linear_map_of_sgc_alone() -> None:
+    task = task_of()
+    data = task.to_data()
+    frozen = FrozenModel(train_model("sgc", task, seed=0))
+    linear = LinearMap.of(frozen, data.edge_index, data.num_nodes)
+    assert linear is not None
+    torch.testing.assert_close(
+        answers(linear, data.x), frozen.logits(data.x, data.edge_index), atol=1e-4, rtol=1e-4
+    )
+    gcn = FrozenModel(train_model("gcn", task, seed=0))
+    assert LinearMap.of(gcn, data.edge_index, data.num_nodes) is None
+    assert LinearMap.of(FrozenModel(SGC(8, 1)), data.edge_index, data.num_nodes) is None
+
+
+# ---- odd features
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_features_that_are_not_finite_are_refused(value: float) -> None:
+    linear, x, wanted, posterior = map_case(0)
+    x[2, 1] = value
+    with pytest.raises(DataError, match="finite"):
+        steer(lambda y: answers(linear, y), x, wanted, posterior)
+
+
+def test_features_of_zeros() -> None:
+    linear, x, wanted, posterior = map_case(0)
+    for some in (torch.zeros_like(x), torch.cat([torch.zeros_like(x[:6]), x[6:]])):
+        found = steer(lambda y: answers(linear, y), some, wanted, posterior, EXACT)
+        assert bool(torch.isfinite(found.features).all())
+        assert bool(torch.isfinite(found.change).all())
+        assert found.fall[-1] < found.fall[0]
+
+
+def test_a_model_that_ignores_its_features() -> None:
+    x = torch.ones(4, 3)
+    wanted = torch.tensor([0, 1, 0, 1])
+    found = steer(lambda y: 0.0 * y[:, :2], x, wanted, sure(wanted, 2))
+    assert torch.equal(found.features, x)
+
+
+# ---- the theorem
+
+
+def gradient_of(
+    linear: LinearMap, x: Tensor, change: Tensor, wanted: Tensor, settings: SteerSettings
+) -> Tensor:
+    """∇V by automatic differentiation of its definition, in double precision."""
+    logits = answers(linear, x)
+    best = logits.topk(2, dim=1).values
+    unit = (best[:, 0] - best[:, 1]).median().double()
+    length = x.norm(dim=1).median().double()
+    exact = LinearMap(
+        linear.matrix.astype(np.float64), linear.hops, linear.weight.double(), linear.bias.double()
+    )
+    leaf = change.clone().requires_grad_(True)
+    z = answers(exact, x.double() + length * leaf) / unit
+    missing = settings.margin - z.gather(1, wanted[:, None]) + z
+    missing = missing.scatter(1, wanted[:, None], 0.0).relu()
+    value = 0.5 * missing.square().sum() + 0.5 * settings.ridge * leaf.square().sum()
+    return torch.autograd.grad(value, leaf)[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_gradient_map_contracts_by_its_factor(seed: int) -> None:
+    linear, x, wanted, posterior = map_case(seed)
+    settings = SteerSettings(ridge=0.5)
+    facts = linear_facts(linear, x, x, wanted, posterior, settings)
+    assert facts.propagation == pytest.approx(1.0, abs=1e-5)
+    assert 0 < facts.factor < 1
+    generator = torch.Generator().manual_seed(seed)
+    for size in (0.01, 1.0, 100.0):
+        one, two = size * torch.randn(2, *x.shape, generator=generator, dtype=torch.float64)
+        moved = [
+            at - facts.step * gradient_of(linear, x, at, wanted, settings) for at in (one, two)
+        ]
+        ratio = float((moved[0] - moved[1]).norm() / (one - two).norm())
+        assert ratio <= facts.factor * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_distance_to_the_minimum_is_within_its_bound(seed: int) -> None:
+    linear, x, wanted, posterior = map_case(seed)
+    settings = SteerSettings(ridge=0.5, passes=8, most_passes=8)
+    found = steer(lambda y: answers(linear, y), x, wanted, posterior, settings, linear=linear)
+    facts = linear_facts(linear, x, found.features, wanted, posterior, settings)
+    assert facts.value == pytest.approx(found.fall[-1], rel=1e-3)
+    length = x.norm(dim=1).median().double()
+    at = torch.zeros_like(x, dtype=torch.float64)
+    for _ in range(20000):  # the gradient map, from elsewhere
+        at = at - facts.step * gradient_of(linear, x, at, wanted, settings)
+    change = (found.features.double() - x.double()) / length
+    assert float((change - at).norm()) <= facts.bound
+    near = linear_facts(linear, x, (x + length * at).float(), wanted, posterior, settings)
+    assert near.bound < 1e-3 * near.change
+
+
+def test_a_long_run_ends_at_the_one_minimum() -> None:
+    linear, x, wanted, posterior = map_case(4)
+    settings = SteerSettings(ridge=0.5, passes=300, most_passes=300, goal=2.0, progress=-1.0)
+    found = steer(lambda y: answers(linear, y), x, wanted, posterior, settings, linear=linear)
+    facts = linear_facts(linear, x, found.features, wanted, posterior, settings)
+    assert facts.bound < 0.01 * facts.change
+
+
+def test_the_bound_of_propagation_holds_for_edges_of_one_direction() -> None:
+    leaves = 20  # one node that twenty others hear
+    dense = np.eye(leaves + 1)
+    dense[1:, 0] = 1
+    scale = dense.sum(1) ** -0.5
+    matrix = sparse.csr_matrix(scale[:, None] * dense * scale)
+    assert propagation_bound(matrix) >= np.linalg.norm(matrix.toarray(), 2) > 1
