@@ -1,6 +1,6 @@
 """Steering: does the model answer what was decided, at which change of the features and which cost?
 
-    python benchmarks/bench_steer.py [--cases cora-sgc,photo-gcn] [--splits 5] [--graphs FOLDER]
+    python benchmarks/bench_steer.py [--cases cora-sgc2,photo-gcn] [--splits 5] [--graphs FOLDER]
 
 Each case is a graph, a model and a split. The decided classes come from `posterior_of`, by default
 the posterior of a fit with all known labels. Printed for each case, as the mean over splits:
