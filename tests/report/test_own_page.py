@@ -13,8 +13,6 @@ from graphkeel.graph import load
 from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
-pytestmark = pytest.mark.usefixtures("small_pool")
-
 
 @pytest.fixture(scope="module")
 def fitted():
@@ -30,19 +28,36 @@ def test_a_page_with_test_labels(fitted, tmp_path) -> None:
     accuracy = 100 * float((rec.predict(data) == data.y)[data.test_mask].float().mean())
     assert f'id="after">{accuracy:.2f}<' in page
     assert "SGC on 1,797 nodes" in page
-    assert rec.guard_.chosen[0].replace(">", "&gt;") in page
+    assert f"{rec.guard_.wins} won, {rec.guard_.losses} lost" in page
+    assert f"the median change is {100 * float(rec.change_.median()):.1f} %" in page
+    assert f"{rec.guard_.expected:.1f} % of all nodes are right" in page
     assert not re.findall(r"https?://", page)
 
 
-def test_many_candidates_are_counted_and_marked_in_the_list(fitted, tmp_path, monkeypatch) -> None:
+def test_what_the_answers_rest_on_is_one_chart(fitted, tmp_path) -> None:
     rec, data = fitted
-    scores = tuple(replace(rec.guard_.scores[0], name=f"candidate {i}") for i in range(20))
-    chosen = tuple(score.name for score in scores[:7])
-    monkeypatch.setattr(rec, "guard_", replace(rec.guard_, scores=scores, chosen=chosen))
     page = rec.report(tmp_path / "page.html", data).read_text()
-    assert "and 4 others (marked below), averaged." in page
-    assert page.count("<td>yes</td>") == 7
-    assert "<details><summary>All 20" in page, "a long list does not push the classes away"
+    shares: dict[str, float] = {}
+    for source in rec.evidence_:
+        shares[source.kind] = shares.get(source.kind, 0.0) + source.share
+    drawn = re.findall(r'class="bar" .*? width="([\d.]+)"', page)
+    assert len(drawn) == 4
+    assert f"{100 * max(shares.values()):.0f} %</text>" in page
+    assert [float(width) for width in drawn] == sorted(map(float, drawn), reverse=True)
+
+
+def test_features_left_alone_are_said_to_be(fitted, tmp_path, monkeypatch) -> None:
+    rec, data = fitted
+    monkeypatch.setattr(rec, "guard_", replace(rec.guard_, kept=False))
+    page = rec.report(tmp_path / "page.html", data).read_text()
+    assert "The features are left as they were, to the last bit." in page
+    assert "of the answers that were not taken" in page
+
+
+def test_a_method_by_name_rests_on_no_sum(fitted, tmp_path) -> None:
+    rec, data = fitted
+    page = Reconstructor(rec.model, method="replace").fit(data).report(tmp_path / "page.html")
+    assert "What the answers rest on" not in page.read_text()
 
 
 def test_a_page_without_any_uses_the_guards_estimate(fitted, tmp_path) -> None:

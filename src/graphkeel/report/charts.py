@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 WIDTH = 640
 ROW = 26
+BAR_ROW = 44
 LEFT = 70
 RIGHT = 60
 
@@ -49,6 +50,40 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
         gain = 0.0 if neutral else row["after"] - row["before"]
         kind = "up" if gain > 0 else "down" if gain < 0 else "same"
         parts.append(_dumbbell(row, kind, x(row["before"]), x(row["after"]), ROW * i + 17))
+    return Markup("").join([*parts, Markup("</svg>")])
+
+
+def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
+    """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent.
+
+    Args:
+        rows: each with name and share.
+        label: what the chart shows, for readers who do not see it.
+    """
+    if not rows:
+        return Markup("")
+    height = BAR_ROW * len(rows) + 4
+    long = WIDTH - RIGHT
+    parts = [
+        Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
+            WIDTH, height, label
+        )
+    ]
+    for i, row in enumerate(rows):
+        top = BAR_ROW * i
+        width = long * min(max(row["share"], 0.0), 100.0) / 100.0
+        parts += [
+            Markup('<text class="name" x="4" y="{}">{}</text>').format(top + 14, row["name"]),
+            Markup('<rect class="rail" x="4" y="{}" width="{}" height="12" rx="3"/>').format(
+                top + 20, long
+            ),
+            Markup('<rect class="bar" x="4" y="{}" width="{:.1f}" height="12" rx="3"/>').format(
+                top + 20, width
+            ),
+            Markup('<text class="gain" x="{}" y="{}">{:.0f} %</text>').format(
+                WIDTH - 4, top + 31, row["share"]
+            ),
+        ]
     return Markup("").join([*parts, Markup("</svg>")])
 
 

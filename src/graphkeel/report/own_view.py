@@ -1,4 +1,4 @@
-"""A fitted reconstructor as the page shows it: the decision, its candidates, classes, nodes."""
+"""A fitted reconstructor as the page shows it: the decision, what it rests on, classes, nodes."""
 
 from __future__ import annotations
 
@@ -7,52 +7,49 @@ from typing import Any
 import numpy as np
 
 TEST_NODE = 3
-FEW_CANDIDATES = 12  # a longer list is shown when it is asked for
-MOST_NAMES = 3  # candidates named in the sentence; the list marks all
 MOST_NODES = 120_000  # rows in the page; beyond it the nodes that changed come first
 
 
-def own_view(story: dict[str, Any]) -> dict[str, Any]:
+def own_view(facts: dict[str, Any]) -> dict[str, Any]:
     """Everything the template needs, in plain values.
 
     Args:
-        story: what `Reconstructor.report` tells.
+        facts: what `Reconstructor.report` hands over.
     """
-    decision = story["decision"]
-    columns = story["columns"]
+    decision = facts["decision"]
+    columns = facts["columns"]
     changed = columns["before"] != columns["after"]
     return {
-        **{key: story[key] for key in ("model", "nodes", "edges", "features", "classes", "labels")},
-        "weights": story["weights"],
+        **{key: facts[key] for key in ("model", "nodes", "edges", "features", "classes", "labels")},
+        "weights": facts["weights"],
         "reason": decision["reason"],
-        "chosen": decision["chosen"],
-        "named": _named(decision["chosen"]),
-        "few": FEW_CANDIDATES,
-        "source": decision["source"],
-        "n_labels": decision["n_labels"],
-        "untouched": decision["untouched"],
-        "accuracy": decision["accuracy"],
+        "kept": decision["kept"],
         "statement": decision["statement"],
-        "scores": sorted(decision["scores"], key=lambda score: -score["accuracy"]),
+        "expected": decision["expected"],
+        "change": 100.0 * facts["change"],
+        "evidence": _evidence(facts["evidence"]),
         "changed": int(changed.sum()),
         "tested": _tested(columns),
-        "by_class": _by_class(columns, story["classes"]),
+        "by_class": _by_class(columns, facts["classes"]),
         "left_out": max(0, len(changed) - MOST_NODES),
     }
 
 
-def _named(chosen: list[str]) -> list[str]:
-    """All of a few, the first of many."""
-    return chosen if len(chosen) <= MOST_NAMES + 1 else chosen[:MOST_NAMES]
+def _evidence(shares: dict[str, float]) -> list[dict[str, Any]]:
+    """The groups of sources in percent, largest first; none where no sum decided."""
+    if not any(shares.values()):
+        return []
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return [{"name": name, "share": 100.0 * share} for name, share in ordered]
 
 
-def own_nodes(story: dict[str, Any]) -> dict[str, Any]:
+def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
     """Columns for the page's search.
 
     Args:
-        story: what `Reconstructor.report` tells.
+        facts: what `Reconstructor.report` hands over.
     """
-    columns = story["columns"]
+    columns = facts["columns"]
     changed = columns["before"] != columns["after"]
     order = np.argsort(~changed, kind="stable")[:MOST_NODES]
     shown = np.sort(order)

@@ -18,7 +18,7 @@ from graphkeel.core.errors import CertificateError, ConfigError
 from graphkeel.core.files import write_text
 from graphkeel.core.optional import import_optional
 from graphkeel.report.certificate_view import certificate_view, loop_data
-from graphkeel.report.charts import dumbbells
+from graphkeel.report.charts import bars, dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
 from graphkeel.report.run_view import is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
@@ -43,16 +43,16 @@ def write_report(sources: Sources, path: Path) -> Path:
     return path
 
 
-def write_own_report(story: dict[str, Any], certificate: dict[str, Any] | None, path: Path) -> Path:
+def write_own_report(facts: dict[str, Any], certificate: dict[str, Any] | None, path: Path) -> Path:
     """Write the page about a model of the user's own; returns its path.
 
     Args:
-        story: what the reconstructor tells of itself.
+        facts: what the reconstructor says of itself.
         certificate: the JSON object of a certificate, checked for the page; None: there is none.
         path: the HTML file.
     """
     checked = None if certificate is None else check_certificate(certificate)
-    return write_report(Sources(own=story, certificate=certificate, checked=checked), path)
+    return write_report(Sources(own=facts, certificate=certificate, checked=checked), path)
 
 
 def render_page(sources: Sources) -> str:
@@ -98,6 +98,7 @@ def _rendered(sources: Sources) -> str:
         seed_chart=_seed_chart(run),
         class_chart=_class_chart(run),
         own_chart=_own_chart(own),
+        evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
         style=Markup(_text("report.css")),
