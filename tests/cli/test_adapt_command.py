@@ -10,8 +10,6 @@ import pytest
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 
-pytestmark = pytest.mark.usefixtures("small_pool")
-
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory):
@@ -49,6 +47,20 @@ def test_untouched_is_the_same_whatever_the_method(graphs, capsys):
     assert smoothed["summary"]["gain_mean"] != 0
 
 
+@pytest.mark.parametrize(
+    ("flags", "method"),
+    [
+        (["--class-weight", "balanced"], "auto-balanced"),
+        (["--method", "no-model", "--keep", "model"], "no-model"),
+        (["--method", "random-weights", "--keep", "model"], "random-weights"),
+    ],
+)
+def test_classes_that_count_alike_and_controls(graphs, capsys, flags, method):
+    found = adapt(graphs, capsys, "--target-labels", 60, *flags)
+    assert found["method"] == method
+    assert all(50 < row["accuracy"] <= 100 for row in found["rows"])
+
+
 def test_labels_from_a_file_are_used_and_not_scored(graphs, capsys, tmp_path):
     labels = np.load(graphs / "new.npz")["y"]
     path = tmp_path / "known.csv"
@@ -83,6 +95,7 @@ def test_a_run_folder_continues_and_becomes_a_page(graphs, capsys, tmp_path, mon
         (["--target-labels", "400"], "some must stay to score on"),
         (["--target-labels", "missing.csv"], "cannot be read"),
         (["--method", "magic"], "the baseline must be one of"),
+        (["--method", "no-model"], "only labels can decide"),
         (["--split", "odd"], "the split must be one of"),
         (["--features", "odd"], "features must be one of"),
     ],
@@ -106,11 +119,15 @@ def test_the_table_compares_every_row_on_the_same_model_and_nodes(
 ):
     monkeypatch.setenv("GRAPHKEEL_DATA", str(graphs.parent))
     arguments = ["table", "adapt", "--pairs", "old:new", "--target-labels", "0,20", "--quick"]
-    arguments += ["--only", "auto-model,smooth,finetune", "--jobs", "1", "--out", str(tmp_path)]
+    only = ["auto-model", "no-model", "random-weights", "smooth", "finetune"]
+    arguments += ["--only", ",".join(only), "--jobs", "1", "--out", str(tmp_path)]
     assert main([*arguments, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert {row["method"] for row in rows} == {"none", "auto-model", "smooth", "finetune"}
-    assert all(row["seeds"] == 2 for row in rows), [row["note"] for row in rows]
+    assert {row["method"] for row in rows} == {"none", *only}
+    without_labels = ("no-model", "0 target labels")  # nothing is left to decide by
+    for row in rows:
+        asked = 0 if (row["method"], row["block"]) == without_labels else 2
+        assert row["seeds"] == asked, row["note"]
     base = {row["block"]: row["mean"] for row in rows if row["method"] == "none"}
     assert len(set(base.values())) == 1  # the same nodes are scored with 0 and with 20 labels
     fine_tuned = {row["block"]: row for row in rows if row["method"] == "finetune"}

@@ -14,6 +14,12 @@ from graphkeel.graph import load
 from graphkeel.paper.tables.feedback import read_labels, simulated
 
 
+def test_feedback_where_classes_count_alike(capsys):
+    words = ["feedback", "--dataset", "sbm", "--simulate", "20", "--batches", "1"]
+    assert main([*words, "--class-weight", "balanced", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["steps"]) == 2
+
+
 def test_simulated_feedback_improves_digits_and_is_kept(capsys, tmp_path):
     assert (
         main(["feedback", "--simulate", "300", "--batches", "2", "--out", str(tmp_path), "--json"])

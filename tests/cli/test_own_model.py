@@ -15,8 +15,6 @@ from graphkeel.models import train_model
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.own_model import own_model
 
-pytestmark = pytest.mark.usefixtures("small_pool")
-
 MODULE = """
 from graphkeel.models.networks import SGC
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 
 import pytest
@@ -79,10 +80,29 @@ def test_two_different_runs_do_not_share_a_folder(tmp_path, capsys):
     assert "holds another run (got model: 'sgc' there, 'gcn' now)" in capsys.readouterr().err
 
 
+def test_run_says_what_was_decided_and_why(capsys):
+    assert main(["run", "--seeds", "1"]) == 0
+    assert re.search(r"changed: .*\d+ won, \d+ lost", " ".join(capsys.readouterr().out.split()))
+
+
+def test_a_class_weight_is_the_balanced_row(capsys):
+    found = run_json(capsys, "run", "--dataset", "sbm", "--class-weight", "balanced", "--seeds=1")
+    assert found["method"] == "auto-balanced"
+
+
+@pytest.mark.parametrize("control", ["no-model", "random-weights"])
+def test_controls_do_without_what_the_model_has_learned(capsys, control):
+    found = run_json(capsys, "run", "--method", control, "--labels", "train+val", "--seeds", "1")
+    (row,) = found["rows"]
+    assert row["accuracy"] > row["base"]
+    assert not row["kept"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--dataset", "coar"], "Did you mean 'cora'?"),
+        (["--class-weight", "balanced"], "--class-weight is an option of --method auto"),
         (["--model", "mlp"], "the model must be one of"),
         (["--labels", "all"], "labels must be one of"),
         (["--split", "odd"], "split must be one of"),

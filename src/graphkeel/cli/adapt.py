@@ -6,9 +6,9 @@
 
 Source and target have the same features and classes. The model is trained on the source and
 frozen; labels of the target are drawn at random (a number) or named by a CSV file with the header
-node,label. --keep says what may be kept of the source: the graph itself, a summary of it (class
-means, covariances, counts), or nothing but the model. Accuracies are percent of the target's nodes
-whose label is not in use."""
+node,label. --keep says what may be kept of the source: the graph itself, a summary of it (how sure
+answers were there, and how right), or nothing but the model. Accuracies are percent of the target's
+nodes whose label is not in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel.cli.run import run_with_progress
+from graphkeel.cli.run import run_with_progress, show_decisions
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
     add_common,
@@ -28,6 +28,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
+from graphkeel.cli.shared.own_model import add_class_weight, chosen_method
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -62,8 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        help="auto, none, or a rival: t3a, lame, cs, smooth, tsa, retrain, finetune, …",
+        help="auto (default), none, a control (no-model, random-weights), or a rival: t3a, lame, "
+        "cs, smooth, tsa, retrain, finetune, …",
     )
+    add_class_weight(parser)
     parser.add_argument(
         "--seeds",
         type=positive_int,
@@ -110,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         source=args.source,
         target=args.target,
         model=args.model,
-        method=args.method,
+        method=chosen_method(args),
         keep=args.keep,
         target_labels=args.target_labels,
         split=args.split,
@@ -184,6 +187,4 @@ def show(result: RunResult[AdaptSpec]) -> None:
         style="bold",
     )
     console().print(table)
-    reasons = {str(row["decision"].get("reason", "")) for row in result.rows} - {""}
-    for reason in sorted(reasons):
-        console().print(f"[dim]{verbatim(reason)}[/]")
+    show_decisions(result)

@@ -30,7 +30,12 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_spec, model_name
+from graphkeel.cli.shared.own_model import (
+    add_class_weight,
+    add_own_model,
+    chosen_spec,
+    model_name,
+)
 
 if TYPE_CHECKING:
     from graphkeel.paper.tables.feedback import Step
@@ -76,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the file that --suggest writes (default: suggested.csv, in --out where it is given)",
     )
+    add_class_weight(parser)
     add_own_model(parser)
     parser.add_argument(
         "--batches",

@@ -27,7 +27,12 @@ from graphkeel.cli.shared.common import (
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model
+from graphkeel.cli.shared.own_model import (
+    add_class_weight,
+    add_own_model,
+    chosen_method,
+    chosen_model,
+)
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -49,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        help="none, auto, replace, diffuse, prototype, or a rival: t3a, cs, smooth, lame, lp",
+        help="auto (default), none, replace, diffuse, a control (no-model, random-weights), or a "
+        "rival: t3a, cs, smooth, lame, lp",
     )
     parser.add_argument(
         "--labels",
@@ -78,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="dimensions of --features pca (default 20)",
     )
+    add_class_weight(parser)
     add_own_model(parser)
     add_common(parser, out_help="keep rows, decisions and features here; the run can be continued")
 
@@ -94,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     spec = RunSpec(
         args.dataset,
         model,
-        args.method,
+        chosen_method(args),
         args.labels,
         args.split,
         args.features,
@@ -193,6 +200,21 @@ def show(result: RunResult[RunSpec]) -> None:
         console().print(
             "[dim]paper: its SGC row, and its neural controller (one class replaced).[/]"
         )
+    show_decisions(result)
+
+
+def show_decisions(result: RunResult[AnySpec]) -> None:
+    """Print what was decided, and why: a sentence, with the seeds that it is about.
+
+    Args:
+        result: of the run.
+    """
+    seeds: dict[str, list[str]] = {}
+    for row in result.rows:
+        seeds.setdefault(str(row["decision"].get("reason", "")), []).append(str(row["seed"]))
+    for reason in filter(None, seeds):
+        which = f"seed {', '.join(seeds[reason])}: " if len(seeds) > 1 else ""
+        console().print(verbatim(f"{which}{reason}"), style="dim", highlight=False)
 
 
 def _paper(spec: RunSpec) -> dict[str, Published]:

@@ -61,7 +61,7 @@ class Reconstruction:
             validation: ids of nodes that may be used to select, int64.
             seed: of everything random.
         """
-        check_nodes(task, labelled, validation)
+        check_nodes(task, labelled, validation, needs_labels=bool(self.without))
         model = untrained(frozen.model, seed) if self.random_weights else frozen.model
         rec = Reconstructor(
             model,
@@ -81,7 +81,8 @@ class Reconstruction:
         if rec.guard_.left_alone and not self.random_weights:
             return MethodResult(None, None, decision)
         scores = rec.scores(data)
-        return MethodResult(scores, rec.features_, decision)
+        # Features for random weights would mean nothing to the model that was handed over.
+        return MethodResult(scores, None if self.random_weights else rec.features_, decision)
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:

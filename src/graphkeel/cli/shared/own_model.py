@@ -57,12 +57,39 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     return OWN, {"weights": str(args.weights), "factory": args.factory, "sha256": sha256}
 
 
-def chosen_spec(args: argparse.Namespace, method: str = "auto") -> RunSpec:
+def add_class_weight(parser: argparse.ArgumentParser) -> None:
+    """--class-weight.
+
+    Args:
+        parser: of a command.
+    """
+    parser.add_argument(
+        "--class-weight",
+        choices=("balanced",),
+        default=None,
+        help="of auto: every class counts alike, however large (default: every node does)",
+    )
+
+
+def chosen_method(args: argparse.Namespace) -> str:
+    """The method, with its class weight.
+
+    Args:
+        args: the flags.
+    """
+    method = str(getattr(args, "method", "auto"))
+    if getattr(args, "class_weight", None) is None:
+        return method
+    if method != "auto":
+        raise ConfigError("--class-weight is an option of --method auto", got=repr(method))
+    return f"{method}-{args.class_weight}"
+
+
+def chosen_spec(args: argparse.Namespace) -> RunSpec:
     """One model, ours or the user's, on one dataset.
 
     Args:
         args: the flags.
-        method: what is done to it.
     """
     from graphkeel.paper.tables.run import RunSpec
 
@@ -70,7 +97,7 @@ def chosen_spec(args: argparse.Namespace, method: str = "auto") -> RunSpec:
     return RunSpec(
         args.dataset,
         model,
-        method,
+        chosen_method(args),
         split=args.split,
         features=args.features,
         model_options=options,

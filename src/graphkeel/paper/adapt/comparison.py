@@ -41,7 +41,8 @@ class Row:
     Attributes:
         name: what --only calls it.
         label: what the table calls it.
-        group: `base`, `ours`, `frozen` (rivals that leave the weights alone) or `trained`.
+        group: `base`, `ours`, `control` (what of ours does not need the trained model), `frozen`
+            (rivals that leave the weights alone) or `trained`.
         method: of the specification.
         keep: what of the source is used, where there is one.
         model: the frozen model, where it is not the table's.
@@ -58,6 +59,10 @@ class Row:
 
 
 BASE = Row("none", "untouched", "base", "none")
+CONTROLS = (
+    Row("no-model", "auto without the model's evidence", "control", "no-model"),
+    Row("random-weights", "auto on random weights", "control", "random-weights"),
+)
 
 
 @dataclass(frozen=True)

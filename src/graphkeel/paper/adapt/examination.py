@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
+from graphkeel.paper.adapt.comparison import (
+    BASE,
+    CONTROLS,
+    Filled,
+    PlacedJob,
+    Plan,
+    Row,
+    pick_rows,
+)
 from graphkeel.paper.adapt.ingraph import graph_job
 from graphkeel.paper.tables.job import RunSpec
 
@@ -26,6 +34,7 @@ ROWS = (
     Row("sgc-tuned", "tuned on validation, untouched", "base", "none", model="sgc-tuned"),
     Row("auto", "auto", "ours", "auto"),
     Row("auto-tuned", "auto on the tuned model", "ours", "auto", model="sgc-tuned"),
+    *CONTROLS,
     Row("t3a", "T3A", "frozen", "t3a"),
     Row("cs", "Correct & Smooth", "frozen", "cs"),
     Row("smooth", "smoothing, labels clamped", "frozen", "smooth"),

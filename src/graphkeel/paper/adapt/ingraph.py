@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from graphkeel.graph.datasets.names import PAPER_DATASETS
-from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
+from graphkeel.paper.adapt.comparison import (
+    BASE,
+    CONTROLS,
+    Filled,
+    PlacedJob,
+    Plan,
+    Row,
+    pick_rows,
+)
 from graphkeel.paper.tables.job import Job, RunSpec
 
 NAME = "ingraph"
@@ -19,6 +27,7 @@ TOO_SMALL_TO_BIAS = ("wisconsin",)  # a class has ten nodes: a random split need
 ROWS = (
     BASE,
     Row("auto", "auto", "ours", "auto"),
+    *CONTROLS,
     Row("t3a", "T3A", "frozen", "t3a"),
     Row("lame", "LAME", "frozen", "lame"),
     Row("cs", "Correct & Smooth", "frozen", "cs"),

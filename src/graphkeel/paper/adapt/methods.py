@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.paper.adapt.case import Case, ScoredCase, make_case
 from graphkeel.paper.adapt.spec import AdaptSpec
+from graphkeel.paper.baselines.ours import OURS, reconstructor_of
 from graphkeel.paper.baselines.registry import get_baseline
 from graphkeel.paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel.paper.tables.fingerprint import code_fingerprint, version_of
@@ -31,7 +33,7 @@ _CODE = (
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
 )
-_OURS = "graphkeel.reconstruct.reconstructor"
+_OURS = "graphkeel.paper.baselines.ours"
 
 
 def method_version(spec: AdaptSpec) -> str:
@@ -42,7 +44,7 @@ def method_version(spec: AdaptSpec) -> str:
     """
     if spec.method == "none":
         return code_fingerprint(_CODE)
-    if spec.method == "auto":
+    if spec.method in OURS:
         return code_fingerprint((*_CODE, _OURS))
     return version_of(get_baseline(_baseline(spec.method)), _CODE)
 
@@ -84,8 +86,8 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     """
     if spec.method == "none":
         return MethodResult()
-    if spec.method == "auto":
-        return _ours(spec.keep, case)
+    if spec.method in OURS:
+        return _ours(spec, case)
     baseline = get_baseline(_baseline(spec.method))
     with_source = getattr(baseline, "with_source", None)
     if callable(with_source):
@@ -119,30 +121,38 @@ def _baseline(method: str) -> str:
     return "retrain" if method == TARGET_ONLY else method
 
 
-def _ours(keep: str, case: Case) -> MethodResult:
+def _ours(spec: AdaptSpec, case: Case) -> MethodResult:
     """`Reconstructor.adapt`, as a user calls it."""
-    rec = Reconstructor(case.frozen.model, seed=case.seed)
-    if keep != "model":
-        rec = _fitted(keep, case)
+    rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
+    is_trained = rec.model is case.frozen.model
+    if rec._without and not len(case.nodes):
+        raise ConfigError(
+            "without the model's evidence only labels can decide", got="no target labels"
+        )
+    if spec.keep != "model":
+        rec = _fitted(spec.method, spec.keep, case)
     nodes = case.nodes if len(case.nodes) else None
     classes = None if nodes is None else case.target.y[nodes]
-    there = rec.adapt(case.target.to_data(), nodes, classes, keep=keep)
+    target = case.target.to_data()
+    there = rec.adapt(target, nodes, classes, keep=spec.keep)
     decision = there.guard_.to_dict()
+    if not is_trained:  # features would mean nothing to the model that was handed over
+        return MethodResult(there.scores(target), None, decision)
     if there.guard_.left_alone:
         return MethodResult(None, None, decision)
     scores = case.frozen.logits(there.features_, case.target.edge_index)
     return MethodResult(scores, there.features_, decision)
 
 
-_FITTED: dict[tuple[str, str, int], Reconstructor] = {}  # of the source that was last worked on
+_FITTED: dict[tuple[str, str, str, int], Reconstructor] = {}  # of the source last worked on
 
 
-def _fitted(keep: str, case: Case) -> Reconstructor:
+def _fitted(method: str, keep: str, case: Case) -> Reconstructor:
     """The reconstructor of the source, fitted once for all numbers of target labels."""
-    key = (case.frozen.weights_hash, case.source.hash, case.seed)
+    key = (method, case.frozen.weights_hash, case.source.hash, case.seed)
     if key not in _FITTED:
         _FITTED.clear()
-        rec = Reconstructor(case.frozen.model, seed=case.seed)
+        rec = reconstructor_of(method, case.frozen.model, case.seed)
         _FITTED[key] = rec.fit(case.source.without_test_labels().to_data())
     if keep != "summary":
         return _FITTED[key]

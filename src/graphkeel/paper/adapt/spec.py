@@ -22,8 +22,8 @@ class AdaptSpec:
     Args:
         source, target: datasets or files with the same features and classes.
         model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen.
-        method: `none`, `auto`, or a baseline's name.
-        keep: what `auto` may keep of the source: the graph, its summary, or the model alone.
+        method: `none`, one of ours (`auto`, `auto-balanced`, …), or a baseline's name.
+        keep: what ours may keep of the source: the graph, its summary, or the model alone.
         target_labels: how many labels are drawn at random from the target, or a CSV file with the
             header node,label.
         reserve: this many nodes of the same draw are never scored, so that runs with fewer labels

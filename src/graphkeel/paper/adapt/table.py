@@ -8,7 +8,15 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from graphkeel.paper.adapt.comparison import BASE, Filled, PlacedJob, Plan, Row, pick_rows
+from graphkeel.paper.adapt.comparison import (
+    BASE,
+    CONTROLS,
+    Filled,
+    PlacedJob,
+    Plan,
+    Row,
+    pick_rows,
+)
 from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.paper.tables.job import Job
 
@@ -33,6 +41,8 @@ ROWS = (
     Row("auto", "auto, source at hand", "ours", "auto", "graph"),
     Row("auto-summary", "auto, summary only", "ours", "auto", "summary"),
     Row("auto-model", "auto, model only", "ours", "auto", "model"),
+    Row("auto-balanced", "auto, classes count alike", "ours", "auto-balanced", "graph"),
+    *CONTROLS,
     Row("t3a", "T3A", "frozen", "t3a"),
     Row("lame", "LAME", "frozen", "lame"),
     Row("cs", "Correct & Smooth", "frozen", "cs"),
@@ -80,6 +90,8 @@ def plan_adapt_table(
             data = _data_hash(*pair, model, seed)
             for row in rows:  # what does not depend on labels is kept from count to count
                 for count in labels:
+                    if row.method == "no-model" and count == 0:
+                        continue  # nothing is left to decide by
                     spec = _spec(pair, model, row, count, max(labels))
                     job = Job(row.name, spec, seed, data, spec.code_version())
                     placed.append(PlacedJob(job, _block(count), spec.dataset))

@@ -15,6 +15,7 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]
@@ -216,6 +217,18 @@ def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
         nodes: node ids, shape (n,).
     """
     return accuracy(scores, task, nodes) if len(nodes) else 0.0
+
+
+def clamped(posterior: Tensor, labels: Labels) -> Tensor:
+    """A copy whose labelled rows say what is known.
+
+    Args:
+        posterior: class probabilities, shape (N, n_classes).
+        labels: the known ones.
+    """
+    known = posterior.clone()
+    known[labels.nodes] = labels.one_hot()
+    return known
 
 
 def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:

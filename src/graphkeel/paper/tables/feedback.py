@@ -17,6 +17,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.files import write_text
 from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy
+from graphkeel.paper.baselines.ours import reconstructor_of
 from graphkeel.paper.tables.job import RunSpec, sha256_of
 from graphkeel.paper.tables.run import Prepared, prepare
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
@@ -72,7 +73,7 @@ def run_feedback(
     journal = _Journal(out, _subject(spec, seed, prepared, arriving))
     first = len(journal.steps)
     yield from journal.steps
-    rec = Reconstructor(prepared.frozen.model, method=spec.method, seed=seed)
+    rec = reconstructor_of(spec.method, prepared.frozen.model, seed)
     for number in range(first, len(arriving) + 1):
         start = time.perf_counter()
         if number == first:
@@ -172,8 +173,7 @@ def fitted(spec: RunSpec, seed: int) -> tuple[Reconstructor, Data]:
     """
     prepared = prepare(spec, seed)
     data = prepared.task.to_data()
-    rec = Reconstructor(prepared.frozen.model, method=spec.method, seed=seed)
-    return rec.fit(data), data
+    return reconstructor_of(spec.method, prepared.frozen.model, seed).fit(data), data
 
 
 def write_wanted(path: Path, nodes: Tensor) -> None:

@@ -1,5 +1,5 @@
 """Which code made a number: a hash of the modules a method is made of, without their comments and
-docstrings."""
+docstrings, and of the settings stored beside them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def version_of(method: object, modules: tuple[str, ...]) -> str:
 @lru_cache(maxsize=64)
 def code_fingerprint(modules: tuple[str, ...]) -> str:
     """SHA-256 over the named modules and those of graphkeel they import, in the order of their
-    names.
+    names, with the JSON files of their folders.
 
     Args:
         modules: dotted names.
@@ -86,6 +86,8 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         seen[name] = hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest()
         waiting += _imported(tree)
+        for stored in path.parent.glob("*.json"):
+            seen[str(stored.name)] = hashlib.sha256(stored.read_bytes()).hexdigest()
     lines = [f"{name} {seen[name]}" for name in sorted(seen)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -25,9 +25,9 @@ class TableRow:
         name: what --only calls it.
         label: what the table calls it.
         group: `base`, `paper`, `reading` (another reading of the paper's row), `protocol` (the
-            paper's row under settings that fit it), `ours`, `rival`, `averaged` (rivals under our
-            averaging rule) or `reference` (something is trained). p-values are corrected over the
-            rows of a group.
+            paper's row under settings that fit it), `ours`, `control` (what of ours does not need
+            the trained model), `rival`, `averaged` (rivals under our averaging rule) or `reference`
+            (something is trained). p-values are corrected over the rows of a group.
         method: a name that `find_method` knows.
         model, labels, features, split: as in `RunSpec`.
         options: of the method.
@@ -194,10 +194,12 @@ TABLE_1 = (
     _slow("frgnn-sgc", "FRGNN on SGC", FRGNN),
     _slow("neural", "neural controller", NEURAL),
     TableRow("auto", "auto (ours)", "ours", "auto"),
-    TableRow("auto-shares", "auto, class shares of validation", "ours", "auto-shares"),
+    TableRow("auto-balanced", "auto, classes count alike", "ours", "auto-balanced"),
     TableRow(
         "auto-tuned", "auto on the tuned SGC", "ours", "auto", model=f"sgc{TUNED}", own_model=True
     ),
+    TableRow("no-model", "auto without the model's evidence", "control", "no-model"),
+    TableRow("random-weights", "auto on random weights", "control", "random-weights"),
     TableRow("t3a", "T3A", "rival", "t3a"),
     TableRow("cs", "Correct & Smooth", "rival", "cs"),
     TableRow("smooth", "smoothing, labels clamped", "rival", "smooth"),

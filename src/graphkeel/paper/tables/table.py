@@ -293,7 +293,11 @@ def verdicts(cells: Sequence[TableCell], datasets: Sequence[str]) -> list[str]:
             if cell.dataset == dataset and cell.mean is not None and cell.group != "protocol"
         }
         auto = next((mean for cell, mean in means.items() if cell.method == OURS), None)
-        others = {cell: mean for cell, mean in means.items() if not cell.method.startswith(OURS)}
+        others = {
+            cell: mean
+            for cell, mean in means.items()
+            if cell.group != "control" and not cell.method.startswith(OURS)
+        }
         frozen = {cell: mean for cell, mean in others.items() if cell.frozen}
         trained = {cell: mean for cell, mean in others.items() if not cell.frozen}
         if auto is None or not frozen:

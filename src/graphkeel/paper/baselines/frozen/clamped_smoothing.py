@@ -10,7 +10,7 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.rival import Candidate, Rival, scored
+from graphkeel.paper.baselines.rival import Candidate, Rival, clamped, scored
 from graphkeel.reconstruct.labels import known_labels
 
 TELEPORTS = (0.1, 0.05, 0.2)
@@ -24,7 +24,7 @@ class ClampedSmoothing(Rival):
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
-        start = known_labels(task, labelled).clamp(beliefs)
+        start = clamped(beliefs, known_labels(task, labelled))
         propagator = Propagator(task.edge_index, task.n_nodes)
         for teleport in TELEPORTS:
             yield scored({"teleport": teleport}, propagator.smooth(start, teleport, STEPS))

@@ -18,7 +18,7 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.paper.baselines.rival import Candidate, Rival, scored
+from graphkeel.paper.baselines.rival import Candidate, Rival, clamped, scored
 from graphkeel.reconstruct.labels import Labels, known_labels
 
 STEPS = 50
@@ -64,7 +64,7 @@ class CorrectAndSmooth(Rival):
         norms = normalisations(task.edge_index, task.n_nodes)
         starts = {}
         for setting, corrected in correct(beliefs, labels, norms, SETTINGS).items():
-            starts[setting] = labels.clamp(corrected)
+            starts[setting] = clamped(corrected, labels)
         scores = smooth(starts, norms)
         for setting in SETTINGS:
             yield scored(setting._asdict(), scores[setting])

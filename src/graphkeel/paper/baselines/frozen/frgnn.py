@@ -20,7 +20,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.paper.baselines.retrained.training import as_split, unit_scale
 from graphkeel.paper.baselines.rival import Baseline, drawn_class
 from graphkeel.reconstruct.anchors import plant_of
-from graphkeel.reconstruct.candidates.replace import replace
+from graphkeel.reconstruct.diffuse import replace
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult
 
