@@ -65,11 +65,6 @@ class Chain:
         return any("slow" in block.options for block in self.blocks)
 
     @property
-    def shows_output(self) -> bool:
-        """Whether what is printed is compared with the page."""
-        return any(block.language == "console" or ">>> " in block.text for block in self.blocks)
-
-    @property
     def needs(self) -> set[str]:
         return {block.options["needs"] for block in self.blocks if "needs" in block.options}
 

@@ -11,14 +11,12 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from few_candidates import few_candidates
 from runnable_blocks import BadPage, Chain, blocks, chains, run_chain
 
 ROOT = Path(__file__).parents[1]
@@ -85,9 +83,7 @@ def test_marked_blocks_run(chain: Chain, tmp_path, monkeypatch, request):
     space: dict[str, Any] = {"__name__": "__page__"}
     for name in chain.given:
         space |= GIVEN[name]()
-    # where a page shows numbers they come from all candidates; else few will do
-    with nullcontext() if chain.shows_output else few_candidates():
-        run_chain(chain, space)
+    run_chain(chain, space)
 
 
 def test_the_pages_that_teach_have_marked_blocks():

@@ -17,9 +17,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from page import PAGE, PROVABLE, Outcome, outcome_of, page
 from people import ROWS, Row
 
-pytestmark = pytest.mark.usefixtures("small_pool")
-
-
 found = cache(outcome_of)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 
 import pytest
 import torch
@@ -13,8 +12,6 @@ from graphkeel.core import steps
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import train_model
-
-pytestmark = pytest.mark.usefixtures("small_pool")
 
 
 @pytest.fixture(scope="module")
@@ -69,30 +66,6 @@ def test_progress_hands_over_every_item(monkeypatch, capsys):
         assert list(steps.progress(range(4), "counting", 4)) == [0, 1, 2, 3]
         assert list(steps.progress([3, 1], "costly", 4, cost=float)) == [3, 1]
     assert list(steps.progress(range(4), "silent", 4)) == [0, 1, 2, 3]
-
-
-def test_a_budget_ends_the_trying(fitted):
-    _, data, _ = fitted
-    rec = gk.Reconstructor(fitted[0].model).fit(data, budget=1e-9)
-    assert re.search(r"; 1 of \d+ candidates within the budget", rec.guard_.reason)
-    with pytest.raises(ConfigError, match="budget must be seconds"):
-        rec.fit(data, budget=0)
-
-
-def test_every_call_that_chooses_takes_a_budget(fitted):
-    rec, data, _ = fitted
-    nodes = torch.arange(20)
-    within = r"; 1 of \d+ candidates within the budget"
-
-    def fresh() -> gk.Reconstructor:
-        return gk.Reconstructor(rec.model).fit(data)
-
-    assert re.search(within, fresh().feedback(nodes, data.y[nodes], budget=1e-9).guard_.reason)
-    assert re.search(within, fresh().update(data, rechoose=True, budget=1e-9).guard_.reason)
-    adapted = fresh().adapt(data, nodes, data.y[nodes], budget=1e-9)
-    assert re.search(within, adapted.guard_.reason)
-    with pytest.raises(ConfigError, match="budget must be seconds"):
-        adapted.feedback(nodes, data.y[nodes], budget=-1)
 
 
 @pytest.mark.parametrize("callbacks", ["print", [3], None])

@@ -34,7 +34,7 @@ from graphkeel.certificate import (
     write_certificate,
 )
 from graphkeel.core.errors import KeelError
-from graphkeel.graph import make_task
+from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.amazon import read_amazon
 from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.graph.datasets.seeds import read_seed_lists
@@ -46,8 +46,8 @@ from graphkeel.models import build_model, load_model, save_model
 from graphkeel.paper.tables.feedback import read_labels
 from graphkeel.paper.tables.job import Job, Measurement, RunSpec, sha256_of
 from graphkeel.paper.tables.store import FILE, Store
-from graphkeel.reconstruct.reconstructor import load_reconstructor
-from graphkeel.reconstruct.storage import FORMAT, save_folder
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
 from graphkeel.verify.problem import Affine, Network, Problem
@@ -355,44 +355,26 @@ def read_store(content: bytes, folder: Path) -> None:
 # ---- stored tensors
 
 
-def reconstruction_tensors() -> dict[str, torch.Tensor]:
-    nodes = torch.arange(4)
-    return {
-        "features": torch.ones(6, 3),
-        "anchors": torch.ones(2, 3),
-        "label_nodes": nodes,
-        "label_classes": nodes % 2,
-    }
-
-
-def reconstruction_facts() -> dict[str, Any]:
-    guard = {
-        "chosen": [],
-        "reason": "r",
-        "source": "s",
-        "n_labels": 3,
-        "untouched": 1.0,
-        "accuracy": 1.0,
-    }
-    return {
-        "parameters": {"method": "auto", "seed": 0},
-        "guard": {**guard, "p_value": 1.0, "scores": []},
-        "anchors": {"strength": 1.0, "residuals": [0.0], "controller": "deadbeat"},
-        "n_classes": 2,
-        "certificate": None,
-        "notes": {},
-    }
+@cache
+def reconstruction() -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors and JSON values of a small fit."""
+    graph = make_sbm(30, 60, n_classes=2, n_features=3)
+    data = make_task(graph, split="random", features="raw").to_data()
+    rec = Reconstructor(build_model("sgc", 3, 2).eval()).fit(data)
+    with tempfile.TemporaryDirectory() as folder:
+        rec.save(folder)
+        return load_folder(Path(folder))
 
 
 def reconstruction_json() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        save_folder(Path(folder), reconstruction_tensors(), reconstruction_facts())
+        save_folder(Path(folder), *reconstruction())
         return (Path(folder) / "reconstruction.json").read_bytes()
 
 
 def read_reconstruction(content: bytes, folder: Path) -> None:
     """A folder with the given JSON; the tensors beside it are whole."""
-    save_folder(folder, reconstruction_tensors(), reconstruction_facts())
+    save_folder(folder, *reconstruction())
     put(folder, "reconstruction.json", content)
     repr(load_reconstructor(folder))
 
@@ -400,7 +382,7 @@ def read_reconstruction(content: bytes, folder: Path) -> None:
 def reconstruction_tensor_file() -> bytes:
     from safetensors.torch import save
 
-    return save(reconstruction_tensors())
+    return save(reconstruction()[0])
 
 
 def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
@@ -409,7 +391,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
 
     sha256 = hashlib.sha256(content).hexdigest()
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
-    facts = {"format": FORMAT, "sha256": sha256, **reconstruction_facts()}
+    facts = {"format": FORMAT, "sha256": sha256, **reconstruction()[1]}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
     repr(load_reconstructor(folder))
 
