@@ -55,8 +55,8 @@ def test_of_two_kinds_of_anchors_the_more_faithful_are_taken():
     x, edges = torch.randn(30, 20), torch.randint(30, (2, 60))
     context = Context(FrozenModel(gcn()), x, edges)
     options = (blendable_anchors(context.plant, 2.0), solve_anchors(context.plant, 2.0))
-    assert context.faithfulness(context.anchors(2.0)) == max(
-        context.faithfulness(option) for option in options
+    assert context._faithfulness(context.anchors(2.0)) == max(
+        context._faithfulness(option) for option in options
     )
 
 

@@ -21,8 +21,6 @@ from graphkeel.graph import make_sbm, make_task
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from threads import Meeting, WatchedLock, at_once
 
-pytestmark = pytest.mark.usefixtures("small_pool")
-
 
 @pytest.fixture(scope="module")
 def task():

@@ -1,4 +1,5 @@
-"""Ŝ by hand on three nodes, and the diffusion against its exact limit."""
+"""Ŝ by hand on three nodes, `replace` by hand, the diffusion against its exact limit, and what
+labels choose among their settings."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_graphs import PATH
+from small_graphs import PATH, known, sgc
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.reconstruct import Propagator, diffuse
+from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct import Context, Labels, diffuse, replace
+from graphkeel.reconstruct.by_name import Setting, best_setting, features_of, settings_of
 
 
 def dense(propagator: Propagator) -> torch.Tensor:
@@ -72,3 +76,67 @@ def test_contraction_is_reported():
 def test_alpha_outside_the_unit_interval_is_refused(alpha):
     with pytest.raises(ConfigError, match="alpha must lie strictly between 0 and 1"):
         diffuse(torch.zeros(3, 1), Propagator(PATH, 3), alpha)
+
+
+# ---- replace
+
+
+ANCHORS = torch.tensor([[10.0, 0.0], [0.0, 20.0]])
+LABELS = Labels(torch.tensor([0, 2]), torch.tensor([1, 0]), 2)
+
+
+def test_replace_all_classes_by_hand():
+    x = torch.ones(3, 2)
+    expected = torch.tensor([[0.0, 20.0], [1.0, 1.0], [10.0, 0.0]])
+    torch.testing.assert_close(replace(x, LABELS, ANCHORS), expected)
+    torch.testing.assert_close(x, torch.ones(3, 2))
+
+
+def test_replace_one_class_leaves_the_others():
+    expected = torch.tensor([[0.0, 20.0], [1.0, 1.0], [1.0, 1.0]])
+    torch.testing.assert_close(replace(torch.ones(3, 2), LABELS, ANCHORS, only=1), expected)
+
+
+def test_labels_can_be_taken_out_added_and_corrected():
+    assert LABELS.without(torch.tensor([0])).nodes.tolist() == [2]
+    more = LABELS.with_more(torch.tensor([1, 2]), torch.tensor([0, 1]))
+    assert dict(zip(more.nodes.tolist(), more.classes.tolist(), strict=True)) == {0: 1, 2: 1, 1: 0}
+    assert len(LABELS.none()) == 0 and LABELS.none().n_classes == 2
+
+
+# ---- their settings
+
+
+@pytest.fixture(scope="module")
+def context() -> Context:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(40, 6, generator=generator)
+    edges = torch.randint(40, (2, 100), generator=generator)
+    return Context(FrozenModel(sgc()), x, edges)
+
+
+def test_strengths_and_diffusions_are_built_as_named(context):
+    labels = Labels(torch.arange(4), torch.tensor([0, 1, 2, 0]), 3)
+    replaced = features_of(context, labels, Setting(5.0))
+    torch.testing.assert_close(replaced[:4], context.anchors(5.0).features[labels.classes])
+    assert torch.equal(replaced[4:], context.x[4:])
+    spread = features_of(context, labels, Setting(5.0, 0.5))
+    propagator = Propagator(context.edge_index, 40)
+    torch.testing.assert_close(spread, diffuse(replaced, propagator, 0.5).features)
+
+
+@pytest.mark.parametrize("method", ["replace", "diffuse"])
+def test_held_back_labels_choose_the_setting(context, method):
+    classes = torch.arange(20).numpy() % 3
+    labels = known(range(20), classes, 3)
+    found = best_setting(context, labels, method, folds=5, seed=0)
+    assert found.setting in settings_of(method)
+    assert len({str(one) for one in settings_of(method)}) == len(settings_of(method))
+    everything = Labels(torch.arange(20), torch.from_numpy(classes), 3)
+    assert torch.equal(found.features, features_of(context, everything, found.setting))
+    sets, judged_by = labels.sets(5, 0)
+    for place in (0, 11):  # what a label is judged by was made without it
+        part = sets.used[judged_by[place]]
+        without = Labels(torch.from_numpy(sets.nodes[part]), torch.from_numpy(classes[part]), 3)
+        answer = context.logits_for(features_of(context, without, found.setting))
+        assert found.held[place] == pytest.approx(answer[place].numpy(), abs=1e-5)

@@ -9,8 +9,8 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models import train_model
-from graphkeel.reconstruct.later.suggest import suggested, uncertainty
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.reconstruct.suggest import suggested, uncertainty
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,6 @@ def test_gains_computed_beforehand_lead_to_the_same_nodes(monkeypatch, n_labelle
     allowed = torch.ones(500, dtype=torch.bool)
     allowed[labelled] = False
     plain = suggested(propagator, weights, labelled, allowed, 30)
-    monkeypatch.setattr("graphkeel.reconstruct.later.suggest.MANY", 0)
-    monkeypatch.setattr("graphkeel.reconstruct.later.suggest.CHUNK", 16)
+    monkeypatch.setattr("graphkeel.reconstruct.suggest.MANY", 0)
+    monkeypatch.setattr("graphkeel.reconstruct.suggest.CHUNK", 16)
     assert torch.equal(suggested(propagator, weights, labelled, allowed, 30), plain)

@@ -20,6 +20,7 @@ from graphkeel.reconstruct.summary import SourceSummary
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
+_START = ("start", "start_judging")  # begin the names of the labels that `fit` saw
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
@@ -45,6 +46,10 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "judging_nodes": rec._validation.nodes,
         "judging_classes": rec._validation.classes,
     }
+    for name, part in zip(_START, rec._start, strict=True):
+        # copies: the format holds no tensor twice
+        nodes, classes = part.nodes.clone(), part.classes.clone()
+        tensors |= {f"{name}_nodes": nodes, f"{name}_classes": classes}
     if rec.posterior_ is not None:
         tensors["posterior"] = rec.posterior_
     tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
@@ -56,6 +61,7 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         ],
         "evidence": [asdict(source) for source in rec.evidence_],
         "fall": list(rec.fall_),
+        "correction": rec._correction,
         "anchors": {
             "strength": rec.anchors_.strength,
             "residuals": list(rec.anchors_.residuals),
@@ -120,7 +126,10 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     n_classes = anchors.shape[0]
     rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], n_classes)
     rec._validation = Labels(tensors["judging_nodes"], tensors["judging_classes"], n_classes)
-    rec._start = (rec.labels_, rec._validation)
+    rec._start = tuple(
+        Labels(tensors[f"{name}_nodes"], tensors[f"{name}_classes"], n_classes) for name in _START
+    )
+    rec._correction = float(facts["correction"])
     rec._trained_on = torch.zeros(len(rec.features_), dtype=torch.bool)
     rec._trained_on[tensors["trained_on"]] = True
     rec._held = (tensors["held_scores"], tensors["held_classes"])

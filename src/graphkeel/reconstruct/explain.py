@@ -3,6 +3,7 @@ the sum for one node."""
 
 from __future__ import annotations
 
+import operator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -180,8 +181,7 @@ def explain_node(
         node: its id.
         most: neighbours and labelled nodes that are named.
     """
-    if not 0 <= node < scene.n_nodes:
-        raise DataError(f"node must be in 0..{scene.n_nodes - 1}", got=node)
+    node = _checked(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [
         Term(name, kind_of(name), weight, weight * float(values[node, first] - values[node, second]))
@@ -202,6 +202,17 @@ def explain_node(
         neighbours=_neighbours(scene, labels, decided, node, most),
         like=_alike(scene, labels, decided, node, most),
     )
+
+
+def _checked(node: object, n_nodes: int) -> int:
+    """A whole number of any library's, in range."""
+    try:
+        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
+    except TypeError:
+        found = -1
+    if not 0 <= found < n_nodes:
+        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
+    return found
 
 
 def _weighted(decision: Decision) -> list[tuple[str, float, NDArray[np.float32]]]:

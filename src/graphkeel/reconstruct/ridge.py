@@ -95,6 +95,7 @@ def _without(
     """The targets, replaced where left out by what the fit without them predicts there."""
     if not left_out.any():
         return target
+    target = np.where(left_out[:, None], 0.0, target)  # not even rounding knows them
     keep = values / (values + ridge)
     some = vectors[left_out]
     fitted = (some * keep) @ (vectors.T @ target)

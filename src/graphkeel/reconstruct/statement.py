@@ -147,7 +147,7 @@ def _wilson(share: float, size: float, confidence: float) -> tuple[float, float]
     centre = (share + z * z / (2.0 * size)) / (1.0 + z * z / size)
     spread = (share * (1.0 - share) / size + z * z / (4.0 * size * size)) ** 0.5
     reach = z * spread / (1.0 + z * z / size)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
+    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))
 
 
 def _agresti_min(won: float, lost: float, size: float, confidence: float) -> tuple[float, float]:
