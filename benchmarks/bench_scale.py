@@ -74,7 +74,7 @@ def _metered(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 
 def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
-    """Generation to guard; leaves the graph, its split and the trained model in the folder."""
+    """Generation to steering; leaves the graph, its split and the trained model in the folder."""
     meter = Meter()
     meter.step("generation", lambda: _generate(n_nodes, width, folder))
     task = _graph_steps(meter, folder)
@@ -107,17 +107,26 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
 def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
     from graphkeel.models import save_model, train_model
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.reconstruct.candidates.diffuse import diffuse
+    from graphkeel.reconstruct.correction import known_from, written
+    from graphkeel.reconstruct.decide import decide
+    from graphkeel.reconstruct.labels import known_labels
+    from graphkeel.reconstruct.steer import SteerSettings
 
     model = meter.step(
         "training", lambda: _with_a_new_matrix(task, lambda: train_model("sgc", task))
     )
     save_model(folder / MODEL, model, "sgc", task.n_features, task.n_classes)
     frozen = FrozenModel(model)
-    scores = meter.step("prediction", lambda: frozen(task.x, task.edge_index))
-    # a context of its own: it makes and keeps the matrix of the diffusion
-    meter.step("diffusion", lambda: diffuse(scores, _context(frozen, task).propagator, 0.9))
-    meter.step("prototypes and guard", lambda: _choose(frozen, task))
+    meter.step("prediction", lambda: frozen(task.x, task.edge_index))
+    visible = task.without_test_labels()
+    labels, held = (
+        known_labels(visible, m.nonzero().flatten()) for m in (task.train_mask, task.val_mask)
+    )
+    known = known_from(labels, held, task.train_mask)
+    # a context of its own each time: it keeps what evidence is drawn from
+    decision = meter.step("decision", lambda: decide(_context(frozen, task).scene, known))
+    context = _context(frozen, task)
+    meter.step("steering", lambda: written(context, decision, SteerSettings()))
 
 
 def _context(frozen: Any, task: Any) -> Any:
@@ -140,22 +149,6 @@ def _with_a_new_matrix(task: Any, work: Callable[[], Any]) -> Any:
 
     sparse_hops._matrices.pop(task.edge_index, None)
     return work()
-
-
-def _choose(frozen: Any, task: Any) -> None:
-    from graphkeel.reconstruct import chooser
-    from graphkeel.reconstruct.context import Context
-    from graphkeel.reconstruct.labels import known_labels
-
-    visible = task.without_test_labels()
-    labels, held = (
-        known_labels(visible, m.nonzero().flatten()) for m in (task.train_mask, task.val_mask)
-    )
-    choice = chooser.Chooser(
-        Context(frozen, task.x, task.edge_index), "auto", 0.05, task.train_mask, 0
-    )
-    choice.choose(labels, held)
-    choice.features()
 
 
 def facade_steps(folder: Path, fresh: bool) -> Row:
@@ -183,7 +176,8 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
     meter.step(
         f"feedback, {FEEDBACK} labels", lambda: rec.feedback(second, data.y[second]), again=False
     )
-    found["chosen"] = list(rec.guard_.chosen)
+    found["reason"] = rec.guard_.reason
+    found["change"] = float(rec.change_.median())
     # controllers, their proofs, and the equilibrium of the loop on the whole graph, enclosed
     result = meter.step("certify", rec.certify, again=False)
     found["certificate"] = result.certificate is not None
@@ -216,13 +210,11 @@ def _data(folder: Path) -> Any:
 
 
 def _same_code_at_every_size() -> None:
-    """Small graphs would take other paths: exact sampling, one message per edge, more
-    candidates."""
+    """Small graphs would take other paths: exact sampling, one message per edge."""
     from graphkeel.graph import splits
     from graphkeel.models import networks
-    from graphkeel.reconstruct import chooser
 
-    splits._EXACT_LIMIT = chooser.LARGE = 1000
+    splits._EXACT_LIMIT = 1000
     networks.MOST_MESSAGES = 10**6
 
 
@@ -247,11 +239,10 @@ def _against_fresh(rec: Any, model: Any, data: Any, told: Any) -> Row:
     rec.reset()
     for part in told.chunk(2):
         rec.feedback(part, data.y[part])
-    data.train_mask[told], data.test_mask[told] = True, False
-    other = Reconstructor(model).fit(data)
+    other = Reconstructor(model).fit(data, nodes=told, labels=data.y[told])
     largest = float((rec.features_ - other.features_).abs().max() / other.features_.abs().max())
     return {
-        "same_choice": rec.guard_.chosen == other.guard_.chosen,
+        "same_decision": rec.guard_ == other.guard_,
         "largest_relative_difference": largest,
     }
 
