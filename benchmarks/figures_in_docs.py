@@ -160,8 +160,11 @@ PAPER_ROWS = {
     "neural": "neural controller, one class",
 }
 OTHER_ROWS = {
-    "auto-shares": "`auto-shares` (class shares of validation enter)",
+    "auto-shares": "`auto-shares` (class shares of validation enter)",  # of version 0.2
+    "auto-balanced": "`auto`, classes count alike",
     "auto-tuned": "`auto` on the tuned SGC",
+    "no-model": "`auto` without the model's evidence",
+    "random-weights": "`auto` on random weights",
     "t3a": "T3A",
     "cs": "Correct & Smooth",
     "smooth": "smoothing, labels clamped",
@@ -174,7 +177,11 @@ OTHER_ROWS = {
     "appnp-words": "APPNP on words, trained on the same labels",
     "srgnn": "SR-GNN (retrains)",
 }
-BUDGET_ROWS = ("t3a", "cs", "smooth", "lame", "lp", "rivals+avg", "retrain", "gcn-words")
+CONTROLS = ("no-model", "random-weights")
+BUDGET_ROWS = (
+    *CONTROLS,
+    *("t3a", "cs", "smooth", "lame", "lp", "rivals+avg", "retrain", "gcn-words", "appnp-words"),
+)
 
 
 def training_labels() -> str:
@@ -188,16 +195,19 @@ def training_labels() -> str:
     lines.append(_line("gain over the untouched SGC", "table-1", "auto", gain))
     tuned = {"name": "gain_tuned"}
     lines.append(_line("gain over the tuned SGC", "table-1", "auto", gain, **tuned))
-    lines += [_line(label, "table-1", method) for method, label in OTHER_ROWS.items()]
-    return table(lines)
+    return table([*lines, *_others("table-1", tuple(OTHER_ROWS))])
+
+
+def _others(file: str, methods: tuple[str, ...]) -> list[list[str]]:
+    """The lines of rows that the stored table has."""
+    there = {method for method, _ in stored(file)}
+    return [_line(OTHER_ROWS[one], file, one) for one in methods if one in there]
 
 
 def _budget(title: str, file: str) -> str:
     lines = [[title, *_titles()], _bold(_line("`auto`", file, "auto"))]
     lines.append(_line("gain", file, "auto", gain))
-    rows = (*BUDGET_ROWS, "appnp-words")
-    lines += [_line(OTHER_ROWS[method], file, method) for method in rows]
-    return table(lines)
+    return table([*lines, *_others(file, BUDGET_ROWS)])
 
 
 def half_val() -> str:
