@@ -43,8 +43,8 @@ assert all(torch.equal(weight, weights_before[name]) for name, weight in model.s
 #
 # ## The guard looks again each time
 #
-# Every call chooses anew among all candidates. Labels that the model was not trained on serve and
-# judge, by cross-fitting: each one is judged by candidates that were made from the others.
+# Every call decides anew. Labels that the model was not trained on serve and judge, by
+# cross-fitting: each one is judged by an answer that was decided from the others.
 
 # %%
 held_back = data.val_mask.nonzero().flatten()

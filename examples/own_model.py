@@ -38,8 +38,8 @@ print(f"untouched: {accuracy(model.eval()(data.x, data.edge_index).argmax(1)):.1
 # %% [markdown]
 # ## What graphkeel adds
 #
-# `fit` uses the labels of `train_mask`, judges its candidates on `val_mask` and erases every other
-# label first. `guard_` says what it chose and why.
+# `fit` uses the labels of `train_mask` and `val_mask` and erases every other label first. What it
+# decides is judged on labels that had no part in it; `guard_` says whether it is kept, and why.
 
 # %%
 rec = gk.Reconstructor(model, seed=0).fit(data)

@@ -4,7 +4,7 @@ everywhere."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,12 +29,6 @@ def data_folder() -> Path:
     if not root or not (Path(root) / "Cora" / "raw").is_dir():
         pytest.skip("GRAPHKEEL_DATA is not set to a folder with the raw dataset files (Cora/raw/…)")
     return Path(root)
-
-
-@pytest.fixture(scope="module")
-def small_pool() -> Iterator[None]:
-    """Nothing any more: there is one rule, and no pool of candidates to make smaller."""
-    yield
 
 
 @pytest.fixture

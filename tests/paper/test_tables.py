@@ -7,8 +7,12 @@ import io
 
 import numpy as np
 import pytest
+from torch import nn
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.paper.adapt import examination, ingraph
+from graphkeel.paper.adapt import table as adapt_table
+from graphkeel.paper.baselines.ours import OURS, reconstructor_of
 from graphkeel.paper.results.records import record_of
 from graphkeel.paper.tables.published import base_note, gain_note, reading_note
 from graphkeel.paper.tables.render import render
@@ -180,6 +184,21 @@ def test_tables_have_the_papers_rows_and_only_takes_known_ones():
     assert own_base == ["sgc", "sgc-tuned", "sgc-one-split", "neural-one-split"]
     with pytest.raises(ConfigError, match="got nope"):
         select_rows(3, ["nope"])
+
+
+def test_every_table_has_the_controls():
+    for rows in (TABLES[1], ingraph.ROWS, adapt_table.ROWS, examination.ROWS):
+        controls = {row.method for row in rows if row.group == "control"}
+        assert controls == {"no-model", "random-weights"}
+
+
+def test_rows_of_ours_are_reconstructors():
+    for name in OURS:
+        rec = reconstructor_of(name, nn.Linear(3, 2), seed=1)
+        assert (rec.class_weight == "balanced") == name.endswith("balanced")
+        assert ("model" in rec._without) == (name == "no-model")
+    with pytest.raises(ConfigError, match="the method must be one of"):
+        reconstructor_of("replace-one", None, seed=0)
 
 
 def test_heavy_rows_come_last_and_rows_keep_to_their_columns(monkeypatch):
