@@ -89,7 +89,8 @@ def test_docs_and_examples_import_only_public_packages():
     assert imported_by_docs() <= allowed
 
 
-def test_the_largest_folder_has_at_most_fifteen_modules():
+def test_the_largest_folder_has_at_most_thirty_modules():
+    """One level of packages, so that nobody looks for a module in folders of folders."""
     for folder in [ROOT, *(path for path in ROOT.rglob("*") if path.is_dir())]:
         modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        assert len(modules) <= 15, folder
+        assert len(modules) <= 30, folder

@@ -126,9 +126,10 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     n_classes = anchors.shape[0]
     rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], n_classes)
     rec._validation = Labels(tensors["judging_nodes"], tensors["judging_classes"], n_classes)
-    rec._start = tuple(
+    served, judged = (
         Labels(tensors[f"{name}_nodes"], tensors[f"{name}_classes"], n_classes) for name in _START
     )
+    rec._start = (served, judged)
     rec._correction = float(facts["correction"])
     rec._trained_on = torch.zeros(len(rec.features_), dtype=torch.bool)
     rec._trained_on[tensors["trained_on"]] = True

@@ -97,7 +97,7 @@ def untrained(model: nn.Module, seed: int) -> nn.Module:
         torch.manual_seed(seed)
         for part in twin.modules():
             if hasattr(part, "reset_parameters"):
-                part.reset_parameters()
+                part.reset_parameters()  # type: ignore[operator]
     return twin
 
 

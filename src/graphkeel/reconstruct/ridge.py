@@ -6,6 +6,7 @@ predictions is the fit without them."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -
         duals.append(vectors @ ((vectors.T @ target) / (values + ridge)[:, None]))
         centres.append(centre)
     joined = np.concatenate(duals, axis=1).astype(np.float32)
-    found = sum(view.times(np.asarray(r.T @ joined)) for view, r in zip(views, rows, strict=True))
+    parts = (view.times(np.asarray(r.T @ joined)) for view, r in zip(views, rows, strict=True))
+    found: NDArray[np.float32] = functools.reduce(np.add, parts)
     shaped = found.reshape(len(found), len(duals), -1) + np.stack(centres).astype(np.float32)
     return softmax(sharp * shaped)
 
