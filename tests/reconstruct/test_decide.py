@@ -99,7 +99,7 @@ def test_random_labels_are_not_found_to_be_predictable() -> None:
         labels = known(np.arange(0, 150, 2), rng.integers(0, 3, 75), 3)
         held = decide(scene, labels, seed=seed).held
         right.append((held.argmax(axis=1) == labels.classes).mean())
-    assert np.mean(right) < 1 / 3 + 2.5 * (2 / 9 / 600) ** 0.5
+    assert np.mean(right) < 1 / 3 + 0.06  # three standard errors
 
 
 # ---- what weights say
@@ -253,9 +253,8 @@ def test_hardly_anything_to_go_by(name, cross_fitted) -> None:
 def test_labels_that_mean_nothing_may_leave_no_source_a_weight(monkeypatch) -> None:
     """All weights zero: every node gets the offsets, and none gets lost."""
     scene, y = small_scene()
-    monkeypatch.setattr(
-        "graphkeel.reconstruct.decide.fit_pool", lambda evidence, *_: (np.zeros(len(evidence)), OFF)
-    )
+    nothing = lambda judged, _: (np.zeros(len(judged.prior)), OFF)  # noqa: E731
+    monkeypatch.setattr("graphkeel.reconstruct.decide.fit_pool", nothing)
     found = decide(scene, known(range(9), y[:9], 3))
     assert found.scores.shape == (60, 3)
     np.testing.assert_allclose(found.scores, np.broadcast_to(OFF, (60, 3)))

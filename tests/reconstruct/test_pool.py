@@ -10,9 +10,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from graphkeel.reconstruct.decide import class_weights
-from graphkeel.reconstruct.pool import PoolSettings, fit_pool, gram
+from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
 
-SETTINGS = PoolSettings(pull=2.0)
+SETTINGS = PoolSettings(pull=2.0, few=10.0)
+NO_FEW = PoolSettings(pull=2.0, few=0.0)
 
 
 def problem(seed: int, n_sources: int = 5, n_labels: int = 40, n_classes: int = 3):
@@ -24,9 +25,16 @@ def problem(seed: int, n_sources: int = 5, n_labels: int = 40, n_classes: int = 
     return evidence, classes, rng.random(n_sources)
 
 
-def fit(evidence, classes, prior, settings=SETTINGS, each=None):
-    """All nodes are those that have a label."""
-    return fit_pool(evidence, classes, prior, gram(evidence), settings, each)
+def fit(evidence, classes, prior, settings=SETTINGS, each=None, nodes=None):
+    """Weights and offsets; all nodes are those that have a label, unless said otherwise."""
+    each = np.ones(len(classes)) if each is None else each
+    products = gram(evidence if nodes is None else nodes)
+    parts = np.arange(len(classes)) % 5
+    return fit_pool(Judged(evidence, classes, prior, products, parts, each), settings)
+
+
+def pull_of(n_labels: int) -> float:
+    return SETTINGS.pull * (1 + SETTINGS.few / n_labels)
 
 
 def value(evidence, classes, prior, weights, offsets) -> float:
@@ -34,7 +42,7 @@ def value(evidence, classes, prior, weights, offsets) -> float:
     logs = log_softmax(np.tensordot(weights, evidence, 1) + offsets, axis=1)
     away = weights - prior
     moved = away @ gram(evidence) @ away + offsets @ offsets
-    return SETTINGS.pull * moved - logs[np.arange(len(classes)), classes].sum()
+    return pull_of(len(classes)) * moved - logs[np.arange(len(classes)), classes].sum()
 
 
 @given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 60))
@@ -47,11 +55,11 @@ def test_the_minimum_satisfies_its_conditions(seed, n_sources, n_labels) -> None
     p = softmax(np.tensordot(weights, evidence, 1) + offsets, axis=1)
     error = p - np.eye(3)[classes]
     slope = np.tensordot(evidence, error, axes=([1, 2], [0, 1]))
-    slope += 2 * SETTINGS.pull * gram(evidence) @ (weights - prior)
+    slope += 2 * pull_of(n_labels) * gram(evidence) @ (weights - prior)
     tolerance = 2e-5 * n_labels + 1e-6
     assert np.abs(slope[weights > 0]).max(initial=0.0) <= tolerance
     assert slope[weights == 0].min(initial=0.0) >= -tolerance
-    below = error.sum(axis=0) + 2 * SETTINGS.pull * offsets
+    below = error.sum(axis=0) + 2 * pull_of(n_labels) * offsets
     assert np.abs(below).max() <= tolerance
 
 
@@ -105,17 +113,27 @@ def test_labels_outweigh_the_prior_as_they_become_more() -> None:
 def test_a_label_of_weight_two_is_two_labels() -> None:
     evidence, classes, prior = problem(2)
     twice = np.arange(40) % 4 == 0
-    products = gram(evidence)
-    weighted = fit_pool(evidence, classes, prior, products, SETTINGS, 1.0 + twice)
-    repeated = fit_pool(
+    weighted = fit(evidence, classes, prior, NO_FEW, 1.0 + twice)
+    repeated = fit(
         np.concatenate([evidence, evidence[:, twice]], axis=1),
         np.concatenate([classes, classes[twice]]),
         prior,
-        products,
-        SETTINGS,
+        NO_FEW,
+        nodes=evidence,
     )
     np.testing.assert_allclose(weighted[0], repeated[0], atol=1e-3)
     np.testing.assert_allclose(weighted[1], repeated[1], atol=1e-3)
+
+
+def test_held_out_scores_are_made_with_the_weights_of_the_other_parts() -> None:
+    evidence, classes, prior = problem(4)
+    parts = np.arange(40) % 3
+    judged = Judged(evidence, classes, prior, gram(evidence), parts, np.ones(40))
+    found = held_out(judged, SETTINGS)
+    for part in range(3):
+        weights, offsets = fit_pool(judged.chosen(parts != part), SETTINGS)
+        expected = np.tensordot(weights, evidence[:, parts == part], 1) + offsets
+        np.testing.assert_allclose(found[parts == part], expected)
 
 
 def test_balanced_weights_count_classes_alike() -> None:
@@ -130,6 +148,6 @@ def test_offsets_take_up_what_all_sources_have_wrong() -> None:
     """Evidence that says nothing, nine labels of ten of one class."""
     classes = np.array([0] * 90 + [1] * 10)
     evidence = np.full((1, 100, 2), np.log(0.5))
-    weights, offsets = fit(evidence, classes, np.array([0.4]), PoolSettings(pull=0.01))
+    weights, offsets = fit(evidence, classes, np.array([0.4]), PoolSettings(pull=0.01, few=0.0))
     assert weights == pytest.approx([0.4])
     assert softmax(offsets)[0] == pytest.approx(0.9, abs=0.01)
