@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv
 from graphkeel.core.errors import DataError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.correction import Rule, corrected_again
+from graphkeel.reconstruct.correction import Rule, corrected_again, held_away, known_from
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
 N = 600
@@ -42,7 +42,10 @@ def shrunk_graph(data, seed=0):
 def fresh(rec, model, data):
     """The weights of one on a context made from nothing."""
     context = Context(FrozenModel(model), data.x, data.edge_index)
-    return corrected_again(context, rec._serving(), rec._rounds, Rule())
+    known = known_from(rec.labels_, rec._validation, rec._trained_on)
+    if rec.guard == "holdout":
+        known, _ = held_away(known, Rule())
+    return corrected_again(context, known, rec._rounds, Rule())
 
 
 @pytest.mark.parametrize("options", [{}, {"labels": "train"}, {"guard": "holdout"}])
