@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
@@ -95,3 +97,14 @@ def test_features_that_are_all_zero_leave_the_share_of_labels() -> None:
     found = ridge_probe([View(np.zeros((40, 4), np.float32))], labels, FIXED)
     assert np.isfinite(found).all()
     assert np.ptp(found, axis=0).max() < 1e-6  # the same for all nodes
+
+
+def test_of_very_many_labels_some_are_used() -> None:
+    """A decomposition costs their cube."""
+    x, labels = problem(4)
+    few = ridge_probe([View(x)], labels, replace(FIXED, most=9))
+    assert few.shape == (40, 4, 3)
+    assert not np.array_equal(few, ridge_probe([View(x)], labels, FIXED))
+    assert np.array_equal(few, ridge_probe([View(x)], labels, replace(FIXED, most=9)))
+    enough = ridge_probe([View(x)], labels, replace(FIXED, most=18))
+    assert np.array_equal(enough, ridge_probe([View(x)], labels, FIXED))

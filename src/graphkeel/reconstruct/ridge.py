@@ -7,7 +7,7 @@ predictions is the fit without them."""
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,7 @@ class RidgeSettings:
 
 def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Any:
     """Class probabilities of every node for each set of labels, shape (N, S, C)."""
+    labels = _at_most(settings.most, labels)
     rows = [view.rows(labels.nodes) for view in views]
     values, vectors = _decomposed(rows, sum(view.width for view in views))
     scale = values.sum() / len(labels.nodes) + 1e-30
@@ -56,6 +57,15 @@ def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -
     found: NDArray[np.float32] = functools.reduce(np.add, parts)
     shaped = found.reshape(len(found), len(duals), -1) + np.stack(centres).astype(np.float32)
     return softmax(sharp * shaped)
+
+
+def _at_most(most: int, labels: LabelSets) -> LabelSets:
+    """Some of the labels, at random, where there are too many to decompose."""
+    if len(labels.nodes) <= most:
+        return labels
+    kept = np.sort(np.random.default_rng(0).permutation(len(labels.nodes))[:most])
+    some = {"nodes": labels.nodes[kept], "classes": labels.classes[kept]}
+    return replace(labels, **some, used=labels.used[:, kept])
 
 
 def _decomposed(rows: list[Any], width: int) -> tuple[Doubles, Doubles]:
