@@ -92,7 +92,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         known: the labels at hand.
         rule: how.
     """
-    known, away = _held_away(known, rule) if rule.holdout else (known, None)
+    known, away = held_away(known, rule) if rule.holdout else (known, None)
     if rule.method != "auto":
         return _by_name(context, known, rule, away)
     decision = decide(
@@ -149,18 +149,17 @@ def written(
         settings: of the steering.
     """
     posterior = torch.from_numpy(decision.posterior)
-    if not _is_differentiable(context):
+    linear = None
+    if not context.model_kwargs:
+        linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
+    if linear is None and not _is_differentiable(context):
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
         )
         return context.blend(posterior), None
-    wanted = posterior.argmax(dim=1)
-    linear = None
-    if not context.model_kwargs:
-        linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
     ask = context.differentiable_logits_for
-    steered = steer(ask, context.x, wanted, posterior, settings, linear=linear)
+    steered = steer(ask, context.x, posterior.argmax(dim=1), posterior, settings, linear=linear)
     return steered.features, steered
 
 
@@ -197,8 +196,16 @@ def _by_name(context: Context, known: Known, rule: Rule, away: Known | None) -> 
     return Correction(guard, features, None, None, held, classes)
 
 
-def _held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
-    """Half of the judging labels, at random, leave."""
+def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
+    """Half of the judging labels, at random, leave.
+
+    Args:
+        known: the labels at hand.
+        rule: with the seed.
+
+    Returns:
+        Those that take part, and those that do not.
+    """
     places = np.flatnonzero(known.judging)
     order = np.random.default_rng(rule.seed).permutation(places)
     out = np.zeros(len(known.nodes), bool)

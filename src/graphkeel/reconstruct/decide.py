@@ -25,7 +25,13 @@ from graphkeel.reconstruct.evidence import (
     first_evidence,
     second_evidence,
 )
-from graphkeel.reconstruct.pool import PoolSettings, fit_pool
+from graphkeel.reconstruct.pool import (
+    Judged,
+    PoolSettings,
+    fit_pool,
+    gram,
+    held_out,
+)
 from graphkeel.reconstruct.scene import Scene, softmax
 
 Doubles = NDArray[np.float64]
@@ -167,24 +173,32 @@ def decide(
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
     prior = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
     judges, classes = known.nodes[known.judging], known.classes[known.judging]
-    each = class_weights(classes, known.n_classes) if balanced else None
+    each = class_weights(classes, known.n_classes) if balanced else np.ones(len(classes))
+    some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
+    parts = known.parts(settings.folds, seed)
     rounds: list[PoolWeights] = []
-    found: Evidence = {}
-    held = believed = np.zeros(0)
+    held = np.zeros((0, known.n_classes))
 
     def pool(evidence: Evidence) -> PoolWeights:
-        nonlocal held, believed
-        held = np.stack([values[judges, judged_by] for values in evidence.values()]).astype(float)
-        believed = np.array([prior.get(name, 0.0) for name in evidence])
-        weights, offsets = fit_pool(held, classes, believed, settings.pool, each)
+        nonlocal held
+        judged = Judged(
+            _at(evidence, judges, judged_by, known.n_classes),
+            classes,
+            np.array([prior.get(name, 0.0) for name in evidence]),
+            gram(_at(evidence, some, -1, known.n_classes)),
+            parts,
+            each,
+        )
+        weights, offsets = fit_pool(judged, settings.pool)
         rounds.append(PoolWeights(dict(zip(evidence, weights.tolist(), strict=True)), offsets))
+        if len(rounds) > settings.rounds:
+            held = held_out(judged, settings.pool)
         return rounds[-1]
 
     scores, found = _rounds(scene, labels, settings, pool, frozenset(without))
-    parts = known.parts(settings.folds, seed)
     return Decision(
         scores=scores[:, -1],
-        held=_held_out(held, classes, believed, parts, settings.pool, each),
+        held=held.astype(np.float32),
         rounds=tuple(rounds),
         agreement=agreement,
         evidence={name: values[:, -1] for name, values in found.items()},
@@ -237,31 +251,20 @@ def _rounds(
         found |= {name: values for name, values in more if name not in without}
         chosen = pool(found)
         weights = np.array([chosen.weights.get(name, 0.0) for name in found])
-        scores = pooled(found, weights, chosen.offsets)
+        start = np.zeros((scene.n_nodes, len(labels.used), labels.n_classes), np.float32)
+        scores = pooled(found, weights, chosen.offsets, start)
     return scores, found
 
 
-def _held_out(
-    held: Doubles,
-    classes: Ints,
-    prior: Doubles,
-    parts: Ints,
-    settings: PoolSettings,
-    each: Doubles | None,
-) -> Array:
-    """The pooled answer at judging labels, each with weights that other parts of them chose."""
-    found = np.zeros(held.shape[1:], np.float32)
-    for part in np.unique(parts):
-        here = parts == part
-        others = None if each is None else each[~here]
-        weights, offsets = fit_pool(held[:, ~here], classes[~here], prior, settings, others)
-        found[here] = np.tensordot(weights, held[:, here], axes=1) + offsets
-    return found
+def _at(evidence: Evidence, nodes: Ints, layers: Ints | int, n_classes: int) -> Doubles:
+    """All sources at some nodes, shape (K, n, C); K may be 0."""
+    rows = [values[nodes, layers] for values in evidence.values()]
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(nodes), n_classes)
 
 
-def pooled(evidence: Evidence, weights: Doubles, offsets: Doubles) -> Array:
-    """Σ_k w_k·e_k + b, shape (N, S, C)."""
-    total = np.float32(0.0)
+def pooled(evidence: Evidence, weights: Doubles, offsets: Doubles, start: Array) -> Array:
+    """start + Σ_k w_k·e_k + b, shape (N, S, C)."""
+    total = start
     for weight, values in zip(weights, evidence.values(), strict=True):
         if weight > 0:
             total = total + np.float32(weight) * values

@@ -28,14 +28,14 @@ class EvidenceSettings:
 
     Attributes:
         steps: of the random walk that labels spread by.
-        shrink: share of all nodes' covariance in that of the classes.
+        floor: of what labels must bring to a node, below which they say nothing of it.
         sharpness: of the distance to class means, in units of the mean distance.
         shares: of each class's nodes, the surest first, that become pseudo-labels.
         ridge: those of the probes.
     """
 
     steps: int = 50
-    shrink: float = 0.03
+    floor: float = 1e-3
     sharpness: float = 10.0
     shares: tuple[float, ...] = (0.1, 0.3)
     ridge: RidgeSettings = RidgeSettings()
@@ -84,7 +84,7 @@ def first_evidence(scene: Scene, labels: LabelSets, settings: EvidenceSettings) 
         return
     members = labels.members()
     yield from _spread("labels", scene, labels.on_graph(scene.n_nodes), settings)
-    yield from _class_shapes("", scene, members, settings, labels.nodes)
+    yield from _class_shapes(scene, members, settings, labels.nodes)
     yield from _probes(scene, labels, settings)
 
 
@@ -94,12 +94,16 @@ def second_evidence(
     """Names and evidence from the pooled answer: as soft members, and as pseudo-labels."""
     sharp = posterior**2
     soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
-    yield from _class_shapes("soft ", scene, np.swapaxes(soft, 0, 1), settings)
+    members = np.swapaxes(soft, 0, 1)
+    yield "soft lda", discriminant(scene.reduced, scene.reduced, members)
+    for name, values in _smoothed_shapes("soft ", scene, members, settings):
+        yield name, values
+        yield name + "~", log_rows(scene.spread(np.exp(values)))
     yield "soft labels", log_rows(scene.spread(soft, settings.steps))
     for share in settings.shares:
         pseudo = pseudo_labels(labels, posterior, share)
         name = f"top{round(100 * share)} "
-        yield from _class_shapes(name, scene, np.swapaxes(pseudo, 0, 1), settings)
+        yield from _smoothed_shapes(name, scene, np.swapaxes(pseudo, 0, 1), settings)
         yield from _spread(name + "labels", scene, pseudo, settings)
 
 
@@ -128,50 +132,65 @@ def _alike(values: Array, n_sets: int) -> Array:
 def _spread(name: str, scene: Scene, members: Array, settings: EvidenceSettings) -> Iterator[Any]:
     """Members spread over the graph, as they are and with all classes of one size."""
     near = scene.spread(members, settings.steps)
-    yield name, log_rows(near + 1e-6)
-    yield name + "=", log_rows((near + 1e-9) / (near.sum(axis=0) + 1e-9))
+    floor = settings.floor
+    yield name, log_rows(near + floor)
+    sizes = near.sum(axis=0)
+    yield name + "=", log_rows(near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9)) + floor)
 
 
 def _class_shapes(
+    scene: Scene, members: Array, settings: EvidenceSettings, nodes: NDArray[np.int64]
+) -> Iterator[Any]:
+    """Discriminants and class means of the features at labelled nodes, members (S, L, C)."""
+    yield "lda", discriminant(scene.reduced, scene.reduced[nodes], members)
+    rows = scene.directions[nodes]
+    yield "means", nearest_mean(scene.directions, rows, members, settings.sharpness)
+    yield from _smoothed_shapes("", scene, members, settings, nodes)
+
+
+def _smoothed_shapes(
     name: str,
     scene: Scene,
     members: Array,
     settings: EvidenceSettings,
-    nodes: NDArray[np.int64] | None = None,
+    nodes: NDArray[np.int64] | slice = slice(None),
 ) -> Iterator[Any]:
-    """Discriminants and class means of the features, plain and smoothed; members (S, L, C)."""
-    for mark, features, directions in (
-        ("", scene.reduced, scene.directions),
-        ("~", scene.smoothed, scene.smoothed_directions),
-    ):
-        rows = features if nodes is None else features[nodes]
-        yield f"{name}lda{mark}", discriminant(features, rows, members, settings.shrink)
-        rows = directions if nodes is None else directions[nodes]
-        yield f"{name}means{mark}", nearest_mean(directions, rows, members, settings.sharpness)
+    """The same of features that are smoothed over the graph."""
+    yield f"{name}lda~", discriminant(scene.smoothed, scene.smoothed[nodes], members)
+    rows = scene.smoothed_directions[nodes]
+    means = nearest_mean(scene.smoothed_directions, rows, members, settings.sharpness)
+    yield f"{name}means~", means
 
 
-def discriminant(x: Array, rows: Array, members: Array, shrink: float) -> Array:
-    """Linear discriminants of weighted members, classes of one size; log, shape (N, S, C)."""
+def discriminant(x: Array, rows: Array, members: Array) -> Array:
+    """Linear discriminants of weighted members, classes of one size; log, shape (N, S, C).
+
+    With n members in d dimensions the covariance of all nodes counts for d of them, and every
+    class's mean for one more at the centre of all nodes: few members say little."""
     slopes = []
     offsets = []
+    centre = x.mean(axis=0).astype(np.float64)
     every = np.cov(x.T).reshape(x.shape[1], x.shape[1])
+    centred = rows - centre
     for weights in members.astype(np.float64):
-        mass = weights.sum(axis=0) + 1e-9
-        means = (weights.T @ rows) / mass[:, None]
-        total = (rows * weights.sum(axis=1, keepdims=True)).T @ rows
-        within = (total - (means * mass[:, None]).T @ means) / mass.sum()
+        mass = weights.sum(axis=0) + 1.0
+        means = (weights.T @ centred) / mass[:, None]
+        total = (centred * weights.sum(axis=1, keepdims=True)).T @ centred
+        n_members = weights.sum() + 1e-9
+        within = (total - (means * mass[:, None]).T @ means) / n_members
+        shrink = len(every) / (len(every) + n_members)
         covariance = (1 - shrink) * within + shrink * every
         floor = 1e-9 * np.trace(covariance) / len(covariance) + 1e-12
         covariance[np.diag_indices_from(covariance)] += floor
         slope = np.linalg.solve(covariance, means.T)
         slopes.append(slope)
-        offsets.append(-0.5 * (means.T * slope).sum(axis=0))
+        offsets.append(-0.5 * (means.T * slope).sum(axis=0) - centre @ slope)
     return log_rows(softmax(_affine(x, slopes, offsets)))
 
 
 def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Array:
     """Distance to the mean of each class's members; log-probabilities, shape (N, S, C)."""
-    mass = members.sum(axis=1) + 1e-9
+    mass = members.sum(axis=1) + 1.0  # one more member at the centre of all nodes
     means = np.einsum("slc,lk->sck", members, rows, optimize=True) / mass[:, :, None]
     size = (x**2).sum(axis=1)[:, None, None]
     cross = _affine(x, [-2 * m.T for m in means], [(m**2).sum(axis=1) for m in means])

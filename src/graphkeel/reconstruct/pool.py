@@ -1,11 +1,13 @@
 """The pool: log p_v(c) = Σ_k w_k·e_k(v, c) + b_c + const, with weights ≥ 0.
 
-Weights and offsets minimise the log-loss at labels that had no part in the evidence, plus the
-squared distance from the prior: a convex problem with one minimum."""
+Weights and offsets minimise the log-loss at labels that had no part in the evidence, plus τ times
+the mean square by which they move the scores of all nodes away from those of the prior (the g-prior
+of Bayesian regression): a convex problem. What is pulled is the answer, not the weights: weight may
+go from one source to another that says the same."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +19,78 @@ Doubles = NDArray[np.float64]
 @dataclass(frozen=True)
 class PoolSettings:
     """Attributes:
-    pull: τ, of the weights towards the prior; as many labels' worth of log-loss.
-    offset_pull: τ_b, of the class offsets towards zero.
+    pull: τ where many labels judge; in labels: what it takes to move all scores by one.
+    few: labels at which τ is twice that; it grows as 1 + few/n, since the fewer labels judge, the
+        less of what they seem to say of the sources is so.
+    sample: nodes on which the mean over all of them is taken.
     tolerance: of the gradient, per label.
     """
 
-    pull: float = 1.5
-    offset_pull: float = 1.0
+    pull: float = 0.5
+    few: float = 600.0
+    sample: int = 2000
     tolerance: float = 1e-5
 
 
-def fit_pool(
-    evidence: Doubles,
-    classes: NDArray[np.int64],
-    prior: Doubles,
-    settings: PoolSettings = PoolSettings(),
-    label_weights: Doubles | None = None,
-) -> tuple[Doubles, Doubles]:
-    """Weights (K,) and offsets (C,) of evidence (K, n, C) at n labels."""
-    n_sources, n_labels, n_classes = evidence.shape
-    stacked = np.ascontiguousarray(np.moveaxis(evidence, 0, 2).reshape(-1, n_sources))
-    own = np.arange(n_labels) * n_classes + classes
-    each = np.ones(n_labels) if label_weights is None else label_weights
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Evidence at judging labels.
+
+    Attributes:
+        evidence: from which each label was left out, shape (K, n, C).
+        classes: the labels, shape (n,).
+        prior: w0, shape (K,).
+        products: as `gram` gives them, shape (K, K).
+        parts: of the labels, in which weights are cross-fitted, shape (n,).
+        each: weights of the labels, shape (n,).
+    """
+
+    evidence: Doubles
+    classes: NDArray[np.int64]
+    prior: Doubles
+    products: Doubles
+    parts: NDArray[np.int64]
+    each: Doubles
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Judged:
+        """Some of the labels."""
+        return replace(
+            self,
+            evidence=self.evidence[:, kept],
+            classes=self.classes[kept],
+            parts=self.parts[kept],
+            each=self.each[kept],
+        )
+
+
+def held_out(judged: Judged, settings: PoolSettings) -> Doubles:
+    """Scores of each label with weights that the other parts chose, shape (n, C)."""
+    found = np.zeros(judged.evidence.shape[1:])
+    for part in np.unique(judged.parts):
+        here = judged.parts == part
+        weights, offsets = fit_pool(judged.chosen(~here), settings)
+        found[here] = np.tensordot(weights, judged.evidence[:, here], axes=1) + offsets
+    return found
+
+
+def gram(evidence: Doubles) -> Doubles:
+    """Mean products of sources (K, n, C) at n nodes, each node's mean over classes taken out."""
+    centred = evidence - evidence.mean(axis=2, keepdims=True)
+    flat = centred.reshape(len(evidence), evidence.shape[1] * evidence.shape[2])
+    products: Doubles = flat @ flat.T / max(1, evidence.shape[1])
+    products[np.diag_indices_from(products)] += 1e-3
+    return products
+
+
+def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
+    """Weights (K,) and offsets (C,)."""
+    prior, each = judged.prior, judged.each
+    n_sources, n_labels, n_classes = judged.evidence.shape
+    rows = np.moveaxis(judged.evidence, 0, 2)
+    stacked = np.ascontiguousarray(rows.reshape(n_labels * n_classes, n_sources))
+    own = np.arange(n_labels) * n_classes + judged.classes
     scale = 1.0 / max(1, n_labels)
+    pull = settings.pull * (1.0 + settings.few * scale)
 
     def loss(point: Doubles) -> tuple[float, Doubles]:
         weights, offsets = point[:n_sources], point[n_sources:]
@@ -49,13 +100,14 @@ def fit_pool(
         totals = odds.sum(axis=1)
         away = weights - prior
         value = (each * (np.log(totals) - z.ravel()[own])).sum()
-        value += settings.pull * away @ away + settings.offset_pull * offsets @ offsets
+        moved = judged.products @ away
+        value += pull * (away @ moved + offsets @ offsets)
         slope = odds * (each / totals)[:, None]
         slope.ravel()[own] -= each
         down = np.concatenate(
             [
-                stacked.T @ slope.ravel() + 2 * settings.pull * away,
-                slope.sum(axis=0) + 2 * settings.offset_pull * offsets,
+                stacked.T @ slope.ravel() + 2 * pull * moved,
+                slope.sum(axis=0) + 2 * pull * offsets,
             ]
         )
         return scale * value, scale * down
