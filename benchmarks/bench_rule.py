@@ -6,8 +6,8 @@
     python benchmarks/bench_rule.py cost --other ../v0.2/src
 
 `--other` names the sources of the other version; without it only this one runs. Each version works
-in a process of its own, on one thread, and is asked in turn, case by case. Test labels are looked at
-here and nowhere else."""
+in a process of its own, on one thread, and is asked in turn, case by case. Test labels are looked
+at here and nowhere else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
-PAPER = [(name, "sgc", "pca", "biased") for name in ("cora", "citeseer", "pubmed", "photo", "computers")]
+PAPER = [
+    (name, "sgc", "pca", "biased") for name in ("cora", "citeseer", "pubmed", "photo", "computers")
+]
 GCN = [
     ("chameleon", "gcn", "raw", "random"),
     ("wisconsin", "gcn", "raw", "random"),
@@ -105,7 +107,10 @@ def graph_case(case: dict[str, Any]) -> dict[str, Any]:
         data.val_mask = torch.zeros_like(data.val_mask)
         data.val_mask[draw] = True
     rec = gk.Reconstructor(
-        model, labels="train" if case["labels"] == "train" else "all", seed=case["seed"], **case["options"]
+        model,
+        labels="train" if case["labels"] == "train" else "all",
+        seed=case["seed"],
+        **case["options"],
     )
     return {"training": training, **measured(rec, lambda: rec.fit(data), data, scored)}
 
@@ -125,7 +130,9 @@ def pair_case(case: dict[str, Any]) -> dict[str, Any]:
         source, target = tasks(spec, case["seed"])
         _KEPT[key] = source, target, train_model("sgc", source, seed=case["seed"], k=2)
     source, target, model = _KEPT[key]
-    order = np.random.default_rng([case["seed"], 9]).permutation((target.y >= 0).nonzero().flatten())
+    order = np.random.default_rng([case["seed"], 9]).permutation(
+        (target.y >= 0).nonzero().flatten()
+    )
     data = target.to_data()
     nodes = torch.from_numpy(order[: case["labels"]])
     scored = torch.zeros(len(data.x), dtype=torch.bool)
@@ -173,7 +180,9 @@ def right(predicted: Any, y: Any) -> float:
 
 
 def balanced(predicted: Any, y: Any) -> float:
-    return 100.0 * float(np.mean([(predicted[y == label] == label).mean() for label in np.unique(y)]))
+    return 100.0 * float(
+        np.mean([(predicted[y == label] == label).mean() for label in np.unique(y)])
+    )
 
 
 # ---- both versions, side by side
@@ -248,7 +257,9 @@ def compare(kind: str, seeds: list[int], other: str | None, out: str | None) -> 
             row = {**case, "version": version.name, **version.answer(case)}
             rows.append(row)
             shown = {k: round(v, 2) for k, v in row.items() if isinstance(v, float)}
-            print(_name(case), case["labels"], version.name, "seed", case["seed"], shown, flush=True)
+            print(
+                _name(case), case["labels"], version.name, "seed", case["seed"], shown, flush=True
+            )
     if out:
         Path(out).write_text(json.dumps(rows, indent=0) + "\n")
     summarise(rows)
@@ -261,7 +272,9 @@ def _name(case: dict[str, Any]) -> str:
 
 def summarise(rows: list[dict[str, Any]]) -> None:
     """Means over seeds, the worst seed's gain, and seconds."""
-    print("\ncase | labels | version | before | after (worst gain) | balanced | seconds | agreement")
+    print(
+        "\ncase | labels | version | before | after (worst gain) | balanced | seconds | agreement"
+    )
     groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((_name(row), str(row["labels"]), row["version"]), []).append(row)
@@ -282,7 +295,9 @@ def main() -> None:
     if sys.argv[1:] == ["work"]:
         work()
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("kind", choices=("protocol", "gcn", "few", "pairs", "cost"))
     parser.add_argument("--seeds", default="0", help="one, or first-last")
     parser.add_argument("--other", help="sources of the other version")

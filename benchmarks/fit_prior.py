@@ -52,8 +52,14 @@ IN_GRAPH = (
     ("wisconsin", "gcn", "raw", "random"),
 )
 CUT = ("cora", "citeseer", "pubmed", "photo", "cora_ml", "digits", "chameleon", "wisconsin")
-SMALL = (("cora", "sgc"), ("citeseer", "sgc"), ("digits", "sgc"), ("cora", "gcn"),
-         ("chameleon", "sgc"), ("wisconsin", "gcn"))
+SMALL = (
+    ("cora", "sgc"),
+    ("citeseer", "sgc"),
+    ("digits", "sgc"),
+    ("cora", "gcn"),
+    ("chameleon", "sgc"),
+    ("wisconsin", "gcn"),
+)
 FRESH = (0, 10, 20, 50, 100)
 TARGET_LABELS = (0, 10, 20, 50, 100, 500)
 SCORED = 500
@@ -126,7 +132,9 @@ def _found(name: str) -> str:
     return str(own) if own.exists() else name
 
 
-def cases(memory: Memory, small: bool = False) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
+def cases(
+    memory: Memory, small: bool = False
+) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
     """Name, scene, labels, and for each number of labels what is known and what is scored."""
     made, parted = memory.cache(in_graph), memory.cache(cut)
     for spec in IN_GRAPH:
@@ -192,8 +200,12 @@ def fit(rows: list[dict[str, Any]], pull: float) -> dict[str, dict[str, float]]:
     names = list(dict.fromkeys(name for row in rows for name in row["evidence"]))
     corners = list(rows[0]["corners"])
     stacks = [
-        np.stack([row["evidence"].get(n, np.zeros((1, 1))) * np.ones_like(row["evidence"]["model"])
-                  for n in names])
+        np.stack(
+            [
+                row["evidence"].get(n, np.zeros((1, 1))) * np.ones_like(row["evidence"]["model"])
+                for n in names
+            ]
+        )
         for row in rows
     ]
     shares = [np.array([row["corners"][c] for c in corners]) for row in rows]
@@ -214,8 +226,14 @@ def fit(rows: list[dict[str, Any]], pull: float) -> dict[str, dict[str, float]]:
         return value, down.ravel()
 
     n = len(corners) * len(names)
-    found = minimize(loss, np.full(n, 0.05), jac=True, method="L-BFGS-B", bounds=[(0, None)] * n,
-                     options={"maxiter": 300, "ftol": 1e-9})
+    found = minimize(
+        loss,
+        np.full(n, 0.05),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * n,
+        options={"maxiter": 300, "ftol": 1e-9},
+    )
     table = found.x.reshape(len(corners), len(names))
     print(f"mean log-loss {found.fun:.4f}")
     return {
@@ -232,7 +250,10 @@ def report(rows: list[dict[str, Any]]) -> None:
         means = {c: np.mean([r["accuracy"] for r in mine if r["count"] == c]) for c in counts}
         base = np.mean([row["untouched"] for row in mine])
         agreement = np.mean([row["agreement"] for row in mine])
-        print(f"{name:28} h {agreement:5.2f} {base:6.1f} ", *(f"{c}: {a:.1f}" for c, a in means.items()))
+        print(
+            f"{name:28} h {agreement:5.2f} {base:6.1f} ",
+            *(f"{c}: {a:.1f}" for c, a in means.items()),
+        )
 
 
 def main() -> None:
@@ -254,15 +275,20 @@ def main() -> None:
         for corner, table in weights.items():
             print(corner, table)
     if given.write:
-        study = {"script": "benchmarks/fit_prior.py", "in_graph": IN_GRAPH, "cut": CUT,
-                 "seeds": list(SEEDS), "cases": len(rows)}
+        study = {
+            "script": "benchmarks/fit_prior.py",
+            "in_graph": IN_GRAPH,
+            "cut": CUT,
+            "seeds": list(SEEDS),
+            "cases": len(rows),
+        }
         target.write_text(json.dumps({"study": study, "weights": weights}, indent=1) + "\n")
 
 
 FIXED = {"heterophilous, no label": {"model": 1.0}}  # nothing else is believed there
 FIRST = {
-    "homophilous, many labels": {"model": 0.15, "model~": 0.2, "labels": 0.2, "labels=": 0.25, "means~": 0.1, "hops~": 0.15, "soft labels": 0.2},
-    "homophilous, no label": {"model": 0.3, "model~": 0.5, "soft labels": 0.2, "soft lda~": 0.1, "soft means": 0.1},
+    "homophilous, many labels": {"model~": 0.2, "labels=": 0.25, "hops~": 0.2, "soft labels": 0.2},
+    "homophilous, no label": {"model": 0.3, "model~": 0.5, "soft labels": 0.2, "soft lda~": 0.2},
     "heterophilous, many labels": {"model": 0.5, "own": 0.3, "links": 0.1, "lda": 0.05},
     "heterophilous, no label": {"model": 1.0},
 }

@@ -45,7 +45,7 @@ def settings_of(method: str) -> tuple[Setting, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Tried:
-    """The setting taken, its features, and its scores at judging labels that it was made without."""
+    """The setting taken, its features, and its scores at labels that it was made without."""
 
     setting: Setting
     features: Tensor

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
@@ -19,6 +18,7 @@ from graphkeel.reconstruct.anchors import (
     solve_anchors,
 )
 from graphkeel.reconstruct.scene import Scene
+
 
 @dataclass(frozen=True)
 class AnchorSettings:

@@ -219,7 +219,8 @@ def _guarded(
     """The one test."""
     classes = known.classes[known.judging]
     if not len(classes):
-        reason = "changed by what is believed before any label: no label judges here"
+        how = f"to {what}" if what else "by what is believed before any label"
+        reason = f"changed {how}: no label judges here"
         return GuardDecision(True, reason)
     base = context.logits.numpy()[known.nodes[known.judging]].argmax(axis=1)
     after, before = held.argmax(axis=1) == classes, base == classes
@@ -228,7 +229,8 @@ def _guarded(
     kept = p_value <= rule.risk
     seen = f"{wins} won, {losses} lost, p = {p_value:.2g}"
     source = "labels the model was not trained on" + ("" if known.cross_fitted else " (validation)")
-    verdict = f"changed{f' to {what}' if what else ''}: the decided answers are not worse"
+    sure = "better" if p_value <= 0.05 else "not worse"
+    verdict = f"changed{f' to {what}' if what else ''}: the decided answers are {sure}"
     if not kept:
         verdict = "left unchanged: the decided answers are not better"
     return GuardDecision(
@@ -288,9 +290,7 @@ def _expected(context: Context, decision: Decision, guard: GuardDecision, rule: 
     return expected_accuracy(own[:, None], rule.correction)
 
 
-def known_from(
-    labels: Labels, validation: Labels, trained_on: Tensor
-) -> Known:
+def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:
     """The labels at hand as the rule takes them.
 
     Args:

@@ -219,7 +219,9 @@ def decide_again(
         rounds: the pools of a decision.
         settings: numbers of the decision.
     """
-    serving = known.chosen(np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging)
+    serving = known.chosen(
+        np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging
+    )
     used = np.ones((1, len(serving.nodes)), bool)
     labels = LabelSets(serving.nodes, serving.classes, used, known.n_classes)
     coming = iter(rounds)

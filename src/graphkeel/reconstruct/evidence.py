@@ -8,12 +8,11 @@ edges, whatever the model is."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe
 from graphkeel.reconstruct.scene import Scene, log_rows, softmax
@@ -31,6 +30,8 @@ class EvidenceSettings:
         floor: of what labels must bring to a node, below which they say nothing of it.
         sharpness: of the distance to class means, in units of the mean distance.
         shares: of each class's nodes, the surest first, that become pseudo-labels.
+        newton: steps in which evidence from the pooled answer is tempered, on
+        compared: nodes.
         ridge: those of the probes.
     """
 
@@ -38,7 +39,9 @@ class EvidenceSettings:
     floor: float = 1e-3
     sharpness: float = 10.0
     shares: tuple[float, ...] = (0.1, 0.3)
-    ridge: RidgeSettings = RidgeSettings()
+    newton: int = 8
+    compared: int = 2000
+    ridge: RidgeSettings = field(default_factory=RidgeSettings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +86,45 @@ def first_evidence(scene: Scene, labels: LabelSets, settings: EvidenceSettings) 
     if not len(labels.nodes):
         return
     members = labels.members()
+    present = np.asarray(members.any(axis=1))
+    for name, values in _from_labels(scene, labels, members, settings):
+        yield name, _among_labelled(values, present, scene.smoothed_beliefs)
+
+
+def _from_labels(
+    scene: Scene, labels: LabelSets, members: Array, settings: EvidenceSettings
+) -> Iterator[Any]:
     yield from _spread("labels", scene, labels.on_graph(scene.n_nodes), settings)
     yield from _class_shapes(scene, members, settings, labels.nodes)
     yield from _probes(scene, labels, settings)
 
 
+def _among_labelled(values: Array, present: NDArray[np.bool_], model: Array) -> Array:
+    """What labels say, among the classes that have any (S, C); of the others only the model
+    knows."""
+    if present.all():
+        return values
+    others = model[:, None, :] * ~present
+    own = np.exp(values) * present
+    left = 1.0 - others.sum(axis=2, keepdims=True)
+    known = own / np.maximum(own.sum(axis=2, keepdims=True), 1e-30)
+    return log_rows(others + left * known)
+
+
 def second_evidence(
     scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
 ) -> Iterator[Any]:
-    """Names and evidence from the pooled answer: as soft members, and as pseudo-labels."""
+    """Names and evidence from the pooled answer: as soft members, and as pseudo-labels.
+
+    Each piece is made as sure as it agrees with that answer: features that say little of the
+    classes on this graph thereby say little in the next round, too, with no label needed."""
+    for name, values in _from_answer(scene, labels, posterior, settings):
+        yield name, tempered(values, posterior, settings)
+
+
+def _from_answer(
+    scene: Scene, labels: LabelSets, posterior: Array, settings: EvidenceSettings
+) -> Iterator[Any]:
     sharp = posterior**2
     soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
     members = np.swapaxes(soft, 0, 1)
@@ -122,6 +155,23 @@ def pseudo_labels(labels: LabelSets, posterior: Array, share: float) -> Array:
                 top = np.argpartition(-sure[nodes, s], count - 1)[:count]
                 found[nodes[top], s, c] = 1.0
     return labels.written_on(found)
+
+
+def tempered(values: Array, posterior: Array, settings: EvidenceSettings) -> Array:
+    """Log-probabilities times the t ≥ 0 with the least cross-entropy to the posterior, rows made to
+    sum to one again; t is found by Newton's method on evenly spaced nodes, one for each set."""
+    some = slice(None, None, max(1, len(values) // settings.compared))
+    e: Any = values[some].astype(np.float64)
+    p = posterior[some]
+    wanted = (p * e).sum(axis=2)
+    t = np.ones(values.shape[1])
+    for _ in range(settings.newton):
+        q: Any = softmax(t[:, None] * e)
+        mean = (q * e).sum(axis=2)
+        slope = (mean - wanted).mean(axis=0)
+        bend = ((q * e**2).sum(axis=2) - mean**2).mean(axis=0)
+        t = np.clip(t - slope / np.maximum(bend, 1e-6), t / 4, 4 * t)
+    return log_rows(softmax(t.astype(np.float32)[:, None] * values))
 
 
 def _alike(values: Array, n_sets: int) -> Array:

@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Term:
-    """What a source says of one node: w_k·(e_k(v, c) − e_k(v, c')) for the two likeliest classes."""
+    """A source on one node: w_k·(e_k(v, c) − e_k(v, c')) for the two likeliest classes."""
 
     name: str
     kind: str
@@ -163,7 +163,7 @@ def shares_by_kind(sources: tuple[Source, ...]) -> dict[str, float]:
     Args:
         sources: as `sources_of` gives them.
     """
-    sums = {words: 0.0 for words in KINDS.values()}
+    sums = dict.fromkeys(KINDS.values(), 0.0)
     for source in sources:
         sums[KINDS[source.kind]] += source.share
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
@@ -184,7 +184,9 @@ def explain_node(
     node = _checked(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [
-        Term(name, kind_of(name), weight, weight * float(values[node, first] - values[node, second]))
+        Term(
+            name, kind_of(name), weight, weight * float(values[node, first] - values[node, second])
+        )
         for name, weight, values in _weighted(decision)
     ]
     labels = dict(zip(known.nodes.tolist(), known.classes.tolist(), strict=True))

@@ -113,7 +113,9 @@ def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
         return scale * value, scale * down
 
     start = np.concatenate([prior, np.zeros(n_classes)])
-    bounds = [(0.0, None)] * n_sources + [(None, None)] * n_classes
+    # A class that no label has seen keeps its offset: labels may have been asked for elsewhere.
+    seen = np.bincount(judged.classes, minlength=n_classes) > 0
+    bounds = [(0.0, None)] * n_sources + [(None, None) if c else (0.0, 0.0) for c in seen]
     found = minimize(
         loss,
         start,

@@ -39,10 +39,11 @@ from graphkeel.reconstruct.correction import (
     Rule,
     correct,
     corrected_again,
+    held_away,
     known_from,
     relative_change,
 )
-from graphkeel.reconstruct.decide import Decision, Known, decide_again
+from graphkeel.reconstruct.decide import Decision, Known, PoolWeights, decide_again
 from graphkeel.reconstruct.explain import (
     Explanation,
     Source,
@@ -200,6 +201,10 @@ class Reconstructor(BaseEstimator):
 
     notes_: dict[str, Any]
     summary_: SourceSummary | None
+    classes_: Tensor
+    _start: tuple[Labels, Labels]
+    _trained_on: Tensor
+    _rounds: tuple[PoolWeights, ...]
     _correction: float = 0.0  # of the expected accuracy, found at the source
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
 
@@ -417,10 +422,15 @@ class Reconstructor(BaseEstimator):
     def _known(self) -> Known:
         return known_from(self.labels_, self._validation, self._trained_on)
 
+    def _serving(self) -> Known:
+        """Without those that are held out for the statement."""
+        known, rule = self._known(), self._rule()
+        return held_away(known, rule)[0] if rule.holdout else known
+
     def _decided(self) -> Decision:
         """What was decided; computed again, with the same weights, after `load` and `attach`."""
         if self._decision is None:
-            decision = decide_again(self._context.scene, self._known(), self._rounds)
+            decision = decide_again(self._context.scene, self._serving(), self._rounds)
             self._kept_decision(decision)
         assert self._decision is not None
         return self._decision
@@ -428,9 +438,7 @@ class Reconstructor(BaseEstimator):
     # ---- the same graph, later
 
     @one_at_a_time
-    def update(
-        self, data: Data, *, rechoose: bool = False, **model_kwargs: Any
-    ) -> Reconstructor:
+    def update(self, data: Data, *, rechoose: bool = False, **model_kwargs: Any) -> Reconstructor:
         """Follow a graph to which nodes, edges or features were added, or in which they changed.
 
         The weights and the labels stay; the features are those that a fresh fit with these weights
@@ -482,12 +490,12 @@ class Reconstructor(BaseEstimator):
         self.features_ = context.x.clone()
         self.fall_ = ()
         if self.guard_.kept:
-            found = corrected_again(context, self._known(), self._rounds, self._rule())
+            found = corrected_again(context, self._serving(), self._rounds, self._rule())
             decision, self.features_, steered = found
             self._kept_decision(decision)
             self.fall_ = () if steered is None else steered.fall
         else:
-            self._kept_decision(decide_again(context.scene, self._known(), self._rounds))
+            self._kept_decision(decide_again(context.scene, self._serving(), self._rounds))
         self.change_ = relative_change(self.features_, context.x)
         if not self.guard_.reason.endswith(_UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
@@ -613,6 +621,7 @@ class Reconstructor(BaseEstimator):
     ) -> Reconstructor:
         source = None if keep == "model" else self._summary()
         adapted = Reconstructor(**self.get_params())
+        adapted._without = self._without
         check_graph(target)
         bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
         adapted._make_context(bare, model_kwargs)
@@ -621,12 +630,13 @@ class Reconstructor(BaseEstimator):
             adapted._correction = source.correction
         adapted.certificate_ = None
         adapted.states_ = None
+        if nodes is None and labels is None:
+            adapted.reset()
+        else:
+            adapted._take_in(*adapted._start, nodes, labels)  # one without the other is refused
         if self.controller == "neural":
             adapted.certify()
-        if nodes is None or labels is None:
-            return adapted.reset()
-        known, validation = adapted._start
-        return adapted._take_in(known, validation, nodes, labels)
+        return adapted
 
     def _summary(self) -> SourceSummary | None:
         """What is kept of the fitted graph."""
@@ -932,7 +942,7 @@ def load_reconstructor(
     tensors, facts = load_folder(Path(folder))
     try:
         rec = restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
         ) from error

@@ -64,8 +64,8 @@ def _at_most(most: int, labels: LabelSets) -> LabelSets:
     if len(labels.nodes) <= most:
         return labels
     kept = np.sort(np.random.default_rng(0).permutation(len(labels.nodes))[:most])
-    some = {"nodes": labels.nodes[kept], "classes": labels.classes[kept]}
-    return replace(labels, **some, used=labels.used[:, kept])
+    nodes, classes = labels.nodes[kept], labels.classes[kept]
+    return replace(labels, nodes=nodes, classes=classes, used=labels.used[:, kept])
 
 
 def _decomposed(rows: list[Any], width: int) -> tuple[Doubles, Doubles]:

@@ -1,9 +1,11 @@
 """What can be said of the answers: accuracy and gain with intervals, prediction sets, and an
 expected accuracy where no label judges.
 
-All of it reads the cross-fitted pool: answers at labels that had no part in them, neither in the
-evidence nor in its weights. Those were made from a part of the labels, while what ships is made
-from all; the statement allows for it by the usual law of learning curves.
+All of it reads the cross-fitted pool: answers at labels that were left out of the evidence and of
+its last weights (strengths of ridges, the first round's weights and the prior's two numbers are
+chosen with all labels: docs/research.md has what that flatters). Those were made from a part of the
+labels, while what ships is made from all; the statement allows for it by the usual law of learning
+curves.
 Assumption: the judged nodes are a random sample of those predicted."""
 
 from __future__ import annotations
