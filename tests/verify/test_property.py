@@ -100,7 +100,7 @@ def test_boxes_of_one_point_and_of_none() -> None:
     answer = decide(absolute(), asked(point + "(assert (>= Y_0 0.51))"))
     assert answer.verdict == "unsat" and checked(answer.proof)
     nothing = decide(absolute(), asked("(assert (>= X_0 2))(assert (<= Y_0 9))"))
-    assert nothing.verdict == "unsat" and checked(nothing.proof)
+    assert nothing.verdict == "unsat" and nothing.proof is None and "vacuous" in nothing.reason
 
 
 def test_time_is_kept() -> None:
