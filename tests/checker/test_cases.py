@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graph_cases  # noqa: F401 (adds its cases)
+import mutant_cases  # noqa: F401
 import property_cases  # noqa: F401
 import pytest
 import sublevel_cases  # noqa: F401
