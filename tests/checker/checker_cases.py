@@ -1611,7 +1611,7 @@ case("a list", "unreadable: does not say that it is", lambda: b"[]")
 case("two texts", "unreadable: not one whole JSON", lambda: RAW + RAW)
 case(
     "not ASCII",
-    "unreadable: not one whole JSON",
+    "unreadable: not ASCII",
     lambda: RAW.replace(b"paper", "pap\u00e9r".encode()),
 )
 case("a changed byte", "rejected: SHA-256", lambda: RAW.replace(b"paper", b"Paper"))
