@@ -21,9 +21,10 @@ from typing import Any
 from .exact import Matrix, Vector, folded
 
 MAX_BYTES = 256 << 20
+# The program of each format, and what `keel check` compares such a file with.
 READERS = {
-    "graphkeel-certificate": "graphkeel.checker",
-    "graphkeel-proof": "graphkeel.property_checker",
+    "graphkeel-certificate": ("graphkeel.checker", "--model and --data"),
+    "graphkeel-proof": ("graphkeel.property_checker", "--network and --property, or --problem"),
 }
 LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
@@ -78,7 +79,9 @@ def parse(raw: bytes, kind: str) -> dict[str, Any]:
     if not raw.isascii():
         raise Unreadable("the file holds bytes that are not ASCII")
     if found != kind:
-        raise Unreadable(f"the file is a {found}, which python -m {READERS[found]} reads")
+        program, flags = READERS[found]
+        words = f"which python -m {program} reads; keel check compares it with {flags}"
+        raise Unreadable(f"the file is a {found}, {words}")
     version = content.get("version")
     if type(version) is not int or version != 3:
         raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")

@@ -131,6 +131,19 @@ def _lines(answer: Answer, args: argparse.Namespace, stored: bool) -> list[str]:
     return lines
 
 
+def refuse_others(args: argparse.Namespace, *others: str) -> None:
+    """A proof is compared with its own files; what else is named would go unchecked.
+
+    Args:
+        args: the flags of `keel check`.
+        others: flags that do not belong to this kind of proof, besides those of a model.
+    """
+    names = ("model", "weights", "factory", "data", *others)
+    given = [f"--{name}" for name in names if getattr(args, name) is not None]
+    if given:
+        raise ConfigError("a proof is compared with its own files only", got=" ".join(given))
+
+
 def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
     """The result of a check, with the proof compared to its files.
 
@@ -145,6 +158,7 @@ def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
 
     if args.network is None or args.property is None:
         raise ConfigError("--network and --property are checked together", fix="Give both.")
+    refuse_others(args, "problem")
     if not result.accepted:
         return result
     content = read_certificate(args.certificate, FORMAT)
