@@ -16,7 +16,7 @@ import numpy as np
 
 from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
-from graphkeel.certificate.equilibrium import STATES, graph_sentences
+from graphkeel.certificate.equilibrium import STATES
 from graphkeel.checker import CheckResult, Unreadable, check_bytes
 from graphkeel.checker.reading import read_bytes
 from graphkeel.core.errors import CertificateError
@@ -27,6 +27,8 @@ _PROOF = b'\n "format": "graphkeel-proof"'
 if TYPE_CHECKING:
     from torch import nn
 
+    from graphkeel.certificate.graph_link import Link
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import Head
 
 
@@ -44,23 +46,18 @@ class LinkedResult(CheckResult):
     data_checked: bool = False
     on_graph: tuple[str, ...] = ()
 
-    def linked(
-        self, difference: str | None, content: Mapping[str, Any], *, with_data: bool
-    ) -> LinkedResult:
+    def linked(self, found: Link, content: Mapping[str, Any], *, with_data: bool) -> LinkedResult:
         """The result once the link to a model, and maybe to a graph, was looked at.
 
         Args:
-            difference: what `link` returned.
+            found: what `link` returned.
             content: the certificate.
             with_data: whether a graph was part of it.
         """
-        found = replace(self, model_checked=True, data_checked=with_data)
-        if difference is None:
-            shown = with_data and "equilibrium" in content.get("graph", {})
-            return replace(
-                found, on_graph=tuple(graph_sentences(content["graph"], {})[1:]) if shown else ()
-            )
-        return replace(found, accepted=False, reason=difference, classes=(), together="")
+        result = replace(self, model_checked=True, data_checked=with_data)
+        if found.difference is None:
+            return replace(result, on_graph=found.on_graph)
+        return replace(result, accepted=False, reason=found.difference, classes=(), together="")
 
 
 def check_certificate(
@@ -92,8 +89,8 @@ def check_certificate(
     if states is None and not isinstance(certificate, Mapping):
         states = Path(certificate).with_name(STATES)
     stored = Path(states) if isinstance(states, str) else states
-    difference = link(content, model, data, stored)
-    return result.linked(difference, content, with_data=data is not None)
+    found = link(content, model, data, stored)
+    return result.linked(found, content, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
@@ -121,8 +118,8 @@ def link(
     model: nn.Module,
     data: Any | None,
     states: Path | Mapping[str, Any] | None = None,
-) -> str | None:
-    """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
+) -> Link:
+    """How the model, or the graph, differs from what a certificate speaks of, and what was shown.
 
     Args:
         content: an accepted certificate.
@@ -130,18 +127,22 @@ def link(
         data: a graph with `x` and `edge_index`, or None.
         states: of the graph at its equilibrium, as a file or as tensors, or None.
     """
-    from graphkeel.certificate.graph_link import graph_difference
+    from graphkeel.certificate.graph_link import Link, graph_link
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import extract_head
 
     stored = content["head"]
     plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
     if not plain:
-        return "the certificate's head is no plain chain of layers, as a model's is"
+        return Link("the certificate's head is no plain chain of layers, as a model's is")
     head = extract_head(model, int(stored[0][0]["weight"]["shape"][1]))
     difference = _head_difference(stored, head)
-    if difference is None and data is not None:
-        difference = _data_difference(content, model, data)
-    return graph_difference(content, model, data, states) if difference is None else difference
+    if difference is not None:
+        return Link(difference)
+    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
+    frozen = FrozenModel(model, n_classes=n_classes)
+    difference = None if data is None else _data_difference(content, frozen, data)
+    return Link(difference) if difference else graph_link(content, frozen, data, states)
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:
@@ -168,9 +169,8 @@ def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | No
     return None
 
 
-def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) -> str | None:
+def _data_difference(content: Mapping[str, Any], frozen: FrozenModel, data: Any) -> str | None:
     from graphkeel.graph.task import graph_sha256
-    from graphkeel.models.frozen import FrozenModel
 
     stored = content.get("data")
     own = graph_sha256(data.x, data.edge_index)
@@ -179,9 +179,8 @@ def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) ->
     if stored != own:
         other = str(stored)[:12]
         return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
-    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
-    logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
-    states = logits.detach().double().cpu().numpy()
+    scores = frozen.as_logits(frozen(data.x, data.edge_index))
+    states = scores.double().cpu().numpy()
     for entry in content["classes"]:
         lower = decode_array(entry["problem"]["lower"])
         upper = decode_array(entry["problem"]["upper"])

@@ -23,7 +23,7 @@ from graphkeel.certificate.equilibrium import (
     without_equilibrium,
 )
 from graphkeel.certificate.graph_check import GraphStates
-from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.certificate.graph_link import answers_difference, is_undirected, model_layers
 from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine, ask_region
@@ -190,7 +190,7 @@ def certify(
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
-    passing = passing_of(frozen, head, model_kwargs)
+    passing = _on_graph(passing_of(frozen, head, model_kwargs), frozen, x, edge_index)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -302,6 +302,17 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     if found.layers and len(found.layers[-1][0].bias) != head.n_out:
         return Aggregation(reason="the model's last layer has another width than its classes")
     return found
+
+
+def _on_graph(
+    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
+) -> Aggregation:
+    """The recognised model, if it answers like its layers on this very graph, too."""
+    one_way = found.undirected and not is_undirected(edge_index.cpu().numpy())
+    if not found.layers or one_way:  # nothing is said of a one-way graph then
+        return found
+    difference = answers_difference(found, frozen, x, edge_index)
+    return found if difference is None else Aggregation(reason=difference)
 
 
 def released(certificate: dict[str, Any]) -> dict[str, Any]:
