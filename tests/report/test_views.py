@@ -132,7 +132,9 @@ def test_hostile_strings_stay_strings(tmp_path, write_run):
 def test_json_in_the_page_cannot_leave_its_element():
     text = script_json({"name": "</script><!--\u2028", "n": 1})
     assert "<" not in text
-    assert json.loads(text) == {"name": "</script><!--\u2028", "n": 1}
+    assert json.loads(text) == {"name": r"</script><!--\u2028", "n": 1}
+    turned = script_json([{"verdict\u202e": ["\x1b[31m", 1.5, None]}])
+    assert json.loads(turned) == [{r"verdict\u202e": [r"\x1b[31m", 1.5, None]}]
 
 
 def test_nothing_is_loaded_from_anywhere(run_folder, certificate_folder):
