@@ -23,6 +23,7 @@ from .trees import check_branch, check_faces
 
 MAX_PRODUCTS = 10**11  # of integers; some hours
 LOOSE = Fraction(1, 8)  # of the size of Y: a δ beyond that would say nothing
+FORMS = ("anchored", "homogeneous", "paper")
 ASKED = (*SEARCHED, "region")
 CONDITIONS = ("representative", *SEARCHED, "hole", "region")
 _TOP = {"format", "version", "head", "classes", "together", "not_covered"}
@@ -111,6 +112,8 @@ def _summary(entry: dict[str, Any]) -> dict[str, Any]:
 def _check_class(head: Source, entry: dict[str, Any], where: str, work: Work) -> int:
     """All that is said of one class; the number of leaves that it took."""
     conditions = mapping(entry["conditions"], f"{where}.conditions", set(CONDITIONS))
+    if entry["form"] not in FORMS:
+        raise Unreadable(f"{where}: the form is none of {FORMS}")
     problem = class_problem(head, entry, where, work)
     leaves = sum(_check_answer(problem, name, conditions[name], work) for name in ASKED)
     derived = derive(head, problem, entry)
@@ -189,8 +192,9 @@ def derive(head: Source, problem: Problem, entry: dict[str, Any]) -> dict[str, A
     hole = words.analyse_hole(problem, proved)
     end = words.conclude(problem, hole, proved)
     flows = end["kind"] in ("asymptotic", "practical") and end["region"] in ("everywhere", "D")
-    end["switched"] = flows and {"region", "invariance"} <= proved
-    end["sentence"] += words.switched_sentence(problem) if end["switched"] else ""
+    kept = flows and {"region", "invariance"} <= proved
+    end["switched"], more = words.switched_sentence(problem) if kept else (False, "")
+    end["sentence"] += more
     inside = hole._asdict() | {"verdict": "unknown" if hole.kind == "open" else "proved"}
     for name in ("radius", "factor"):
         inside[name] = None if inside[name] is None else float_above(inside[name])
