@@ -28,6 +28,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
+from graphkeel.cli.shared.early import check_spec
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if isinstance(spec.target_labels, str):
         Path(spec.target_labels).stat()  # a wrong name fails before anything is trained
+    check_spec(spec, args.seed)
     if args.out is not None:
         make_out_dir(args.out)
     result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)

@@ -79,6 +79,11 @@ def run_verify(args: argparse.Namespace) -> int:
         raise ConfigError("an .onnx network needs a property", fix="Add a .vnnlib file.")
     if args.engine != "auto" or args.cross_check:
         raise ConfigError("a property is decided by one engine only", fix="Leave out --engine.")
+    loops = ("conditions", "sublevel", "sublevel_floor")
+    if args.all or any(getattr(args, name) is not None for name in loops):
+        raise ConfigError(
+            "--conditions, --all and --sublevel are for closed loops", got="a network"
+        )
     network, prop = read_onnx(args.problem), read_vnnlib(args.property)
     answer = decide(network, prop, args.timeout, now=Budget(clock=args.clock).now)
     stored = _store(answer, args)
