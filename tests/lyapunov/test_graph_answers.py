@@ -142,13 +142,18 @@ class Elsewhere(nn.Module):
         super().__init__()
         self.of = of
         self.known = [given] if other is None else [given, other]
+        self.raises = False
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         answer = self.of(x, edge_index)
         known = not here(x, edge_index) or any(
             bool((x.double() - one.double()).abs().max() < 1e-6) for one in self.known
         )
-        return answer if known else answer.flip(1)
+        if known:
+            return answer
+        if self.raises:
+            raise RuntimeError("no such features")
+        return answer.flip(1)
 
 
 def test_the_features_that_the_certificate_speaks_of_are_compared() -> None:
@@ -157,6 +162,8 @@ def test_the_features_that_the_certificate_speaks_of_are_compared() -> None:
     shown = bases()["sgc, mixed"]
     given = Elsewhere(shown.model, shown.data.x)
     assert "with the anchors' features" in checked(shown, given.eval()).reason
+    given.raises = True
+    assert "does not run" in checked(shown, given).reason
     written = plain_features(shown, at_states=False)
     both = Elsewhere(shown.model, shown.data.x, written)
     assert "with the equilibrium's features" in checked(shown, both.eval()).reason

@@ -62,16 +62,29 @@ class Recognised:
     operator: Operator
     output: str = "logits"
 
-    def compare(self, x: Tensor, which: str) -> Compared:
-        """The model's answers beside those of the layers.
+    def ask(self, x: Tensor, which: str) -> Compared:
+        """Run the model, and compare its answers with those of the layers.
 
         Args:
             x: features, shape (N, d).
             which: how to call them in a message.
         """
+        try:
+            scores = self.frozen(x, self.edge_index)
+        except Exception as error:  # whatever a model raises, nothing is claimed of it
+            return Compared(f"the model does not run on this graph with {which} features: {error}")
+        return self.compare(x, scores, which)
+
+    def compare(self, x: Tensor, scores: Tensor, which: str) -> Compared:
+        """The model's answers beside those of the layers.
+
+        Args:
+            x: features, shape (N, d).
+            scores: what the model answered to them, shape (N, n).
+            which: how to call the features in a message.
+        """
         import torch
 
-        scores = self.frozen(x, self.edge_index)
         precision = str(scores.dtype).removeprefix("torch.")
         if not scores.is_floating_point():
             return Compared(f"the model answers in {precision}, not in floats", precision)
@@ -86,37 +99,41 @@ class Recognised:
     def _answers(self, x: NDArray[Any], unit: float, least: float) -> tuple[Floats, Floats]:
         """The answers of the layers, and how far from them rounding may take the model's, shape
         (N, n) each. What underflow loses is below the unit roundoff of the least normal float."""
-        sizes = [
-            [(power, np.abs(weight), np.abs(bias) + least) for power, weight, bias in layer]
-            for layer in self.layers
-        ]
-        values = _run(self.layers, self.operator, x)
-        size = _run(sizes, self.operator, np.abs(x) + x.dtype.type(least))
+        values, sizes = _run(self.layers, self.operator, x, least)
         roundings = sum(_roundings(layer, self.operator.most) for layer in self.layers)
-        allowed = finite(np.expm1(4 * roundings * (unit + UNIT)) * size * SLACK)
+        allowed = finite(np.expm1(4 * roundings * (unit + UNIT)) * sizes * SLACK)
         return _as_output(values, allowed, self.output, unit)
 
 
-def _run(layers: Sequence[Branches], operator: Operator, x: NDArray[Any]) -> Floats:
-    """The last layer's values, without bounds, shape (N, n)."""
-    value: Floats | None = None
-    for layer in layers:
-        total = np.zeros((len(x), len(layer[0][2])))
+def _run(
+    layers: Sequence[Branches], operator: Operator, x: NDArray[Any], least: float
+) -> tuple[Floats, Floats]:
+    """The last layer's values, and M, shape (N, n) each."""
+    value, size = x, x  # of the features, M is |x|
+    for i, layer in enumerate(layers):
+        shape = (len(x), len(layer[0][2]))
+        total, sizes = np.zeros(shape), np.zeros(shape)
         for power, weight, bias in layer:
-            moved = _affine(x if value is None else np.maximum(value, 0.0), weight, bias)
+            moved, grown = _affine(np.maximum(value, 0.0) if i else x, size, weight, bias, least)
             for _ in range(power):
-                moved = operator.summed(moved)
+                moved, grown = operator.summed(moved), operator.summed(grown)
             total += moved
-        value = finite(total)
-    return finite([]) if value is None else value
+            sizes += grown
+        value, size = finite(total), finite(sizes)
+    return value, size
 
 
-def _affine(x: NDArray[Any], weight: Floats, bias: Floats) -> Floats:
-    """X·Wᵀ + b in float64, some rows at a time."""
-    found = np.empty((len(x), len(bias)))
+def _affine(
+    x: NDArray[Any], size: NDArray[Any], weight: Floats, bias: Floats, least: float
+) -> tuple[Floats, Floats]:
+    """X·Wᵀ + b in float64, and the same without signs, some rows at a time."""
+    value, sizes = np.empty((len(x), len(bias))), np.empty((len(x), len(bias)))
     for rows in row_slices(*x.shape):
-        found[rows] = x[rows].astype(np.float64, copy=False) @ weight.T + bias
-    return found
+        part = x[rows].astype(np.float64)
+        value[rows] = part @ weight.T + bias
+        grown = np.abs(part if size is x else size[rows]) + least
+        sizes[rows] = grown @ np.abs(weight).T + np.abs(bias) + least
+    return value, sizes
 
 
 def _roundings(layer: Branches, most: int) -> int:

@@ -1,8 +1,9 @@
 """Checking a certificate, by itself or against the model and the graph it speaks of.
 
 By itself a certificate is about the weights that it carries. `link` ties it to real things: the
-head is taken out of the model again and compared bit by bit, the graph's hash is compared, and the
-domain D has to hold the model's own logits on that graph.
+head is taken out of the model again and compared bit by bit, the graph's hash is compared, the
+domain D has to hold the model's own logits on that graph, and where something is said of message
+passing, its own answers there have to be those of the layers that it was recognised as.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from graphkeel.core.errors import CertificateError
 _PROOF = b'\n "format": "graphkeel-proof"'
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from graphkeel.certificate.graph_link import Link
-    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import Head
 
 
@@ -38,7 +38,7 @@ class LinkedResult(CheckResult):
 
     Attributes:
         model_checked: the head was compared with the given model's.
-        data_checked: hash and domain were compared with the given graph's.
+        data_checked: hash, domain, and the model's answers on the given graph were compared.
         on_graph: what was shown to hold of the given graph's nodes, in words.
     """
 
@@ -57,7 +57,8 @@ class LinkedResult(CheckResult):
         result = replace(self, model_checked=True, data_checked=with_data)
         if found.difference is None:
             return replace(result, on_graph=found.on_graph)
-        return replace(result, accepted=False, reason=found.difference, classes=(), together="")
+        refused = replace(result, accepted=False, reason=found.difference)
+        return replace(refused, classes=(), together="", graph="")
 
 
 def check_certificate(
@@ -128,6 +129,7 @@ def link(
         states: of the graph at its equilibrium, as a file or as tensors, or None.
     """
     from graphkeel.certificate.graph_link import Link, graph_link
+    from graphkeel.graph.task import graph_sha256
     from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import extract_head
 
@@ -141,8 +143,14 @@ def link(
         return Link(difference)
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     frozen = FrozenModel(model, n_classes=n_classes)
-    difference = None if data is None else _data_difference(content, frozen, data)
-    return Link(difference) if difference else graph_link(content, frozen, data, states)
+    if data is None:
+        return graph_link(content, frozen, None, None, states)
+    own = graph_sha256(data.x, data.edge_index)
+    if content.get("data") != own:
+        return Link(_other_graph(content.get("data"), own))
+    scores = frozen(data.x, data.edge_index)
+    difference = _domain_difference(content, frozen.as_logits(scores))
+    return Link(difference) if difference else graph_link(content, frozen, data, scores, states)
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:
@@ -169,18 +177,15 @@ def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | No
     return None
 
 
-def _data_difference(content: Mapping[str, Any], frozen: FrozenModel, data: Any) -> str | None:
-    from graphkeel.graph.task import graph_sha256
-
-    stored = content.get("data")
-    own = graph_sha256(data.x, data.edge_index)
+def _other_graph(stored: Any, own: str) -> str:
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
-    if stored != own:
-        other = str(stored)[:12]
-        return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
-    scores = frozen.as_logits(frozen(data.x, data.edge_index))
-    states = scores.double().cpu().numpy()
+    other = str(stored)[:12]
+    return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
+
+
+def _domain_difference(content: Mapping[str, Any], logits: Tensor) -> str | None:
+    states = logits.double().cpu().numpy()
     for entry in content["classes"]:
         lower = decode_array(entry["problem"]["lower"])
         upper = decode_array(entry["problem"]["upper"])

@@ -35,7 +35,7 @@ from graphkeel.certificate.bounds import (
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.core.errors import CertificateError
 
-ENTRIES = 1 << 24  # of features in work at once
+ENTRIES = 1 << 20  # of features in work at once: first touch of larger arrays is slow
 LISTED = 1000  # uncertain nodes that are named
 
 

@@ -45,14 +45,16 @@ def graph_link(
     content: Mapping[str, Any],
     frozen: FrozenModel,
     data: Any | None,
+    scores: Tensor | None,
     states: Path | Mapping[str, Any] | None,
 ) -> Link:
     """What is said of message passing, tied to model, graph and states.
 
     Args:
         content: an accepted certificate.
-        frozen: the model, recognised anew; called once on the graph before, if one is given.
+        frozen: the model, recognised anew.
         data: a graph with `x` and `edge_index`, or None.
+        scores: what the model answers on that graph, shape (N, n), where that is known.
         states: those that the certificate counts, as a file or as tensors, or None.
     """
     graph = content.get("graph") or {}
@@ -66,9 +68,11 @@ def graph_link(
         difference = _edges_difference(graph, frozen, data)
     if difference is not None or data is None:
         return Link(difference)
+    if scores is None:
+        scores = frozen(data.x, data.edge_index)
     try:
         pair = _recognised(found, frozen, data.edge_index, len(data.x))
-        return _on_this_graph(content, pair, data, states)
+        return _on_this_graph(content, pair, data, scores, states)
     except CertificateError as error:
         return Link(str(error))
 
@@ -97,7 +101,7 @@ def answers_difference(
         edge_index: shape (2, E).
     """
     try:
-        return _recognised(found, frozen, edge_index, len(x)).compare(x, "the given").difference
+        return _recognised(found, frozen, edge_index, len(x)).ask(x, "the given").difference
     except CertificateError as error:
         return str(error)
 
@@ -113,10 +117,14 @@ def _on_this_graph(
     content: Mapping[str, Any],
     pair: Recognised,
     data: Any,
+    scores: Tensor,
     states: Path | Mapping[str, Any] | None,
 ) -> Link:
     """The model's own answers first; then what is counted, and its answers to those features."""
-    given = _given_features(pair, data.x)
+    counter = _counter(pair, data.x)
+    if counter is not None:
+        return Link(f"the model's answers may depend on the calls before: {counter!a} counts them")
+    given = pair.compare(data.x, scores, "the given")
     if given.difference is not None:
         return Link(given.difference)
     if "equilibrium" not in content["graph"]:
@@ -138,15 +146,14 @@ def _on_this_graph(
     return Link(None, _shown(enclosure, (given, written, reached), unknown))
 
 
-def _given_features(pair: Recognised, x: Any) -> Compared:
-    """The second of two equal calls, which must leave the model as the first one did."""
+def _counter(pair: Recognised, x: Tensor) -> str | None:
+    """The name of what two equal calls, on a single node with a loop, leave with two values."""
+    loop = pair.edge_index.new_zeros(2, 1)
+    pair.frozen(x[:1], loop)
     before = plain_state(pair.frozen.module)
-    found = pair.compare(x, "the given")
+    pair.frozen(x[:1], loop)
     after = plain_state(pair.frozen.module)
-    counter = next((name for name in after if before.get(name) != after[name]), None)
-    if counter is None:
-        return found
-    return Compared(f"the model's answers may depend on the calls before: {counter!a} counts them")
+    return next((name for name in after if before.get(name) != after[name]), None)
 
 
 def _made_features(
@@ -158,7 +165,7 @@ def _made_features(
     dtype = np.float64 if precision == "float64" else np.float32
     written = from_numpy(enclosure.features(anchors=True, dtype=dtype))
     reached = from_numpy(enclosure.features(anchors=False, dtype=dtype))
-    return pair.compare(written, "the anchors'"), pair.compare(reached, "the equilibrium's")
+    return pair.ask(written, "the anchors'"), pair.ask(reached, "the equilibrium's")
 
 
 def _shown(
@@ -172,10 +179,10 @@ def _shown(
     largest = max(compared, key=lambda one: one.gap)
     words.append(_agreed("the given, the anchors' and the equilibrium's", largest))
     best, certain = enclosure.classes(facts["residual"])
-    same = int((certain & (compared[-1].classes == best)).sum())
+    anchored, reached = [int((certain & (one.classes == best)).sum()) for one in compared[1:]]
     words.append(
-        f"With the equilibrium's features it gives {same} of the {facts['certain']} nodes their"
-        " certain class."
+        f"It gives {reached} of the {facts['certain']} nodes their certain class with the"
+        f" equilibrium's features, and {anchored} with the anchors'."
     )
     return tuple(words)
 
