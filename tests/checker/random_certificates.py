@@ -265,9 +265,8 @@ def is_proof(loop: Hand, condition: str, value: Json) -> bool:
 # ---- whole certificates
 
 
-def random_certificate(seed: int) -> Json:
-    """One or several classes; numbers of any size; sometimes with message passing."""
-    rng = random.Random(seed)
+def random_loops(rng: random.Random) -> list[Hand]:
+    """One or several classes; numbers of any size."""
     n = rng.choice([1, 2, 2, 2, 2, 2, 3])
     strength = rng.choice([1.0, 1.0, 2.0, 0.7])
     labels = rng.sample(range(n), rng.randint(1, n)) if rng.random() < 0.3 else list(range(n))
@@ -277,10 +276,19 @@ def random_certificate(seed: int) -> Json:
     plan = Plan(strength, rng.random() < 0.7, shared, margins)
     loops = [random_loop(rng, n, label, plan) for label in labels]
     exponent = rng.choice([0, 0, 0, rng.randint(-360, 360)])
-    loops = [rescaled(loop, 2.0**exponent) for loop in loops]
-    if n == 2 and rng.random() < 0.1:
+    return [rescaled(loop, 2.0**exponent) for loop in loops]
+
+
+def random_certificate(seed: int) -> Json:
+    """Sometimes with message passing."""
+    rng = random.Random(seed)
+    return certified(rng, random_loops(rng))
+
+
+def certified(rng: random.Random, loops: list[Hand]) -> Json:
+    if loops[0].n == 2 and rng.random() < 0.1:
         layers = random_layers(rng)
-        gauge = [rng.choice([1.0, 2.0]) for _ in range(n)]
+        gauge = [rng.choice([1.0, 2.0]) for _ in range(2)]
         if plain_kappa(loops, layers, gauge) < 1 - 2.0**-40:
             return passing(layers, gauge, tuple(loops))
     return certificate(*loops)

@@ -142,6 +142,27 @@ def test_two_domains_are_not_one() -> None:
     assert contradicted(wide)
 
 
+VACUOUS = {
+    "D in the hole": "vacuous: D holds no state but Y and those of the hole.\nEvery trajectory",
+    "D in the hole, F flies off": "Vacuous: D holds no state but Y",
+    "D is one state in the hole": "chosen anew at every step: D is a single state.",
+    "D is one state, F flies off": "Vacuous: D holds no state but Y",
+    "D is Y, without a hole": "Vacuous: D holds no state but Y",
+    "a margin that no state has": "no state of D in which this class's logit leads by at least 4.1",
+}
+
+
+@pytest.mark.parametrize("name", VACUOUS)
+def test_what_is_said_of_no_state_is_called_vacuous(name: str) -> None:
+    result = checker.check_bytes(CASES[name][0]())
+    (entry,) = result.classes
+    assert result.accepted
+    assert VACUOUS[name] in f"{entry['setting']}\n{entry['sentence']}"
+    assert "steps" not in entry["sentence"] or name == "a margin that no state has"
+    spoken = name == "D in the hole"  # everywhere in Rⁿ, though positivity and decrease are empty
+    assert result.together.startswith("Every state of D" if spoken else "Nothing follows")
+
+
 SENTENCE = ("classes", 0, "conclusion")
 FALSE_WORDS: dict[str, Callable[[], Json]] = {
     "a step too few": lambda: with_text(
