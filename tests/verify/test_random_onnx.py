@@ -36,6 +36,9 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
+        # operator by operator: the optimiser makes a Relu and a Clip to at most −1 a Clip from 0 to
+        # −1 and then refuses it
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.session = onnxruntime.InferenceSession(raw, options)
 
     def __call__(self, points: Any) -> Any:

@@ -73,8 +73,7 @@ def parse(raw: bytes, kind: str) -> dict[str, Any]:
     found = content.get("format") if isinstance(content, dict) else None
     if found not in tuple(READERS):
         raise Unreadable(f"the file does not say that it is one of {tuple(READERS)}")
-    is_sealed = seal(raw[_BODY:]) == raw[:_BODY]
-    if not is_sealed and _is_reformatted(content):
+    if _is_reformatted(raw, content):
         raise Unreadable(REFORMATTED)
     if not raw.isascii():
         raise Unreadable("the file holds bytes that are not ASCII")
@@ -85,7 +84,7 @@ def parse(raw: bytes, kind: str) -> dict[str, Any]:
     version = content.get("version")
     if type(version) is not int or version != 3:
         raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")
-    if not is_sealed:
+    if seal(raw[_BODY:]) != raw[:_BODY]:
         raise Rejected("the SHA-256 at the top is not that of the rest of the file")
     return content
 
@@ -118,8 +117,10 @@ def _check_values(text: str, always: int = 1 << 16, letters: int = 10) -> None:
         raise ValueError("it has far more values than a certificate of its length")
 
 
-def _is_reformatted(content: dict[str, Any]) -> bool:
-    """Whether the content, written as the format says, has the SHA-256 that it states."""
+def _is_reformatted(raw: bytes, content: dict[str, Any]) -> bool:
+    """Whether the seal does not hold, and would if the content were written as the format says."""
+    if seal(raw[_BODY:]) == raw[:_BODY]:
+        return False
     rest = {name: value for name, value in content.items() if name != "sha256"}
     try:
         text = json.dumps(rest, indent=1, sort_keys=True, allow_nan=False)
