@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
@@ -94,13 +95,21 @@ def sample(sources: Path, seed: int, count: int) -> list[Change]:
 
 
 def all_changes(sources: Path) -> list[Change]:
-    """Every mutant of both packages, each once."""
-    found: dict[Any, Change] = {}
+    """Every mutant of both packages."""
+    found: list[Change] = []
     for package in PACKAGES:
         for path in sorted((sources / package).glob("*.py")):
-            for change in _changes(path, f"{package}/{path.name}"):
-                found.setdefault(change.key(), change)
-    return list(found.values())
+            found += _numbered(_changes(path, f"{package}/{path.name}"))
+    return found
+
+
+def _numbered(changes: Iterator[Change]) -> Iterator[Change]:
+    """Changes that read alike are told apart by their number."""
+    seen: Counter[Any] = Counter()
+    for change in changes:
+        seen[change.key()] += 1
+        number = seen[change.key()]
+        yield change if number == 1 else change._replace(place=f"{change.place} ({number})")
 
 
 def _changes(path: Path, file: str) -> Iterator[Change]:
@@ -143,8 +152,11 @@ def _silent(node: ast.AST, field: str) -> bool:
 
 
 def _dead(node: ast.AST) -> bool:
-    """Documentation, imports, aliases of types, the clock, and the end of a program's file."""
+    """Documentation, imports, aliases of types, the clock, how a message shows a value, and the end
+    of a program's file."""
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Assert)):
+        return True
+    if isinstance(node, ast.FunctionDef) and node.name == "shown":
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
@@ -277,6 +289,8 @@ def _call(node: ast.Call, _spot: Spot) -> Iterator[tuple[str, ast.AST]]:
         other = ast.Name(UNORDERED[node.func.id], ast.Load())
         yield "order", ast.Call(other, node.args, [])
     for k in range(len(node.keywords)):
+        if node.keywords[k].arg == "strict":
+            continue  # the same as strict=False
         rest = node.keywords[:k] + node.keywords[k + 1 :]
         yield "omitted", ast.Call(node.func, node.args, rest)
 

@@ -68,11 +68,15 @@ def module_name(file: str) -> str:
 
 
 def known_equivalents() -> dict[Key, str]:
-    """The mutants that nothing can notice, and why: `# why`, then `file function`, `- old` and
-    `+ new` for each."""
+    """The mutants that nothing can notice, and why."""
+    return listed(EQUIVALENT)
+
+
+def listed(path: Path) -> dict[Key, str]:
+    """Mutants of a text: `# why`, then `file function`, `- old` and `+ new` for each."""
     found: dict[Key, str] = {}
     why, place, old = "", ("", ""), ""
-    for line in EQUIVALENT.read_text().splitlines():
+    for line in path.read_text().splitlines():
         kind, _, text = line.partition(" ")
         if kind == "#":
             why = text
@@ -237,12 +241,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=500, help="0: every mutant")
     parser.add_argument("--written", action="store_true", help="those of mutants.py")
     parser.add_argument("--only", default="", help="files whose names have this in them")
+    parser.add_argument("--again", type=Path, help="a list of mutants, as this program prints it")
     parser.add_argument("--list", action="store_true", help="every mutant, and what noticed it")
     options = parser.parse_args()
     changes: list[Any] = [Written(mutant) for mutant in MUTANTS]
     if not options.written:
         changes = sample(SOURCES, options.seed, options.count)
     changes = [change for change in changes if options.only in change.file]
+    if options.again:
+        wanted = listed(options.again)
+        changes = [change for change in changes if change.key() in wanted]
     started = resource.getrusage(resource.RUSAGE_CHILDREN)
     if options.written and misplaced():
         print("not in the sources:", *misplaced(), sep="\n")

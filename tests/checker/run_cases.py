@@ -41,6 +41,7 @@ def as_expected(found: str, expected: str) -> bool:
 def answer(package: Any, query: tuple[Any, ...]) -> str:
     """What a checker says to a query: (kind, …), for comparison with what another one says."""
     kinds = {"bytes": verdict, "bound": bound, "program": program, "cost": cost}
+    kinds |= {"derived": derived, "limit": limited}
     return kinds[query[0]](package, *query[1:])
 
 
@@ -80,12 +81,51 @@ def cost(package: Any, raw: bytes, limit: int) -> str:
     check = import_module(f"{own.__name__}.{'certificate' if own is package else 'check'}")._check
     reading = import_module(f"{base}.reading")
     work = import_module(f"{base}.exact").Work(limit)
-    kind = next(name for name, reader in reading.READERS.items() if reader == own.__name__)
+    kind = "graphkeel-certificate" if own is package else "graphkeel-proof"
     try:
         check(reading.parse(raw, kind), work)
     except ArithmeticError as error:
         return str(error)
     return str(work.left)
+
+
+def limited(package: Any, places: list[str], limit: int, asked: bytes | str) -> str:
+    """What is said of a file with another limit in some modules; a text is the name of a file."""
+    found = [place.rpartition(".") for place in places]
+    modules = [(import_module(f"{package.__name__}.{module}"), name) for module, _, name in found]
+    kept = [getattr(module, name) for module, name in modules]
+    for module, name in modules:
+        setattr(module, name, limit)
+    try:
+        if isinstance(asked, bytes):
+            return verdict(package, asked, "")
+        return str(package.check_file(asked).accepted)
+    except package.Unreadable:
+        return "unreadable"
+    finally:
+        for (module, name), old in zip(modules, kept, strict=True):
+            setattr(module, name, old)
+
+
+def derived(package: Any, content: dict[str, Any]) -> str:
+    """All that follows of some classes, whose verdicts are taken as they stand."""
+    base = package.__name__
+    certificate = import_module(f"{base}.certificate")
+    head = import_module(f"{base}.networks").read_source(content["head"], "head")
+    work = import_module(f"{base}.exact").Work(10**12)
+    said = []
+    for entry in content["classes"]:
+        try:
+            problem = certificate.class_problem(head, entry, "a class", work)
+            found = certificate.derive(head, problem, entry)
+        except (package.Rejected, package.Unreadable) as error:
+            return f"{said} {type(error).__name__}"
+        conditions = {**entry["conditions"], **found["conditions"]}
+        said.append({**entry, **found, "conditions": conditions})
+    together = import_module(f"{base}.conclusion").all_together(said)
+    told = [{name: entry[name] for name in ("verdict", "setting", "conclusion")} for entry in said]
+    inside = [entry["conditions"] for entry in said]
+    return json.dumps([told, inside, together, work.left])
 
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
