@@ -11,7 +11,7 @@ from typing import Any
 from . import CheckResult, Unreadable, check_file
 
 NOT_LINKED = "The link to a model and a graph was not checked: the file was taken by itself."
-_BOUND = re.compile(r"(?:(?<=within )|(?<=at most )|(?<=at least ))\d[\d.]*(?:e[-+]?\d+)?\b")
+_BOUND = re.compile(r"(?:(?<=within )|(?<=at most )|(?<=at least ))\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
 
 
 def main(arguments: list[str], check: Callable[[str], CheckResult], usage: str) -> int:

@@ -539,15 +539,17 @@ def _missed(row: dict[str, Any]) -> bool:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What follows, once for each kind of conclusion, in the words of the class for which it is
-    weakest."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    """What follows, once for each group of classes of which the same is said, with the weakest
+    bounds of its members."""
+    from graphkeel.checker.__main__ import shape, weakest
+
+    groups: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
+        words = str(row.get("conclusion", row.get("reason", "")))
+        groups.setdefault(shape(words), []).append((str(row["class"]), words))
     sentences = []
-    for group in kinds.values():
-        weakest = max(group, key=lambda row: row.get("radius") or 0.0)
-        labels = ", ".join(str(row["class"]) for row in group)
-        words = weakest.get("conclusion", weakest.get("reason"))
-        sentences.append(f"Classes {labels} (the weakest of them): {words}")
+    for group in groups.values():
+        labels = ", ".join(label for label, _ in group)
+        several = "Classes" if len(group) > 1 else "Class"
+        sentences.append(f"{several} {labels}: {weakest([words for _, words in group])}")
     return sentences
