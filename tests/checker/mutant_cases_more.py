@@ -31,6 +31,7 @@ from checker_cases import (
     put,
     refuted,
     split_at,
+    square,
     with_decrease,
 )
 from hand_loops import (
@@ -53,7 +54,7 @@ from hand_loops import (
     section,
     tree,
 )
-from mutant_cases import OUTWEIGH, lopsided, moved, touching, unproved
+from mutant_cases import OUTWEIGH, lopsided, touching, unproved
 from property_cases import ENDS as BOTH_SIDES
 from property_cases import SHOW, TINY, asked, block, leaves
 from property_cases import proof as property_proof
@@ -125,9 +126,9 @@ def at_limits() -> Hand:
 
 
 case(
-    "two classes, radii of different lengths",
+    "two classes, steps of one digit and of two",
     ACCEPTED,
-    lambda: certificate(moved(0, 2.0**-14), moved(1, 2.0**-9)),
+    lambda: certificate(square(0, rho=0.5), square(1)),
 )
 
 
@@ -494,7 +495,7 @@ def sorted_bytes(content: Json) -> bytes:
 
 
 SORTED = sorted_bytes(certificate(line()))
-SAVED = "unreadable"
+SAVED = "unreadable: re-formatted"
 case("names in their order", ACCEPTED, lambda: SORTED)
 case("saved with other line ends", SAVED, lambda: SORTED.replace(b"\n", b"\r\n"))
 case("saved without its last line end", SAVED, lambda: SORTED.rstrip())

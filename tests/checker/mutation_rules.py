@@ -121,7 +121,7 @@ def _changes(path: Path, file: str) -> Iterator[Change]:
             new = _shown(other if node is statement else statement)
             _put(spot, node)
             if new != old:
-                yield Change(file, place, rule, old, new, tree, spot, other)
+                yield Change(file, place or "module", rule, old, new, tree, spot, other)
 
 
 # ---- where

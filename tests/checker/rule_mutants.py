@@ -30,7 +30,7 @@ from mutation_rules import PACKAGES, sample
 HERE = Path(__file__).parent
 SOURCES = HERE.parents[1] / "src" / "graphkeel"
 EQUIVALENT = HERE / "equivalent_mutants.txt"
-PATIENCE = 3  # times the processor seconds that making and answering all probes takes
+PATIENCE = 1  # times the processor seconds that making and answering all probes takes
 MOST_MEMORY = 1 << 30
 Key = tuple[str, str, str, str]
 
@@ -128,19 +128,22 @@ def misplaced() -> list[str]:
 
 
 class Probe(NamedTuple):
-    """A query, and what the checker says to it."""
+    """A query, what the checker says to it, and the functions that it enters for that."""
 
     name: str
     query: tuple[Any, ...]
     answer: str
+    entered: frozenset[tuple[str, str]]
 
 
 class Report(NamedTuple):
-    """What a run found: how the killed were noticed, and those that nothing noticed."""
+    """What a run found: how the killed were noticed, those that nothing noticed, those known to be
+    equivalent, and those that are wrongly thought to be."""
 
     notices: list[tuple[Any, str]]
     survivors: list[Any]
     equivalent: list[Any]
+    mistaken: list[Any]
 
 
 def run(changes: list[Any], tell: Callable[[str], Any] = str) -> Report:
@@ -162,16 +165,24 @@ def _run(
     started = time.process_time()
     probes = list(_probes(folder))
     longest = 1 + int(PATIENCE * (time.process_time() - started))
-    orders = {change.file: list(range(len(probes))) for change in changes}
+    places = frozenset().union(*(probe.entered for probe in probes))
+    orders: dict[Any, list[int]] = {}
     known = known_equivalents()
-    report = Report([], [], [])
+    report = Report([], [], [], [])
     for change in changes:
-        order = orders[change.file]
+        place = (change.file, change.place.partition(" ")[0])
+        if place not in orders:  # who does not enter a function does not notice what changed in it
+            near = [k for k, probe in enumerate(probes) if place in probe.entered]
+            orders[place] = near if place in places else list(range(len(probes)))
+        order = orders[place]
         notice = _killed_by(change, packages, [probes[k] for k in order], longest)
-        if isinstance(notice, int):  # what noticed a mutant is asked first of the file's next one
+        if isinstance(notice, int):  # what noticed a mutant is asked first of the next one
             order.insert(0, order.pop(notice))
             notice = probes[order[0]].name
-        if notice is not None:
+        if notice is not None and change.key() in known:
+            report.mistaken.append(change)
+            tell(f"{entry(change)}\nis listed as equivalent, and noticed by: {notice}")
+        elif notice is not None:
             report.notices.append((change, notice))
         elif change.key() in known:
             report.equivalent.append(change)
@@ -189,7 +200,19 @@ def _probes(folder: Path) -> Iterator[Probe]:
     from graphkeel import checker
 
     for name, query in every_query(folder):
-        yield Probe(name, query, run_cases.answer(checker, query))
+        codes: set[CodeType] = set()
+        sys.setprofile(lambda frame, *_, codes=codes: codes.add(frame.f_code))
+        try:
+            answer = run_cases.answer(checker, query)
+        finally:
+            sys.setprofile(None)
+        yield Probe(name, query, answer, frozenset(map(_place, codes)))
+
+
+def _place(code: CodeType) -> tuple[str, str]:
+    """The file and the outermost function of a code, as a change names them."""
+    file = "/".join(code.co_filename.rsplit("/", 2)[1:])
+    return file, code.co_qualname.partition(".<locals>")[0]
 
 
 def _killed_by(
@@ -265,7 +288,7 @@ def main() -> int:
     print(f"seed {options.seed}: {len(changes)} mutants ({dict(rules.most_common())})")
     print(f"killed {len(report.notices)}, known to be equivalent {len(report.equivalent)}")
     print(f"survived {len(report.survivors)}; {seconds:.0f} seconds of the processor")
-    return 1 if report.survivors else 0
+    return 1 if report.survivors or report.mistaken else 0
 
 
 if __name__ == "__main__":
