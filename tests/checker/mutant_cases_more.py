@@ -524,3 +524,13 @@ def many_values(count: int) -> bytes:
 MANY = "unreadable: far more values"
 case("many values", ACCEPTED, lambda: many_values(40_000))
 case("far too many values", MANY, lambda: many_values(60_000))
+
+
+# ---- a kink of the second layer, where the first one is far from its own
+
+LATE: list[Any] = [
+    ([[1.0]], [1.0]),
+    ([[1.0], [1.0], [1.0]], [0.0, 1.0, -2.0625]),
+    ([[1.0, -0.5, 0.25]], [0.5]),
+]
+case("a kink behind an active unit", ACCEPTED, lambda: replace(line(), forward=LATE, rho=0.75))
