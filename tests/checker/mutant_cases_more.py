@@ -534,3 +534,9 @@ LATE: list[Any] = [
     ([[1.0, -0.5, 0.25]], [0.5]),
 ]
 case("a kink behind an active unit", ACCEPTED, lambda: replace(line(), forward=LATE, rho=0.75))
+# twice the end, 8·shift, is the hole's radius
+case(
+    "a residual that ends half way out of the hole",
+    ACCEPTED,
+    lambda: kinked(0.0, 2.0**-6, rho=0.75, delta=0.0625),
+)
