@@ -35,6 +35,7 @@ def as_lines(result: CheckResult) -> list[str]:
     lines += class_lines(result.classes)
     lines += [f"All classes together: {result.together}"] if result.classes else []
     lines += [f"Message passing: {result.graph}"] if result.graph else []
+    lines += [f"Steering: {result.steering}"] if result.steering else []
     return [*lines, NOT_LINKED] if result.classes else lines
 
 

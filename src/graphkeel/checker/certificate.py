@@ -19,6 +19,7 @@ from .graph import check_graph, not_covered
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
 from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, same, vector
+from .steering import check_steering
 from .trees import check_branch, check_faces
 
 MAX_PRODUCTS = 10**11  # of integers; some hours
@@ -43,6 +44,7 @@ class CheckResult:
     classes: tuple[dict[str, Any], ...] = ()
     together: str = ""
     graph: str = ""  # what holds of message passing, where the certificate speaks of it
+    steering: str = ""  # what holds and what is stated of the features that ship, likewise
 
 
 def check_file(path: str) -> CheckResult:
@@ -81,7 +83,7 @@ def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]])
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     """Everything that a sealed certificate states, and what a reader is told of it."""
-    mapping(content, "the certificate", _TOP, _REMARKS | {"graph"})
+    mapping(content, "the certificate", _TOP, _REMARKS | {"graph", "steering"})
     graph = content.get("graph")
     same(content["not_covered"], not_covered(graph), "the list of what is not covered")
     head = read_source(content["head"], "head")
@@ -99,8 +101,10 @@ def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     same(content["together"], words.all_together(entries), "what is said of all classes")
     reason = f"all that is stated of {len(entries)} class(es) holds; {leaves} leaves re-proved"
     passing = check_graph(graph, entries, work) if "graph" in content else ""
+    shipped = content.get("steering")
+    steering = check_steering(shipped, head, graph, work) if "steering" in content else ""
     said = {"classes": tuple(map(_summary, entries)), "together": content["together"]["sentence"]}
-    return {"reason": reason, "leaves": leaves, **said, "graph": passing}
+    return {"reason": reason, "leaves": leaves, **said, "graph": passing, "steering": steering}
 
 
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
