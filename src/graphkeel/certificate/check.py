@@ -18,6 +18,7 @@ import numpy as np
 from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
 from graphkeel.certificate.equilibrium import STATES
+from graphkeel.certificate.steering import STEERING
 from graphkeel.checker import CheckResult, Unreadable, check_bytes
 from graphkeel.checker.reading import read_bytes
 from graphkeel.core.errors import CertificateError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from graphkeel.certificate.graph_link import Link
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import Head
 
 
@@ -58,7 +60,7 @@ class LinkedResult(CheckResult):
         if found.difference is None:
             return replace(result, on_graph=found.on_graph)
         refused = replace(result, accepted=False, reason=found.difference)
-        return replace(refused, classes=(), together="", graph="")
+        return replace(refused, classes=(), together="", graph="", steering="")
 
 
 def check_certificate(
@@ -67,6 +69,7 @@ def check_certificate(
     model: nn.Module | None = None,
     data: Any | None = None,
     states: str | Path | Mapping[str, Any] | None = None,
+    steering: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -76,6 +79,8 @@ def check_certificate(
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
         states: of the graph at its equilibrium: a file, by default the one beside the certificate,
             or tensors (`Reconstructor.states_`).
+        steering: the features that ship and the decided classes: a file, by default the one beside
+            the certificate, or tensors `features` and `wanted`.
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -87,10 +92,12 @@ def check_certificate(
     if model is None or not result.accepted:
         return result
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
-    if states is None and not isinstance(certificate, Mapping):
-        states = Path(certificate).with_name(STATES)
+    if not isinstance(certificate, Mapping):
+        states = Path(certificate).with_name(STATES) if states is None else states
+        steering = Path(certificate).with_name(STEERING) if steering is None else steering
     stored = Path(states) if isinstance(states, str) else states
-    found = link(content, model, data, stored)
+    shipped = Path(steering) if isinstance(steering, str) else steering
+    found = link(content, model, data, stored, shipped)
     return result.linked(found, content, with_data=data is not None)
 
 
@@ -119,6 +126,7 @@ def link(
     model: nn.Module,
     data: Any | None,
     states: Path | Mapping[str, Any] | None = None,
+    steering: Path | Mapping[str, Any] | None = None,
 ) -> Link:
     """How the model, or the graph, differs from what a certificate speaks of, and what was shown.
 
@@ -127,8 +135,9 @@ def link(
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
         states: of the graph at its equilibrium, as a file or as tensors, or None.
+        steering: the features that ship, as a file or as tensors, or None.
     """
-    from graphkeel.certificate.graph_link import Link, graph_link
+    from graphkeel.certificate.graph_link import Link
     from graphkeel.graph.task import graph_sha256
     from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import extract_head
@@ -144,13 +153,40 @@ def link(
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     frozen = FrozenModel(model, n_classes=n_classes)
     if data is None:
-        return graph_link(content, frozen, None, None, states)
+        return _passing_link(content, frozen, None, None, states, steering)
     own = graph_sha256(data.x, data.edge_index)
     if content.get("data") != own:
         return Link(_other_graph(content.get("data"), own))
     scores = frozen(data.x, data.edge_index)
     difference = _domain_difference(content, frozen.as_logits(scores))
-    return Link(difference) if difference else graph_link(content, frozen, data, scores, states)
+    if difference is not None:
+        return Link(difference)
+    return _passing_link(content, frozen, data, scores, states, steering)
+
+
+def _passing_link(
+    content: Mapping[str, Any],
+    frozen: FrozenModel,
+    data: Any | None,
+    scores: Tensor | None,
+    states: Path | Mapping[str, Any] | None,
+    steering: Path | Mapping[str, Any] | None,
+) -> Link:
+    """What is said of message passing and of steering; the model is recognised once for both."""
+    from graphkeel.certificate.graph_link import Link, graph_link
+    from graphkeel.certificate.steering_link import steering_link
+    from graphkeel.models.aggregation import recognise
+
+    passes = (content.get("graph") or {}).get("contraction") == "proved"
+    if not passes and "steering" not in content:
+        return Link()
+    width = int(content["head"][0][0]["weight"]["shape"][1])
+    found = recognise(frozen.module, width)
+    passing = graph_link(content, found, frozen, data, scores, states) if passes else Link()
+    if passing.difference is not None or "steering" not in content:
+        return passing
+    shipped = steering_link(content, found, frozen, data, scores, steering)
+    return Link(shipped.difference, (*passing.on_graph, *shipped.on_graph))
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:

@@ -9,7 +9,7 @@ finder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,8 @@ class Enclosure:
     def residual_bound(self) -> float:
         """An upper bound of max_v V(loop(Ŷ)_v − Ŷ_v)/s_v, in exact arithmetic over the given
         numbers."""
-        after = _run(self.layers, self.operator, _Features(self.certificate, self.graph))
+        features = _Features(self.certificate, self.graph)
+        after = run_layers(self.layers, self.operator, features.through)
         apart = np.abs(after.value - self.graph.states) * (1 + 4 * UNIT) + after.error
         largest = ((apart @ self.gauge) / self.operator.s_low).max()
         return float(finite(largest * SLACK + TINY))
@@ -162,7 +163,7 @@ class Enclosure:
         """
         apart = self._distances(residual, slack)
         features = _Features(self.certificate, self.graph, anchors=True)
-        answer = _run(self.layers, self.operator, features)
+        answer = run_layers(self.layers, self.operator, features.through)
         needed = slack * 2.0 * answer.error.max(axis=1)
         written, clear = leaders(answer.value, needed[:, None])
         best, certain = self.classes(residual)
@@ -237,7 +238,7 @@ def _check_shapes(
         and 0 <= certificate["graph"]["kappa"] < 1
         and len(labels) == len(certificate["classes"])  # or a class would be controlled twice
         and labels <= set(range(n))
-        and _are_floats(graph.x)
+        and are_floats(graph.x)
         and all(weight.shape[1] == graph.x.shape[1] for _, weight, _ in layers[0])
         and graph.edges.ndim == 2
         and len(graph.edges) == 2
@@ -254,8 +255,12 @@ def _check_shapes(
         raise CertificateError("the stored states do not fit the graph and the certificate")
 
 
-def _are_floats(x: NDArray[Any]) -> bool:
-    """Whether every feature is, exactly, a float64."""
+def are_floats(x: NDArray[Any]) -> bool:
+    """Whether every feature is, exactly, a float64.
+
+    Args:
+        x: features, shape (N, d).
+    """
     whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8
     if whole and x.size and max(int(x.max()), -int(x.min())) > 2**53:
         return False
@@ -426,17 +431,21 @@ def row_slices(count: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, count))
 
 
-def _run(layers: Sequence[Branches], operator: Operator, features: _Features) -> Bounded:
-    """The model's last values on the graph, with bounds on their rounding."""
+def run_layers(
+    layers: Sequence[Branches], operator: Operator, through: Callable[[Floats, Floats], Bounded]
+) -> Bounded:
+    """The model's last values on the graph, with bounds on their rounding, shape (N, n).
+
+    Args:
+        layers: the model's, with biases.
+        operator: Ŝ of the graph.
+        through: X·Wᵀ + b of the features that the model is fed.
+    """
     given: Bounded | None = None
     for layer in layers:
         total: Bounded | None = None
         for power, weight, bias in layer:
-            moved = (
-                features.through(weight, bias)
-                if given is None
-                else dense(relu(given), weight, bias)
-            )
+            moved = through(weight, bias) if given is None else dense(relu(given), weight, bias)
             for _ in range(power):
                 moved = operator.apply(moved)
             total = moved if total is None else plus(total, moved)

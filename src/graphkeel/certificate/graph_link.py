@@ -43,6 +43,7 @@ class Link:
 
 def graph_link(
     content: Mapping[str, Any],
+    found: Aggregation,
     frozen: FrozenModel,
     data: Any | None,
     scores: Tensor | None,
@@ -51,45 +52,52 @@ def graph_link(
     """What is said of message passing, tied to model, graph and states.
 
     Args:
-        content: an accepted certificate.
-        frozen: the model, recognised anew.
+        content: an accepted certificate whose `graph` is proved to contract.
+        found: the model, recognised anew.
+        frozen: the model itself.
         data: a graph with `x` and `edge_index`, or None.
         scores: what the model answers on that graph, shape (N, n), where that is known.
         states: those that the certificate counts, as a file or as tensors, or None.
     """
-    graph = content.get("graph") or {}
-    if graph.get("contraction") != "proved":
-        return Link()
-    from graphkeel.models.aggregation import recognise
-
-    found = recognise(frozen.module, int(graph["layers"][0][0]["weight"]["shape"][1]))
+    graph = content["graph"]
     difference = _layers_difference(graph, found)
     if difference is None and data is not None:
-        difference = _edges_difference(graph, frozen, data)
+        difference = compared_edges(graph["undirected"], frozen, data)
     if difference is not None or data is None:
         return Link(difference)
     if scores is None:
         scores = frozen(data.x, data.edge_index)
     try:
-        pair = _recognised(found, frozen, data.edge_index, len(data.x))
+        pair = recognised_on(found, frozen, data.edge_index, len(data.x))
         return _on_this_graph(content, pair, data, scores, states)
     except CertificateError as error:
         return Link(str(error))
 
 
-def _edges_difference(graph: Mapping[str, Any], frozen: FrozenModel, data: Any) -> str | None:
+def compared_edges(undirected: bool, frozen: FrozenModel, data: Any) -> str | None:
+    """How the graph's edges are others than the recognised model knows; None if not.
+
+    Args:
+        undirected: the model was recognised on graphs only whose edges go both ways.
+        frozen: the model itself.
+        data: the graph.
+    """
     weighed = _weights_of(frozen.module, data)
     if weighed is not None:
         return (
             f"the model may weigh messages by the graph's {weighed}, which the loop does not know"
         )
-    if graph["undirected"] and not is_undirected(data.edge_index.cpu().numpy()):
+    if undirected and not is_undirected(data.edge_index.cpu().numpy()):
         return "the model's message passing was recognised on undirected graphs only"
     return None
 
 
 def answers_difference(
-    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
+    found: Aggregation,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    which: str = "the given",
 ) -> str | None:
     """How the model's answers on a graph differ from those of its recognised layers; None if only
     by rounding.
@@ -99,16 +107,25 @@ def answers_difference(
         frozen: the model itself.
         x: features, shape (N, d).
         edge_index: shape (2, E).
+        which: how to call the features in a message.
     """
     try:
-        return _recognised(found, frozen, edge_index, len(x)).ask(x, "the given").difference
+        return recognised_on(found, frozen, edge_index, len(x)).ask(x, which).difference
     except CertificateError as error:
         return str(error)
 
 
-def _recognised(
+def recognised_on(
     found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
 ) -> Recognised:
+    """A model beside its layers, on one graph.
+
+    Args:
+        found: the recognised model.
+        frozen: the model itself.
+        edge_index: shape (2, E).
+        nodes: how many there are.
+    """
     operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
     return Recognised(frozen, edge_index, model_layers(found), operator, found.output)
 
@@ -121,17 +138,14 @@ def _on_this_graph(
     states: Path | Mapping[str, Any] | None,
 ) -> Link:
     """The model's own answers first; then what is counted, and its answers to those features."""
-    counter = _counter(pair, data.x)
-    if counter is not None:
-        return Link(f"the model's answers may depend on the calls before: {counter!a} counts them")
-    given = pair.compare(data.x, scores, "the given")
+    given = own_answers(pair, data.x, scores)
     if given.difference is not None:
         return Link(given.difference)
     if "equilibrium" not in content["graph"]:
         return Link(None, (_agreed("the given", given),))
     if states is None or (isinstance(states, Path) and not states.exists()):
         return Link("the certificate counts nodes of the graph, but their states are missing")
-    stored = read_states(states, _array(data.x), data.edge_index.cpu().numpy())
+    stored = read_states(states, given_array(data.x), data.edge_index.cpu().numpy())
     wrong, unknown = _compared_labels(stored, data)
     if wrong:
         return Link(f"{wrong} of {len(stored.nodes)} labels are not those of the graph")
@@ -144,6 +158,20 @@ def _on_this_graph(
     if difference is not None:
         return Link(difference)
     return Link(None, _shown(enclosure, (given, written, reached), unknown))
+
+
+def own_answers(pair: Recognised, x: Tensor, scores: Tensor) -> Compared:
+    """The model's answers to the given features, beside those of its layers.
+
+    Args:
+        pair: the model and its layers.
+        x: the given features, shape (N, d).
+        scores: what the model answered to them, shape (N, n).
+    """
+    counter = _counter(pair, x)
+    if counter is None:
+        return pair.compare(x, scores, "the given")
+    return Compared(f"the model's answers may depend on the calls before: {counter!a} counts them")
 
 
 def _counter(pair: Recognised, x: Tensor) -> str | None:
@@ -194,8 +222,12 @@ def _agreed(which: str, compared: Compared) -> str:
     )
 
 
-def _array(x: Any) -> np.ndarray:
-    """Features as they are; numpy knows no bfloat16, and each is a float32."""
+def given_array(x: Any) -> np.ndarray:
+    """Features as they are; numpy knows no bfloat16, and each is a float32.
+
+    Args:
+        x: shape (N, d).
+    """
     plain = x.detach().cpu()
     return np.asarray((plain.float() if str(plain.dtype) == "torch.bfloat16" else plain).numpy())
 

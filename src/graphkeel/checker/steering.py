@@ -58,8 +58,8 @@ def _contraction(value: Any, head: Source, graph: Any, work: Work) -> str:
     bound = (smoothness - ridge) * unit**2 / (classes * length**2)  # of |W̄|₂²
     if bound < 0 or bound**16 < power:
         raise Rejected(f"{where}: the smoothness L is not shown by the head's weights")
-    if step * smoothness >= 2 or factor >= 1:
-        raise Rejected(f"{where}: the step has to be below 2/L, and the factor below one")
+    if factor >= 1:  # so that the step is below 2/L
+        raise Rejected(f"{where}: the factor is not below one")
     if max(abs(1 - step * ridge), abs(1 - step * smoothness)) > factor:
         raise Rejected(f"{where}: the factor is smaller than L, λ and the step give")
     return (

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         payload = _payload(args, result.accepted, result.reason, result.seconds)
         links = {"model_checked": result.model_checked, "data_checked": result.data_checked}
         classes = list(result.classes)
-        found = {"together": result.together, "graph": result.graph}
+        found = {name: getattr(result, name) for name in ("together", "graph", "steering")}
         emit_json({**payload, **links, "classes": classes, **found, "on_graph": result.on_graph})
     else:
         emit_lines(fitted(report(result), terminal_width()))
@@ -105,6 +105,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     from graphkeel.certificate.check import check_certificate, link
     from graphkeel.certificate.encoding import read_certificate
     from graphkeel.certificate.equilibrium import STATES
+    from graphkeel.certificate.steering import STEERING
 
     is_own = args.weights is not None or args.factory is not None
     if is_own and args.model is not None:
@@ -127,8 +128,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
         return result
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
-    states = Path(args.certificate).with_name(STATES)
-    difference = link(content, _model(args, content), data, states)
+    stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
+    difference = link(content, _model(args, content), data, *stored)
     return result.linked(difference, content, with_data=data is not None)
 
 
@@ -193,6 +194,8 @@ def report(result: LinkedResult) -> list[str]:
     lines.append(f"All classes together: {result.together}")
     if result.graph:
         lines.append(f"Message passing: {result.graph}")
+    if result.steering:
+        lines.append(f"Steering: {result.steering}")
     lines += result.on_graph
     if not result.model_checked:
         return [*lines, NOT_LINKED]
