@@ -22,7 +22,7 @@ from graphkeel.checker.__main__ import as_lines, class_lines
 from tally import TALLY
 
 PACKAGE = Path(checker.__file__).parent
-MOST_LINES = 1_790  # of the whole package, with comments, without blank lines
+MOST_LINES = 1_900  # of the whole package, with comments, without blank lines
 
 
 def program(
