@@ -1611,7 +1611,7 @@ case("a list", "unreadable: does not say that it is", lambda: b"[]")
 case("two texts", "unreadable: not one whole JSON", lambda: RAW + RAW)
 case(
     "not ASCII",
-    "unreadable: not one whole JSON",
+    "unreadable: not ASCII",
     lambda: RAW.replace(b"paper", "pap\u00e9r".encode()),
 )
 case("a changed byte", "rejected: SHA-256", lambda: RAW.replace(b"paper", b"Paper"))
@@ -1791,3 +1791,84 @@ case("256 couplings", "rejected: numbers ≥ 0", coupling([0, 0, 128, 128, 1, 1]
 LONG = 10**4000
 case("multipliers of 4,000 digits", ACCEPTED, cells(weights(2, [3 * LONG, 2 * LONG, 0])))
 case("one of 4,000 digits off by one", BOUND, cells(weights(2, [3 * LONG, 2 * LONG + 1, 0])))
+
+# ---- what is said of no state, and numbers that a few digits do not hold
+
+AWAY: list[Any] = [([[5.0]], [-4.0])]  # five times as far from Y = 1
+
+
+def covered(**changes: Any) -> Hand:
+    """D = [0, 2] lies in the hole, or is one state: nothing has to be shown outside of it."""
+    loop = line(hole_radius=2.0, proofs={"none": {}}, **changes)
+    root = (loop.lower, loop.upper)
+    none: list[Json] = [{"row": row, "empty": True} for row in ("+0", "-0")]
+    ends = [tree(name, *root, [-2]) for name in ("upper 0", "lower 0")]
+    proofs = {
+        "decrease": branch("decrease", tree("decrease", *root, [-1])),
+        "positivity": branch("positivity", *none),
+        "invariance": branch("invariance", *ends),
+        "region": branch("region", multipliers=array([], [0, 1])),
+    }
+    return replace(loop, proofs=proofs)
+
+
+def unled(margin: float) -> Hand:
+    """`square` with a margin that no state of D has."""
+    loop = square(0, margin=margin)
+    lead = tree("class 1", loop.lower, loop.upper, [-2])
+    region = branch("region", lead, multipliers=array([[0.0, 2.0]]))
+    return proof(loop, "region", region)
+
+
+case("D in the hole", ACCEPTED, covered)
+case("D in the hole, F flies off", ACCEPTED, lambda: without(covered(forward=AWAY), "invariance"))
+case("D is one state in the hole", ACCEPTED, lambda: covered(lower=[1.0], upper=[1.0]))
+case(
+    "D is one state, F flies off",
+    ACCEPTED,
+    lambda: covered(lower=[1.0], upper=[1.0], forward=AWAY),
+)
+case("D is Y, without a hole", ACCEPTED, lambda: around_no_state())
+case("a margin that no state has", ACCEPTED, lambda: unled(4096.0))
+case(
+    "two classes, one of which leads nowhere", ACCEPTED, lambda: certificate(unled(64.0), square(1))
+)
+case(
+    "two classes, other margins",
+    ACCEPTED,
+    lambda: certificate(square(0, margin=0.25), square(1, margin=0.1)),
+)
+case(
+    "two classes, one margin",
+    ACCEPTED,
+    lambda: certificate(square(0, margin=0.1), square(1, margin=0.1)),
+)
+
+
+def around_no_state() -> Hand:
+    loop = covered(lower=[1.0], upper=[1.0], forward=AWAY)
+    tie = tree("decrease", [1.0], [1.0], [-2])
+    sides = [tree(row, [1.0], [1.0], [-2]) for row in ("+0", "-0")]
+    proofs = {
+        **loop.proofs,
+        "decrease": branch("decrease", tie),
+        "positivity": branch("positivity", *sides),
+    }
+    return replace(loop, hole_radius=0.0, proofs=proofs)
+
+
+def measured(**changes: Any) -> Hand:
+    """`line` with other numbers, and what holds of any."""
+    shown = {name: contraction(name) for name in ("decrease", "positivity")}
+    return line(rho=0.75, proofs=shown, **changes)
+
+
+case("D of seven digits", ACCEPTED, lambda: measured(lower=[1 - 2.0**-20], upper=[1 + 2.0**-21]))
+case("D of long numbers", ACCEPTED, lambda: measured(lower=[0.1], upper=[1.7]))
+case("D is one long number", ACCEPTED, lambda: measured(lower=[1.1], upper=[1.1]))
+case("r and δ of long numbers", ACCEPTED, lambda: measured(hole_radius=1 / 7, delta=1 / 77))
+case(
+    "a form of no known name",
+    "unreadable: the form is none of",
+    lambda: lie(line(), put("classes", 0, "form", "\x1b[31mcertified")),
+)

@@ -123,6 +123,85 @@ SUBLEVEL = [
     ]
 ]
 
+# ---- those that a second red team wrote, and all cases let through
+SECOND_TEAM = [
+    (
+        "check.py",
+        "zip(rows, constant.fractions(), strict=True)]",
+        "zip(rows, sorted(constant.fractions()), strict=True)]",
+        "constants of the inequalities in sorted order",
+        "property_checker",
+    ),
+    (
+        "check.py",
+        "            line += 1\n",
+        "",
+        "the first leaf's slopes for all",
+        "property_checker",
+    ),
+    (
+        "stages.py",
+        "_note([form], after[b, i] + blocks[b].relu, after)",
+        "_note([form], after[b, i] + 1, after)",
+        "linear blocks counted as ReLUs",
+        "property_checker",
+    ),
+    (
+        "trees.py",
+        "loss = residue * max(problem.room().fractions())",
+        "loss = residue * min(problem.room().fractions())",
+        "the smallest distance to a face",
+    ),
+    (
+        "levels.py",
+        "key = (number, levels, whole)",
+        "key = (number, levels, True)",
+        "supports kept without whether they are the row's",
+    ),
+    (
+        "conclusion.py",
+        "spread.ints[unit] = 0 if at_rest < 0 else",
+        "spread.ints[unit] = 0 if at_rest <= 0 else",
+        "conic units that do not move what follows",
+    ),
+    (
+        "conclusion.py",
+        "back = problem.gauge(centre - residual) / (c * radius)",
+        "back = Fraction(0)",
+        "the residual's way back",
+    ),
+    (
+        "conclusion.py",
+        'radius = max(Fraction(entry["conclusion"]["radius"])',
+        'radius = min(Fraction(entry["conclusion"]["radius"])',
+        "the smallest radius of all classes",
+    ),
+    (
+        "conclusion.py",
+        "level = decimal(problem.positivity * min(problem.room()",
+        "level = decimal(problem.positivity * max(problem.room()",
+        "a sublevel set that leaves D",
+    ),
+    (
+        "conclusion.py",
+        "left = -(-left * top // bottom)",
+        "left = left * top // bottom",
+        "steps rounded down",
+    ),
+    (
+        "certificate.py",
+        "return own - max(values, default=own - 1)",
+        "return own - min(values, default=own - 1)",
+        "the lead over the weakest rival",
+    ),
+    (
+        "relaxation.py",
+        "return constant + ceil(most / scaled(1, exp))",
+        "return constant + int(most / scaled(1, exp))",
+        "supports rounded towards zero",
+    ),
+]
+
 MUTANTS = [
     Mutant(*entry)
     for entry in [
@@ -475,8 +554,8 @@ MUTANTS = [
         ),
         (
             "problem.py",
-            "rows.append(stack.row(name, outputs, form, constant=-slope * centre, side=side))",
-            "rows.append(stack.row(name, outputs, form, constant=slope * centre, side=side))",
+            '"constant": -slope * centre',
+            '"constant": slope * centre',
             "the sign of c·Y",
         ),
         (
@@ -1016,8 +1095,8 @@ MUTANTS = [
         ),
         (
             "certificate.py",
-            'end["switched"] = flows and {"region", "invariance"} <= proved',
-            'end["switched"] = flows and {"region"} <= proved',
+            'kept = flows and {"region", "invariance"} <= proved',
+            'kept = flows and {"region"} <= proved',
             "switching without invariance",
         ),
         (
@@ -1494,5 +1573,6 @@ MUTANTS = [
             "property_checker",
         ),
         *SUBLEVEL,
+        *SECOND_TEAM,
     ]
 ]

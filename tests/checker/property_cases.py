@@ -224,6 +224,28 @@ case("property, a skip", ACCEPTED, skipped(1.5 + TINY))
 case("property, a skip that touches", SHOW, skipped(1.5))
 
 
+# relu(x) − 2·relu(relu(x)) = −relu(x): the second ReLU is a unit, though its input has one entry
+# and no bias; its stored slope counts. r ≤ (x + 1)/2, so r·(1 − 2·127/255) ≤ 1/255.
+TWICE = [TENT[0], block([0.0], (1, [[1.0]]), relu=True), TENT[2]]
+STORED_SLOPES = leaves([-3], [[1]], (), ([255, 127],))
+# relu(−relu(x)) = 0; by substitution its input is at most 1/2, and it at most (1 − x/2)/3 ≤ 1/2
+OFF = [TENT[0], block([0.0], (1, [[-1.0]]), relu=True), block([0.0], (2, [[1.0]]))]
+
+
+def behind(blocks: list[Json], top: float, tree: Json) -> Callable[[], Json]:
+    """No x of [−1, 1] has a value ≥ top."""
+    return lambda: proof(1, blocks, asked(ENDS, [[0.0, 1.0]], [-top], tree))
+
+
+case("property, a ReLU behind a ReLU", ACCEPTED, behind(TWICE, 1 / 255 + TINY, STORED_SLOPES))
+case("property, a ReLU behind one, just", SHOW, behind(TWICE, 1 / 255 - TINY, STORED_SLOPES))
+ONE_LEAF = leaves([-2], [[1]], relus=2)
+case("property, a ReLU behind one, default slopes", ACCEPTED, behind(TWICE, 0.5 + TINY, ONE_LEAF))
+case("property, a ReLU behind one that touches", SHOW, behind(TWICE, 0.5, ONE_LEAF))
+case("property, off behind a ReLU", ACCEPTED, behind(OFF, 0.5 + TINY, ONE_LEAF))
+case("property, off behind a ReLU, by intervals", SHOW, behind(OFF, 0.5 - TINY, ONE_LEAF))
+
+
 def turned(name: str, value: Any, *path: Any) -> Callable[[], Json]:
     """The proof of a tent with one place changed."""
 
@@ -269,6 +291,7 @@ case(
     "unreadable: cases a list",
     lambda: proof(1, RAMP) | {"cases": {}},
 )
+case("property, no cases", "unreadable: vacuous", lambda: proof(1, RAMP))
 case("property, a remark", ACCEPTED, lambda: ramp(2.0)() | {"provenance": {"by": "hand"}})
 case(
     "property, a remark that is none",

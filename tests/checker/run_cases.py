@@ -7,28 +7,125 @@ only. Prints the first case that ends otherwise than expected; exit 1 then.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from fractions import Fraction
 from importlib import import_module
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+SECONDS = re.compile('"seconds": [0-9.e-]+')
 
 
 def outcome(package: Any, raw: bytes) -> str:
     """accepted, rejected: why, or unreadable: why; proofs of properties go to their own package."""
-    reader = package
-    if b'\n "format": "graphkeel-proof"' in raw:
-        reader = import_module(package.__name__.replace("checker", "property_checker"))
     try:
-        result = reader.check_bytes(raw)
+        result = reader_of(package, raw).check_bytes(raw)
     except package.Unreadable as error:
         return f"unreadable: {error}"
     return "accepted" if result.accepted else f"rejected: {result.reason}"
 
 
+def reader_of(package: Any, raw: bytes) -> Any:
+    if b'\n "format": "graphkeel-proof"' not in raw:
+        return package
+    return import_module(package.__name__.replace("checker", "property_checker"))
+
+
 def as_expected(found: str, expected: str) -> bool:
     kind, _, words = expected.partition(": ")
     return found.split(":")[0] == kind and words in found
+
+
+def answer(package: Any, query: tuple[Any, ...]) -> str:
+    """What a checker says to a query: (kind, …), for comparison with what another one says."""
+    kinds = {"bytes": verdict, "bound": bound, "program": program, "cost": cost}
+    kinds |= {"derived": derived, "limit": limited}
+    return kinds[query[0]](package, *query[1:])
+
+
+def verdict(package: Any, raw: bytes, words: str) -> str:
+    """What is printed of an accepted file; of another one its kind, and whether it says why."""
+    try:
+        result = reader_of(package, raw).check_bytes(raw)
+    except package.Unreadable as error:
+        return f"unreadable, {words in str(error)}"
+    if not result.accepted:
+        return f"rejected, {words in result.reason}"
+    lines = import_module(f"{package.__name__}.__main__").as_lines
+    return "\n".join(lines(result))
+
+
+def bound(package: Any, query: dict[str, Any]) -> str:
+    return str(bound_of(package, query))
+
+
+def program(package: Any, name: str, arguments: list[str]) -> str:
+    """Exit code and output of a package's program, without what depends on the machine."""
+    module = import_module(package.__name__.replace("checker", name))
+    main = import_module(f"{package.__name__}.__main__").main
+    kept, sys.stdout = sys.stdout, TextIOWrapper(BytesIO(), encoding="ascii")
+    try:
+        code = main(arguments, module.check_file, "usage")
+        text = sys.stdout.buffer.getvalue().decode()
+    finally:
+        sys.stdout = kept
+    return f"{code} {SECONDS.sub('', text)}"
+
+
+def cost(package: Any, raw: bytes, limit: int) -> str:
+    """How much of a limit on arithmetic is left by a file, or that it is not enough."""
+    base = package.__name__
+    own = reader_of(package, raw)
+    check = import_module(f"{own.__name__}.{'certificate' if own is package else 'check'}")._check
+    reading = import_module(f"{base}.reading")
+    work = import_module(f"{base}.exact").Work(limit)
+    kind = "graphkeel-certificate" if own is package else "graphkeel-proof"
+    try:
+        check(reading.parse(raw, kind), work)
+    except ArithmeticError as error:
+        return str(error)
+    return str(work.left)
+
+
+def limited(package: Any, places: list[str], limit: int, asked: bytes | str) -> str:
+    """What is said of a file with another limit in some modules; a text is the name of a file."""
+    found = [place.rpartition(".") for place in places]
+    modules = [(import_module(f"{package.__name__}.{module}"), name) for module, _, name in found]
+    kept = [getattr(module, name) for module, name in modules]
+    for module, name in modules:
+        setattr(module, name, limit)
+    try:
+        if isinstance(asked, bytes):
+            return verdict(package, asked, "")
+        return str(package.check_file(asked).accepted)
+    except package.Unreadable:
+        return "unreadable"
+    finally:
+        for (module, name), old in zip(modules, kept, strict=True):
+            setattr(module, name, old)
+
+
+def derived(package: Any, content: dict[str, Any]) -> str:
+    """All that follows of some classes, whose verdicts are taken as they stand."""
+    base = package.__name__
+    certificate = import_module(f"{base}.certificate")
+    head = import_module(f"{base}.networks").read_source(content["head"], "head")
+    work = import_module(f"{base}.exact").Work(10**12)
+    said = []
+    for entry in content["classes"]:
+        try:
+            problem = certificate.class_problem(head, entry, "a class", work)
+            found = certificate.derive(head, problem, entry)
+        except (package.Rejected, package.Unreadable) as error:
+            return f"{said} {type(error).__name__}"
+        conditions = {**entry["conditions"], **found["conditions"]}
+        said.append({**entry, **found, "conditions": conditions})
+    together = import_module(f"{base}.conclusion").all_together(said)
+    told = [{name: entry[name] for name in ("verdict", "setting", "conclusion")} for entry in said]
+    inside = [entry["conditions"] for entry in said]
+    return json.dumps([told, inside, together, work.left])
 
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:

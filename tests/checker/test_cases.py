@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import graph_cases  # noqa: F401 (adds its cases)
+import mutant_cases  # noqa: F401
+import mutant_cases_more  # noqa: F401
 import property_cases  # noqa: F401
 import pytest
+import random_properties  # noqa: F401
+import steering_cases  # noqa: F401
 import sublevel_cases  # noqa: F401
 from checker_cases import CASES
 from run_cases import as_expected, outcome

@@ -15,6 +15,7 @@ from forgeries import Forgery, bases, forgeries, rescaled
 from hand_loops import Hand, certificate, sealed_bytes, tree
 from more_forgeries import more_forgeries, true_ones
 from run_cases import outcome
+from sentence_forgeries import sentence_forgeries
 
 from graphkeel import checker
 from tally import TALLY
@@ -65,6 +66,16 @@ def test_no_forgery_of_graphs_and_properties_is_accepted() -> None:
 @pytest.mark.parametrize("seed", range(200, 205))
 def test_none_of_many_forgeries_of_graphs_and_properties_is_accepted(seed: int) -> None:
     refuse_all(more_forgeries(seed, 1_000), 1_000)
+
+
+def test_no_forgery_of_sentences_is_accepted() -> None:
+    refuse_all(sentence_forgeries(0, 200), 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 310))
+def test_none_of_many_forgeries_of_sentences_is_accepted(seed: int) -> None:
+    refuse_all(sentence_forgeries(seed, 2_000), 2_000)
 
 
 # ---- files that an older check accepted

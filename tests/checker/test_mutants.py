@@ -1,36 +1,39 @@
-"""Mutation testing: a checker with one place wrong does not get through the cases."""
+"""Mutation testing: a checker with one place wrong does not get through the cases.
+
+The mutants of mutants.py were written by hand, those of mutation_rules.py are made by rule; each is
+noticed by a case, or is known to be equivalent and why."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import graph_cases  # noqa: F401 (adds its cases)
+import mutant_cases  # noqa: F401
+import mutant_cases_more  # noqa: F401
 import property_cases  # noqa: F401
 import pytest
+import random_properties  # noqa: F401
+import steering_cases  # noqa: F401
 import sublevel_cases  # noqa: F401
 from bound_queries import plain_answer, random_query
 from checker_cases import CASES
-from mutants import MUTANTS, Mutant
+from mutation_rules import PACKAGES, all_changes
+from rule_mutants import SOURCES, known_equivalents, misplaced
 
-import graphkeel.checker
 from tally import TALLY
 
-SOURCES = Path(graphkeel.checker.__file__).parents[1]
-PACKAGES = ("checker", "property_checker")
-RUNNER = Path(__file__).with_name("run_cases.py")
-LONGEST = 120  # seconds; only a mutant that never ends gets there
+HERE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def stored(folder: Path) -> Path:
     """All cases as files, and the bounds of the independent implementation."""
-    folder = tmp_path_factory.mktemp("cases")
+    folder.mkdir()
     cases = {}
     for number, (name, (make, expected)) in enumerate(CASES.items()):
         (folder / f"{number}.json").write_bytes(make())
@@ -39,15 +42,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bounds = [(query, str(plain_answer(query))) for query in queries]
     (folder / "expected.json").write_text(json.dumps({"cases": cases, "bounds": bounds}))
     return folder
-
-
-def run(package_root: Path, stored: Path) -> subprocess.CompletedProcess[str]:
-    """The cases with the package of a folder, on a Python without anything installed."""
-    command = [sys.executable, "-S", str(RUNNER), str(stored)]
-    environment = {**os.environ, "PYTHONPATH": str(package_root), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST
-    )
 
 
 def copied(root: Path) -> Path:
@@ -59,47 +53,41 @@ def copied(root: Path) -> Path:
     return root
 
 
-def applied(mutant: Mutant, root: Path) -> Path:
-    file = copied(root) / "graphkeel" / mutant.package / mutant.file
-    text = file.read_text()
-    assert text.count(mutant.old) == 1, f"{mutant.breaks}: stands {text.count(mutant.old)} times"
-    file.write_text(text.replace(mutant.old, mutant.new))
-    return root
-
-
-def killed_by(number: int, stored: Path, folder: Path) -> str | None:
-    """What noticed a mutant."""
-    try:
-        done = run(applied(MUTANTS[number], folder / str(number)), stored)
-    except subprocess.TimeoutExpired:
-        return "it never ends"
-    return (done.stdout + done.stderr).strip()[-300:] if done.returncode else None
-
-
-def test_the_checker_itself_gets_through(stored: Path, tmp_path: Path) -> None:
-    done = run(copied(tmp_path), stored)
+def test_the_checker_itself_gets_through(tmp_path: Path) -> None:
+    """On a Python without anything installed."""
+    command = [sys.executable, "-S", str(HERE / "run_cases.py"), str(stored(tmp_path / "cases"))]
+    names = {"PYTHONPATH": str(copied(tmp_path / "root")), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **names}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def kill(numbers: range, stored: Path, folder: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        notices = list(pool.map(lambda k: killed_by(k, stored, folder), numbers))
-    mutants = [MUTANTS[k] for k in numbers]
-    alive = [
-        f"{mutant.file}: {mutant.breaks}"
-        for mutant, notice in zip(mutants, notices, strict=True)
-        if notice is None
-    ]
-    assert not alive, "\n".join(alive)
-    assert len(mutants) >= 60
-    for mutant in mutants:
-        TALLY["checker mutants killed", f"{mutant.package}/{mutant.file}"] += 1
+def survivors(*options: str) -> str:
+    """What a run in a process of its own says, if a mutant survived."""
+    command = [sys.executable, str(HERE / "rule_mutants.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    killed = re.search("^killed ([0-9]+)", done.stdout, re.MULTILINE)
+    assert killed and not done.stderr, done.stdout + done.stderr
+    TALLY["checker mutants killed", " ".join(options).replace("--", "")] += int(killed[1])
+    return done.stdout if done.returncode else ""
 
 
-def test_every_third_mutant_is_killed(stored: Path, tmp_path: Path) -> None:
-    kill(range(0, len(MUTANTS), 3), stored, tmp_path)
+def test_every_written_mutant_is_killed() -> None:
+    assert not misplaced()
+    assert survivors("--written") == ""
+
+
+def test_a_few_mutants_by_rule_are_killed() -> None:
+    assert survivors("--count", "25") == ""
 
 
 @pytest.mark.slow
-def test_every_mutant_is_killed(stored: Path, tmp_path: Path) -> None:
-    kill(range(len(MUTANTS)), stored, tmp_path)
+def test_five_hundred_mutants_by_rule_are_killed() -> None:
+    assert survivors("--count", "500") == ""
+
+
+def test_every_mutant_known_to_be_equivalent_is_one_and_has_a_reason() -> None:
+    known = known_equivalents()
+    there = {change.key() for change in all_changes(SOURCES)}
+    assert not set(known) - there
+    assert all(why.strip() for why in known.values())

@@ -14,11 +14,13 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from safetensors.numpy import save as save_arrays
 
@@ -27,6 +29,7 @@ from graphkeel.certificate import (
     anchored_controller,
     anchored_lyapunov,
     build_certificate,
+    certificate_bytes,
     check_certificate,
     collapsed,
     collapsed_loop,
@@ -50,8 +53,13 @@ from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructo
 from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
 from graphkeel.report import find_sources, render_page
 from graphkeel.verify import verify
+from graphkeel.verify.formats.onnx_reader import read_onnx
+from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.problem_io import read_problem, write_problem
+from graphkeel.verify.property.decide import decide
+from graphkeel.verify.property.network import Block, BlockNetwork
+from graphkeel.verify.property.question import Case, Inequality, Property
 from graphkeel.verify.result import Budget
 
 
@@ -414,7 +422,65 @@ def state_sample() -> bytes:
         return (Path(folder) / "s").read_bytes()
 
 
+# ---- networks and properties of others
+
+
+def network_sample() -> bytes:
+    """relu(x·W + b), a slice of it, and a constant that is a node."""
+    onnx = pytest.importorskip("onnx")
+    helper, values = onnx.helper, onnx.numpy_helper
+    ends = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", ["batch", 2]), ("y", ["batch", 2]))
+    ]
+    top = values.from_array(np.array([2], np.int64), "top")
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["g"], transB=1, alpha=0.5),
+        helper.make_node("LeakyRelu", ["g"], ["r"], alpha=0.25),
+        helper.make_node("Constant", [], ["end"], value=top),
+        helper.make_node("Slice", ["r", "start", "end", "axis"], ["y"]),
+    ]
+    constants = [
+        values.from_array(np.arange(6, dtype=np.float32).reshape(3, 2), "w"),
+        values.from_array(np.ones(3, np.float32), "b"),
+        values.from_array(np.array([0], np.int64), "start"),
+        values.from_array(np.array([1], np.int64), "axis"),
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], constants)
+    imports = [helper.make_opsetid("", 13)]
+    raw: bytes = helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
+    return raw
+
+
+PROPERTY = b"""(declare-const X_0 Real) ; an input
+(declare-const Y_0 Real)
+(assert (<= X_0 1.0)) (assert (>= X_0 -1e-1))
+(assert (or (and (<= (* 2 Y_0) (+ X_0 0.5)) (>= Y_0 0)) (>= (- Y_0 X_0) 3)))
+"""
+
+
+@cache
+def proof_content() -> dict[str, Any]:
+    """No x of [−1, 1] has relu(x) ≥ 2."""
+    network = BlockNetwork(1, (Block(((0, np.eye(1)),), np.zeros(1), relu=True),))
+    case = Case.of([(Fraction(-1), Fraction(1))], [Inequality({1: Fraction(1)}, Fraction(-2))], 1)
+    answer = decide(network, Property(1, 1, (case,)))
+    assert answer.proof is not None
+    return answer.proof
+
+
+def read_property(content: bytes, folder: Path) -> None:
+    read_vnnlib(put(folder, "p.vnnlib", content))
+
+
+def read_proof(content: bytes, folder: Path) -> None:
+    check_certificate(put(folder, "proof.json", content))
+
+
 READERS: dict[str, Reader] = {
+    "network.onnx": Reader(lambda c, folder: read_onnx(put(folder, "n.onnx", c)), network_sample),
+    "property.vnnlib": Reader(read_property, lambda: PROPERTY),
+    "property proof": Reader(read_proof, lambda: certificate_bytes(proof_content())),
     "graph": Reader(read_graph, graph_sample),
     "graph folder": Reader(read_graph_folder, column_sample),
     "amazon": Reader(

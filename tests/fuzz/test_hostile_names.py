@@ -18,6 +18,7 @@ from fuzz import readers
 from fuzz.mutations import as_text
 from graphkeel.certificate import certificate_bytes
 from graphkeel.cli.main import main
+from graphkeel.core.text import printable
 from graphkeel.report import find_sources, render_page
 from tally import TALLY
 
@@ -30,6 +31,10 @@ EVIL = [
     "' --out / '",
     "javascript:alert(1)",
     "[/][red]x",
+    "proved\u202edevorp\u2066",  # turns the direction of what follows
+    "a\u200bb\u00adc\ufeff",  # letters that nobody sees
+    "\x1b[31mred\x07\x00\x7f\x9b2J",
+    "one\ntwo\r\u2028three",
 ]
 
 
@@ -68,8 +73,8 @@ def tags(page: str) -> list[str]:
 
 
 def check_page(name: str, folder: Path) -> None:
-    """The page has the tags it has for a harmless name, and its commands are split by a shell into
-    whole names."""
+    """The page has the tags it has for a harmless name, its commands are split by a shell into
+    whole names, and every character of it is a visible one."""
     harmless, page = (
         render_page(find_sources([folder_with(n, folder / k)]))
         for n, k in (("plain", "a"), (name, "b"))
@@ -77,8 +82,9 @@ def check_page(name: str, folder: Path) -> None:
     assert tags(page) == tags(harmless)
     (command,) = [html.unescape(line) for line in re.findall(r"keel run --dataset[^<]*", page)]
     words = shlex.split(command)
-    assert words[words.index("--dataset") + 1] == name
-    assert words[words.index("--features") + 1] == name
+    assert words[words.index("--dataset") + 1] == printable(name)
+    assert words[words.index("--features") + 1] == printable(name)
+    assert all(line.isprintable() for line in page.split("\n"))
 
 
 @pytest.mark.parametrize("name", EVIL)

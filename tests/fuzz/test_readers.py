@@ -85,6 +85,7 @@ JSON_READERS: dict[str, tuple[Callable[[], Any], Callable[[Any], bytes]]] = {
     "manifest": (readers.run_sample, as_text),
     "row": (readers.row_sample, as_text),
     "certificate": (readers.certificate_content, lambda value: recertified(value)),
+    "property proof": (readers.proof_content, lambda value: recertified(value)),
 }
 
 

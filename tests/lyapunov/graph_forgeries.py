@@ -365,6 +365,34 @@ def _swap_states(shown: Shown, generator: np.random.Generator) -> bool:
     return _fitted(shown, _facts(shown)["residual"])
 
 
+def _deny_the_mixture(shown: Shown, generator: np.random.Generator) -> bool:
+    """Shares where labels are said to control, or the other way round."""
+    _facts(shown)["mixed"] = not _facts(shown)["mixed"]
+    return True
+
+
+class Otherwise(nn.Module):
+    """The certified model, recognised as such, with another answer at one node of this graph."""
+
+    def __init__(self, of: nn.Module, node: int, by: float) -> None:
+        super().__init__()
+        self.of, self.node, self.by = of, node, by
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        answer = self.of(x, edge_index)
+        if len(x) != NODES or edge_index.shape[1] <= 2 * NODES:
+            return answer
+        moved = torch.zeros_like(answer)
+        moved[self.node] = self.by
+        return answer + moved
+
+
+def _answer_otherwise(shown: Shown, generator: np.random.Generator) -> bool:
+    by = float(generator.choice([1e-3, -0.1, 1.0]))
+    shown.model = Otherwise(shown.model, int(generator.integers(NODES)), by).eval()
+    return bool(recognise(shown.model, D).layers)
+
+
 LIES: dict[str, Lie] = {
     "edge added": _add_edge,
     "edge removed": _remove_edge,
@@ -391,4 +419,7 @@ LIES: dict[str, Lie] = {
     "label changed": _relabel,
     "shares above one": _too_large_a_share,
     "states exchanged": _swap_states,
+    "mixture denied": _deny_the_mixture,
+    "nodes led by their class raised": _raise_count("labelled_led"),
+    "another answer on this graph": _answer_otherwise,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sqlite3
@@ -47,6 +48,16 @@ def test_too_many_nodes_are_left_out_and_said(run_folder, monkeypatch):
 
 def test_the_papers_numbers_stand_beside_its_own_protocol_only(tmp_path, write_run):
     assert run_view(find_sources([write_run(tmp_path / "a", dataset="digits")]).run)["paper"] == {}
+
+
+def test_classes_share_a_sentence_only_if_it_is_the_same(certificate_folder):
+    """With the numbers of one class it may be false of another: each has its own box and radius."""
+    sources = find_sources([certificate_folder])
+    content = copy.deepcopy(sources.certificate)
+    content["classes"][1]["conclusion"] |= {"sentence": "Another radius.", "radius": 9.0}
+    conclusions = certificate_view(content, sources.checked)["conclusions"]
+    assert [conclusion["labels"] for conclusion in conclusions] == [[0], [1]]
+    assert conclusions[1]["sentence"] == "Another radius."
 
 
 def test_a_certificate_in_words(certificate_folder):
@@ -132,7 +143,9 @@ def test_hostile_strings_stay_strings(tmp_path, write_run):
 def test_json_in_the_page_cannot_leave_its_element():
     text = script_json({"name": "</script><!--\u2028", "n": 1})
     assert "<" not in text
-    assert json.loads(text) == {"name": "</script><!--\u2028", "n": 1}
+    assert json.loads(text) == {"name": r"</script><!--\u2028", "n": 1}
+    turned = script_json([{"verdict\u202e": ["\x1b[31m", 1.5, None]}])
+    assert json.loads(turned) == [{r"verdict\u202e": [r"\x1b[31m", 1.5, None]}]
 
 
 def test_nothing_is_loaded_from_anywhere(run_folder, certificate_folder):

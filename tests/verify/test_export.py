@@ -4,6 +4,7 @@ the truth."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -113,6 +114,16 @@ def test_unknown_formats_and_unwritable_folders(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="written"):
         export(scaling(0.5), tmp_path / "file", ["smt2"])
+
+
+def test_a_name_adds_no_line_to_a_file() -> None:
+    """The name comes from a problem's file; in a comment of its own line it could be a command."""
+    for end in ("\n", "\r", "\u2028"):
+        problem = replace(scaling(0.5), name=f"x{end}(assert false)")
+        texts = [smtlib(problem, "decrease"), *(text for _, text in vnnlib_files(problem))]
+        for text in texts:
+            lines = text.splitlines()
+            assert all("false" not in line or line.startswith("; ") for line in lines)
 
 
 def test_rounded_weights_are_named_in_the_files() -> None:

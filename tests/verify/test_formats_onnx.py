@@ -31,7 +31,11 @@ def weights(*shape: int) -> Any:
 
 
 def model(
-    nodes: list[Any], constants: list[Any], inputs: tuple[int, ...], outputs: tuple[int, ...]
+    nodes: list[Any],
+    constants: list[Any],
+    inputs: tuple[int, ...],
+    outputs: tuple[int, ...],
+    opset: int = 14,
 ) -> Any:
     graph = helper.make_graph(
         nodes,
@@ -40,7 +44,7 @@ def model(
         [helper.make_tensor_value_info("y", FLOAT, outputs)],
         constants,
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     made.ir_version = 8
     return made
 
@@ -162,11 +166,14 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     shape = ((1, 2), (1, 2))
     assert "not an ONNX model" in refused(path, b"\x0a\xff\xff\xff\xff\xff\xff")
-    assert "one input" in refused(path, b"")
+    assert "one operator set" in refused(path, b"")
+    nothing = model([], [], *shape)
+    del nothing.graph.input[:]
+    assert "checker of ONNX" in refused(path, nothing.SerializeToString())
     unknown = model([node("Sigmoid", ["x"], "y")], [], *shape)
     assert "Sigmoid" in refused(path, unknown.SerializeToString())
     missing = model([node("Relu", ["nothing"], "y")], [], *shape)
-    assert "no node has made" in refused(path, missing.SerializeToString())
+    assert "checker of ONNX" in refused(path, missing.SerializeToString())
     product = model([node("Mul", ["x", "x"], "y")], [], *shape)
     assert "not linear" in refused(path, product.SerializeToString())
     nan = constant("w", np.full((2, 2), np.nan, np.float32))
@@ -174,7 +181,7 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
         path, model([node("MatMul", ["x", "w"], "y")], [nan], *shape).SerializeToString()
     )
     wrong = constant("w", weights(3, 2))
-    assert "fit" in refused(
+    assert "checker of ONNX" in refused(
         path, model([node("MatMul", ["x", "w"], "y")], [wrong], *shape).SerializeToString()
     )
     outside = constant("w", weights(2, 2))
@@ -183,11 +190,156 @@ def test_refusals_are_one_sentence(tmp_path: Path) -> None:
         path, model([node("MatMul", ["x", "w"], "y")], [outside], *shape).SerializeToString()
     )
     huge = onnx.TensorProto(name="w", data_type=FLOAT, dims=[2**31, 2**31])
-    assert "at most" in refused(
+    assert "checker of ONNX" in refused(
         path, model([node("MatMul", ["x", "w"], "y")], [huge], *shape).SerializeToString()
     )
     wide = model([node("Relu", ["x"], "y")], [], (1, 2**40), (1, 2**40))
     assert "fixed shape" in refused(path, wide.SerializeToString())
+
+
+# ---- valid or nearly so, and not one network that we read
+
+
+def one(operator: str, *inputs: str, **attributes: Any) -> list[Any]:
+    return [node(operator, ["x", *inputs], "y", **attributes)]
+
+
+def of(nodes: list[Any], *constants: Any, opset: int = 14, sizes: tuple[int, ...] = (1, 2)) -> Any:
+    return model(nodes, list(constants), sizes, sizes, opset)
+
+
+def broadcast_by_attributes() -> Any:
+    """Add of operator set 6 along axis 1: today's Add would take the last axis."""
+    nodes = [
+        node("Reshape", ["x", "square"], "r"),
+        node("Add", ["r", "b"], "a", axis=1, broadcast=1),
+        node("Flatten", ["a"], "y"),
+    ]
+    constants = [ints("square", 1, 2, 2), constant("b", np.float32([0.0, 10.0]))]
+    made = model(nodes, constants, (1, 4), (1, 4), opset=6)
+    made.graph.input.append(helper.make_tensor_value_info("b", FLOAT, [2]))
+    made.graph.input.append(helper.make_tensor_value_info("square", onnx.TensorProto.INT64, [3]))
+    onnx.checker.check_model(made, full_check=True)
+    return made
+
+
+def in_training() -> Any:
+    half, on = constant("half", np.float32(0.5)), constant("on", np.array(True))
+    return of(one("Dropout", "half", "on"), half, on)
+
+
+def maybe_in_training() -> Any:
+    """The mode is an input that a caller may set; its default is off."""
+    made = of(one("Dropout", "half", "on"), constant("half", np.float32(0.5)))
+    made.graph.input.append(helper.make_tensor_value_info("on", onnx.TensorProto.BOOL, []))
+    return made
+
+
+def made_twice() -> Any:
+    return of([node("Relu", ["x"], "y"), node("Neg", ["x"], "y")])
+
+
+def constant_twice() -> Any:
+    return of(one("Add", "b"), *(constant("b", np.float32([k, k])) for k in range(2)))
+
+
+def shadows_a_constant() -> Any:
+    nodes = [node("Relu", ["x"], "b"), node("Add", ["x", "b"], "y")]
+    return of(nodes, constant("b", np.float32([1.0, 1.0])))
+
+
+def with_function() -> Any:
+    """A function of the file that is called like an operator."""
+    made = of(one("Relu"))
+    body = [helper.make_node("Neg", ["a"], ["b"])]
+    imports = [helper.make_opsetid("", 14)]
+    made.functions.append(helper.make_function("", "Relu", ["a"], ["b"], body, imports))
+    return made
+
+
+def two_operator_sets() -> Any:
+    made = of(one("Relu"))
+    made.opset_import.append(helper.make_opsetid("ai.onnx", 6))
+    return made
+
+
+def two_slopes() -> Any:
+    made = of(one("LeakyRelu", alpha=0.5))
+    made.graph.node[0].attribute.append(helper.make_attribute("alpha", 0.25))
+    return made
+
+
+def integer_input() -> Any:
+    made = of(one("Relu"))
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.elem_type = onnx.TensorProto.INT32
+    return made
+
+
+def empty_batch() -> Any:
+    return model(one("Relu"), [], (0, 2), (0, 2))
+
+
+SCALE = constant("w", np.eye(2, dtype=np.float32))
+REFUSED = {
+    "broadcasting by attributes": (broadcast_by_attributes, "from 7 to"),
+    "an old operator set": (lambda: of(one("Relu"), opset=6), "from 7 to"),
+    "an operator set to come": (lambda: of(one("Relu"), opset=999), "from 7 to"),
+    "two operator sets": (two_operator_sets, "one operator set"),
+    "another domain": (lambda: of(one("Relu", domain="evil")), "evil.Relu"),
+    "another spelling": (lambda: of(one("relu")), "not supported"),
+    "a loop": (lambda: of(one("Add", "y")), "checker of ONNX"),
+    "an attribute of another set": (lambda: of(one("Add", "w", axis=1), SCALE), "not read"),
+    "an attribute twice": (two_slopes, "not read"),
+    "a slope that is none": (lambda: of(one("LeakyRelu", alpha=float("nan"))), "not finite"),
+    "an infinite factor": (lambda: of(one("Gemm", "w", alpha=float("inf")), SCALE), "not finite"),
+    "training": (in_training, "training mode"),
+    "maybe training": (maybe_in_training, "one input"),
+    "made twice": (made_twice, "made twice"),
+    "a constant twice": (constant_twice, "made twice"),
+    "a constant shadowed": (shadows_a_constant, "made twice"),
+    "a function": (with_function, "functions"),
+    "integers": (integer_input, ""),
+    "an empty batch": (empty_batch, "fixed shape"),
+    "a bias beyond a Gemm": (
+        lambda: of(one("Gemm", "w", "b"), SCALE, constant("b", weights(3, 2))),
+        "",
+    ),
+    "an axis beyond": (lambda: of(one("Flatten", axis=3)), ""),
+    "a negative axis, early": (lambda: of(one("Flatten", axis=-1), opset=9), ""),
+    "a negative permutation": (lambda: of(one("Transpose", perm=[0, -1])), ""),
+    "a size of -2": (lambda: of(one("Reshape", "s"), ints("s", 1, -2)), ""),
+    "an axis sliced twice": (
+        lambda: of(
+            one("Slice", "zero", "two", "axes"),
+            ints("zero", 0, 0),
+            ints("two", 2, 2),
+            ints("axes", 1, 1),
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_is_refused(name: str, tmp_path: Path) -> None:
+    make, word = REFUSED[name]
+    assert word in refused(tmp_path / "net.onnx", make().SerializeToString())
+
+
+def test_a_dropout_that_is_off_is_read(tmp_path: Path) -> None:
+    off = [constant("half", np.float32(0.5)), constant("on", np.array(False))]
+    path = tmp_path / "net.onnx"
+    path.write_bytes(of(one("Dropout", "half", "on"), *off).SerializeToString())
+    assert read_onnx(path).exact_outputs([Fraction(1), Fraction(-2)]) == [1, -2]
+
+
+def test_values_in_another_file_are_refused_unread(tmp_path: Path) -> None:
+    """Also those of a Constant, and where the location of the data does not say so."""
+    outside = constant("", weights(1, 2))
+    outside.external_data.add(key="location", value="../secret")
+    made = of([node("Constant", [], "b", value=outside), node("Add", ["x", "b"], "y")])
+    assert "another file" in refused(tmp_path / "net.onnx", made.SerializeToString())
 
 
 def test_truncated_files_are_refused_or_read(tmp_path: Path) -> None:

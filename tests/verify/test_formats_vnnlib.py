@@ -25,6 +25,12 @@ def test_box_and_conjunction() -> None:
     assert case.constant.tolist() == [0.25, 0.0]
 
 
+def test_a_comment_ends_at_either_line_break() -> None:
+    for end in ("\n", "\r", "\r\n"):
+        (case,) = property_from(f"{HEAD}{BOX}; a comment{end}(assert (<= Y_0 0.25))").cases
+        assert case.constant.tolist() == [0.25]
+
+
 def test_floats_enclose_decimals() -> None:
     """0.1 and 0.3 are no floats: the box grows, the inequality weakens."""
     text = f"{HEAD}{BOX}(assert (>= (* 0.1 Y_0) (+ X_0 0.3)))"
@@ -76,6 +82,12 @@ def test_members_are_tested_against_the_decimals() -> None:
         (f"{HEAD}{BOX}(assert (not (<= X_0 0)))", "not understood"),
         (f"{HEAD}{BOX}(assert (<= X_0 1e9999))", "X_i or Y_j"),
         (f"{HEAD}{BOX}(assert (<= X_0 {'1' * 100}))", "digits"),
+        (f"{HEAD}{BOX}(assert (or))", "not understood"),
+        (f"{HEAD}{BOX}(assert (or (<= Y_0 0) (and)))", "not understood"),
+        (f"{HEAD}{BOX}(assert (>= Y_0 \u0663))", "X_i or Y_j"),  # a three, in Arabic
+        (f"{HEAD}{BOX}(assert (>= Y_\u0660 3))", "X_i or Y_j"),
+        (f"{HEAD}{BOX}(assert (>= Y_00 3))", "X_i or Y_j"),
+        (f"{HEAD}{BOX}(assert (>= Y_0\u00a03))", "not understood"),  # a space of another kind
         (f"{HEAD}{BOX}(push 1)", "command"),
         (f"{HEAD}(declare-const X_0 Real)", "twice"),
         ("(declare-const X_1 Real)(declare-const Y_0 Real)", "gap"),

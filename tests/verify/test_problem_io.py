@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -162,6 +164,41 @@ def test_missing_huge_and_misnamed_files(tmp_path: Path, monkeypatch: pytest.Mon
     path.write_text("x" * 100)
     with pytest.raises(ProblemError, match=r"ends in"):
         read_problem(path)
+    path = tmp_path / "p.json"
+    path.write_text("x" * 100)
     monkeypatch.setattr(problem_io, "MAX_BYTES", 10)
     with pytest.raises(ProblemError, match="MiB"):
+        read_problem(path)
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+def test_what_is_no_regular_file_is_refused_unread(suffix: str, tmp_path: Path) -> None:
+    """A pipe would be waited for, and a device read without an end."""
+    pipe, endless, folder = (tmp_path / f"{name}.{suffix}" for name in ("a", "b", "c"))
+    os.mkfifo(pipe)
+    endless.symlink_to("/dev/zero")
+    folder.mkdir()
+    for path in (pipe, endless, folder):
+        with pytest.raises(ProblemError, match="regular file"):
+            read_problem(path)
+
+
+def test_an_array_has_one_name_and_stands_once(tmp_path: Path) -> None:
+    path = tmp_path / "p.npz"
+    write_problem(random_problem(1, errors=False), path)
+    with zipfile.ZipFile(path) as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist()}
+    for name in ("F_weight_00.npy", "F_weight_\u0660.npy"):  # the second: a zero, in Arabic
+        renamed = {name if k == "F_weight_0.npy" else k: raw for k, raw in arrays.items()}
+        with zipfile.ZipFile(path, "w") as archive:
+            for key, raw in renamed.items():
+                archive.writestr(key, raw)
+        with pytest.raises(ProblemError, match="unknown array"):
+            read_problem(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for key, raw in [*arrays.items(), ("lower.npy", arrays["lower.npy"])]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # zipfile warns of the second one
+                archive.writestr(key, raw)
+    with pytest.raises(ProblemError, match="stands twice"):
         read_problem(path)

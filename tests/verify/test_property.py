@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,7 @@ def test_boxes_of_one_point_and_of_none() -> None:
     answer = decide(absolute(), asked(point + "(assert (>= Y_0 0.51))"))
     assert answer.verdict == "unsat" and checked(answer.proof)
     nothing = decide(absolute(), asked("(assert (>= X_0 2))(assert (<= Y_0 9))"))
-    assert nothing.verdict == "unsat" and checked(nothing.proof)
+    assert nothing.verdict == "unsat" and nothing.proof is None and "vacuous" in nothing.reason
 
 
 def test_time_is_kept() -> None:
@@ -260,6 +261,42 @@ def test_verify_and_check(files: tuple[str, str], capsys: Any, tmp_path: Path) -
     Path(prop).write_text(Path(prop).read_text().replace("2)", "3)"))
     assert main(["check", proof, "--network", network, "--property", prop]) == 1
     assert main(["check", proof, "--network", network]) == 2
+
+
+def test_files_of_the_other_kind_are_refused(
+    files: tuple[str, str], capsys: Any, tmp_path: Path
+) -> None:
+    """A model beside a proof would go unchecked, and so would a network beside a certificate."""
+    network, prop = files
+    proof = str(tmp_path / "proof.json")
+    assert main(["verify", network, prop, "--proof", proof]) == 0
+    own = ["--network", network, "--property", prop]
+    for others in (["--model", "m.safetensors"], ["--problem", "loop.npz"]):
+        assert main(["check", proof, *own, *others]) == 2
+        assert "its own files only" in capsys.readouterr().err
+    assert main(["check", proof, "--model", "m.safetensors"]) == 2
+    assert "--network and --property" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder", "missing", "truncated", "nothing"])
+def test_what_is_no_file_of_a_proof(kind: str, files: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "proof.json"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "truncated":
+        assert main(["verify", *files, "--proof", str(path)]) == 0
+        path.write_bytes(path.read_bytes()[:-100])
+    elif kind == "nothing":
+        path.write_bytes(b"")
+    assert main(["check", str(path)]) == 2
+    assert main(["check", str(path), "--json"]) == 2
+    if kind not in ("truncated", "nothing", "missing"):
+        assert main(["verify", str(path), files[1]]) == 2
+        assert main(["verify", files[0], str(path)]) == 2
 
 
 def test_verify_finds_a_violation(files: tuple[str, str], capsys: Any) -> None:

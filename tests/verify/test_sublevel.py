@@ -90,7 +90,9 @@ def test_verdicts_are_those_worked_out_by_hand(
 ) -> None:
     report = decided(problem, condition)
     assert report.verdict.value == truth, report.reason
-    if report.verdict is Verdict.PROVED:
+    if report.verdict is Verdict.PROVED and name == "a hole wider than the box":
+        assert report.proof is None and "vacuous" in report.reason
+    elif report.verdict is Verdict.PROVED:
         content = loop_proof(problem, {condition: report.proof})
         result = check_bytes(certificate_bytes(content))
         assert result.accepted and condition in result.reason, result.reason

@@ -1,8 +1,9 @@
 """Checking a certificate, by itself or against the model and the graph it speaks of.
 
 By itself a certificate is about the weights that it carries. `link` ties it to real things: the
-head is taken out of the model again and compared bit by bit, the graph's hash is compared, and the
-domain D has to hold the model's own logits on that graph.
+head is taken out of the model again and compared bit by bit, the graph's hash is compared, the
+domain D has to hold the model's own logits on that graph, and where something is said of message
+passing, its own answers there have to be those of the layers that it was recognised as.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, decode_array, read_certificate
-from graphkeel.certificate.equilibrium import STATES, graph_sentences
+from graphkeel.certificate.equilibrium import STATES
+from graphkeel.certificate.steering import STEERING
 from graphkeel.checker import CheckResult, Unreadable, check_bytes
 from graphkeel.checker.reading import read_bytes
 from graphkeel.core.errors import CertificateError
@@ -25,8 +27,10 @@ from graphkeel.core.errors import CertificateError
 _PROOF = b'\n "format": "graphkeel-proof"'
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
+    from graphkeel.certificate.graph_link import Link
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import Head
 
 
@@ -36,7 +40,7 @@ class LinkedResult(CheckResult):
 
     Attributes:
         model_checked: the head was compared with the given model's.
-        data_checked: hash and domain were compared with the given graph's.
+        data_checked: hash, domain, and the model's answers on the given graph were compared.
         on_graph: what was shown to hold of the given graph's nodes, in words.
     """
 
@@ -44,23 +48,19 @@ class LinkedResult(CheckResult):
     data_checked: bool = False
     on_graph: tuple[str, ...] = ()
 
-    def linked(
-        self, difference: str | None, content: Mapping[str, Any], *, with_data: bool
-    ) -> LinkedResult:
+    def linked(self, found: Link, content: Mapping[str, Any], *, with_data: bool) -> LinkedResult:
         """The result once the link to a model, and maybe to a graph, was looked at.
 
         Args:
-            difference: what `link` returned.
+            found: what `link` returned.
             content: the certificate.
             with_data: whether a graph was part of it.
         """
-        found = replace(self, model_checked=True, data_checked=with_data)
-        if difference is None:
-            shown = with_data and "equilibrium" in content.get("graph", {})
-            return replace(
-                found, on_graph=tuple(graph_sentences(content["graph"], {})[1:]) if shown else ()
-            )
-        return replace(found, accepted=False, reason=difference, classes=(), together="")
+        result = replace(self, model_checked=True, data_checked=with_data)
+        if found.difference is None:
+            return replace(result, on_graph=found.on_graph)
+        refused = replace(result, accepted=False, reason=found.difference)
+        return replace(refused, classes=(), together="", graph="", steering="")
 
 
 def check_certificate(
@@ -69,6 +69,7 @@ def check_certificate(
     model: nn.Module | None = None,
     data: Any | None = None,
     states: str | Path | Mapping[str, Any] | None = None,
+    steering: str | Path | Mapping[str, Any] | None = None,
 ) -> LinkedResult:
     """Re-prove a certificate. A file that is no certificate raises `CertificateError`.
 
@@ -78,6 +79,8 @@ def check_certificate(
         data: the graph, with `x` (N, d) and `edge_index` (2, E); needs `model`.
         states: of the graph at its equilibrium: a file, by default the one beside the certificate,
             or tensors (`Reconstructor.states_`).
+        steering: the features that ship and the decided classes: a file, by default the one beside
+            the certificate, or tensors `features` and `wanted`.
     """
     if data is not None and model is None:
         raise CertificateError("the graph can be checked together with its model only", got="data")
@@ -89,11 +92,13 @@ def check_certificate(
     if model is None or not result.accepted:
         return result
     content = certificate if isinstance(certificate, Mapping) else read_certificate(certificate)
-    if states is None and not isinstance(certificate, Mapping):
-        states = Path(certificate).with_name(STATES)
+    if not isinstance(certificate, Mapping):
+        states = Path(certificate).with_name(STATES) if states is None else states
+        steering = Path(certificate).with_name(STEERING) if steering is None else steering
     stored = Path(states) if isinstance(states, str) else states
-    difference = link(content, model, data, stored)
-    return result.linked(difference, content, with_data=data is not None)
+    shipped = Path(steering) if isinstance(steering, str) else steering
+    found = link(content, model, data, stored, shipped)
+    return result.linked(found, content, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
@@ -121,27 +126,67 @@ def link(
     model: nn.Module,
     data: Any | None,
     states: Path | Mapping[str, Any] | None = None,
-) -> str | None:
-    """How the model, or the graph, differs from what a certificate speaks of; None if not at all.
+    steering: Path | Mapping[str, Any] | None = None,
+) -> Link:
+    """How the model, or the graph, differs from what a certificate speaks of, and what was shown.
 
     Args:
         content: an accepted certificate.
         model: any model whose head can be taken out.
         data: a graph with `x` and `edge_index`, or None.
         states: of the graph at its equilibrium, as a file or as tensors, or None.
+        steering: the features that ship, as a file or as tensors, or None.
     """
-    from graphkeel.certificate.graph_link import graph_difference
+    from graphkeel.certificate.graph_link import Link
+    from graphkeel.graph.task import graph_sha256
+    from graphkeel.models.frozen import FrozenModel
     from graphkeel.models.head import extract_head
 
     stored = content["head"]
     plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
     if not plain:
-        return "the certificate's head is no plain chain of layers, as a model's is"
+        return Link("the certificate's head is no plain chain of layers, as a model's is")
     head = extract_head(model, int(stored[0][0]["weight"]["shape"][1]))
     difference = _head_difference(stored, head)
-    if difference is None and data is not None:
-        difference = _data_difference(content, model, data)
-    return graph_difference(content, model, data, states) if difference is None else difference
+    if difference is not None:
+        return Link(difference)
+    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
+    frozen = FrozenModel(model, n_classes=n_classes)
+    if data is None:
+        return _passing_link(content, frozen, None, None, states, steering)
+    own = graph_sha256(data.x, data.edge_index)
+    if content.get("data") != own:
+        return Link(_other_graph(content.get("data"), own))
+    scores = frozen(data.x, data.edge_index)
+    difference = _domain_difference(content, frozen.as_logits(scores))
+    if difference is not None:
+        return Link(difference)
+    return _passing_link(content, frozen, data, scores, states, steering)
+
+
+def _passing_link(
+    content: Mapping[str, Any],
+    frozen: FrozenModel,
+    data: Any | None,
+    scores: Tensor | None,
+    states: Path | Mapping[str, Any] | None,
+    steering: Path | Mapping[str, Any] | None,
+) -> Link:
+    """What is said of message passing and of steering; the model is recognised once for both."""
+    from graphkeel.certificate.graph_link import Link, graph_link
+    from graphkeel.certificate.steering_link import steering_link
+    from graphkeel.models.aggregation import recognise
+
+    passes = (content.get("graph") or {}).get("contraction") == "proved"
+    if not passes and "steering" not in content:
+        return Link()
+    width = int(content["head"][0][0]["weight"]["shape"][1])
+    found = recognise(frozen.module, width)
+    passing = graph_link(content, found, frozen, data, scores, states) if passes else Link()
+    if passing.difference is not None or "steering" not in content:
+        return passing
+    shipped = steering_link(content, found, frozen, data, scores, steering)
+    return Link(shipped.difference, (*passing.on_graph, *shipped.on_graph))
 
 
 def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | None:
@@ -168,20 +213,15 @@ def _head_difference(stored: list[list[dict[str, Any]]], head: Head) -> str | No
     return None
 
 
-def _data_difference(content: Mapping[str, Any], model: nn.Module, data: Any) -> str | None:
-    from graphkeel.graph.task import graph_sha256
-    from graphkeel.models.frozen import FrozenModel
-
-    stored = content.get("data")
-    own = graph_sha256(data.x, data.edge_index)
+def _other_graph(stored: Any, own: str) -> str:
     if stored is None:
         return "the certificate names no graph, so it cannot be tied to one"
-    if stored != own:
-        other = str(stored)[:12]
-        return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
-    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
-    logits = FrozenModel(model, n_classes=n_classes).logits(data.x, data.edge_index)
-    states = logits.detach().double().cpu().numpy()
+    other = str(stored)[:12]
+    return f"the certificate is about another graph: its hash is {other!a}, not {own[:12]!r}"
+
+
+def _domain_difference(content: Mapping[str, Any], logits: Tensor) -> str | None:
+    states = logits.double().cpu().numpy()
     for entry in content["classes"]:
         lower = decode_array(entry["problem"]["lower"])
         upper = decode_array(entry["problem"]["upper"])

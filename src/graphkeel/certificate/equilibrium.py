@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +43,20 @@ def with_equilibrium(
     return sealed({**certificate, "graph": {**certificate["graph"], "equilibrium": stated}})
 
 
-def equilibrium_difference(
-    certificate: Mapping[str, Any], layers: list[Branches], graph: GraphStates
-) -> str | None:
+def equilibrium_difference(enclosure: Enclosure) -> str | None:
     """How what is stated of the graph's nodes differs from what the states show; None if not.
 
     Args:
-        certificate: with `graph.equilibrium`.
-        layers: of the given model, with biases.
-        graph: the given graph with the stored states.
+        enclosure: of a certificate with `graph.equilibrium`, the given model's layers, and the
+            given graph with the stored states.
     """
-    stated = certificate["graph"]["equilibrium"]
+    graph = enclosure.graph
+    stated = enclosure.certificate["graph"]["equilibrium"]
     if not isinstance(stated, dict) or stated.get("states_sha256") != states_sha256(graph):
         return "the stored states of the graph are not those that the certificate names"
     residual = stated.get("residual")
     if type(residual) is not float or not 0 < residual < np.inf:
         return "the residual on the graph is no positive number"
-    enclosure = Enclosure(certificate, layers, graph)
     measured = enclosure.residual_bound()
     if measured > residual:
         return f"the residual on the graph is up to {measured:.3g}, not {residual:.3g} as stated"
@@ -145,35 +143,64 @@ def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:
-    """What holds with message passing, in words.
+    """What a certificate states of message passing, in words.
 
     Args:
         graph: of a certificate.
-        shipped: how the features in use compare with the equilibrium's; may be empty.
+        shipped: what its writer remarks of the features in use; may be empty.
     """
     if graph["contraction"] != "proved":
         return [f"With message passing: unknown ({graph['reason']})."]
-    words = [f"With message passing: one equilibrium on every graph, factor {graph['kappa']:.3g}."]
+    every = "every undirected graph" if graph.get("undirected") else "every graph"
+    factor = at_most(graph["kappa"], digits=3)
+    words = [f"With message passing: one equilibrium on {every}, factor {factor}."]
     facts = graph.get("equilibrium")
     if facts:
-        words += _on_this_graph(facts)
+        words += node_sentences(facts)
+        words.append("That is stated of this graph; keel check --model --data computes it again.")
     if shipped:
         words.append(
-            f"The features in use are within {shipped['max']:.2g} of the equilibrium's"
-            f" (median {shipped['median']:.2g}; the largest feature is {shipped['size']:.2g}), and"
+            "A remark of the writer, measured in floats and no part of the check: the features in"
+            f" use are within {at_most(shipped['max'])} of the equilibrium's (median"
+            f" {at_most(shipped['median'])}; the largest feature is {shipped['size']:.2g}), and"
             f" {shipped['same_class']} nodes have there the class that is predicted."
         )
     return words
 
 
-def _on_this_graph(facts: Mapping[str, Any]) -> list[str]:
+def node_sentences(facts: Mapping[str, Any]) -> list[str]:
+    """What holds of one graph's nodes, in words; upper bounds are rounded up.
+
+    Args:
+        facts: `graph.equilibrium` of a certificate.
+    """
     written = facts["written"]
-    mixed = facts["controlled"] > facts["labelled"]
-    who = "Controllers are mixed at every node" if mixed else "Labelled nodes are controlled"
     return [
         f"On this graph {facts['certain']} of {facts['nodes']} nodes have a certain class there; of"
         f" {facts['labelled']} labelled nodes {facts['labelled_certain']} their own.",
-        f"{who}. The anchors' features are within {written['max']:.2g} of the equilibrium's (median"
-        f" {written['median']:.2g}; the largest feature is {written['size']:.2g}), and lead"
-        f" {written['kept']} nodes to the same class.",
+        *([_controlled(facts)] if "mixed" in facts else []),  # older files do not state it
+        f"The anchors' features are within {at_most(written['max'])} of the equilibrium's (median"
+        f" at most {at_most(written['median'])}; the largest number in an anchor is"
+        f" {written['size']:.2g}), and lead at least {written['kept']} nodes to the same class.",
     ]
+
+
+def _controlled(facts: Mapping[str, Any]) -> str:
+    if not facts["mixed"]:
+        return f"The {facts['controlled']} labelled nodes are controlled, each for its own class."
+    return (
+        f"Controllers are mixed at {facts['controlled']} of {facts['nodes']} nodes, in fixed shares"
+        f" ≥ 0 whose sum is at most 1; at {facts['labelled_led']} of {facts['labelled']} labelled"
+        " nodes the one of their own class has the largest share."
+    )
+
+
+def at_most(value: float, digits: int = 2) -> str:
+    """A few digits, rounded up.
+
+    Args:
+        value: an upper bound.
+        digits: how many.
+    """
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(value)):.{digits}g}"

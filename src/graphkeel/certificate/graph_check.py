@@ -9,23 +9,33 @@ finder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.certificate.bounds import (
+    SLACK,
+    TINY,
+    UNIT,
+    Bounded,
+    Flags,
+    Floats,
+    Ints,
+    dense,
+    few,
+    finite,
+    leaders,
+    plus,
+    relu,
+    scaled,
+)
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.core.errors import CertificateError
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-UNIT = 2.0**-53
-SLACK = 1.0 + 2.0**-20  # covers the rounding of the bounds themselves, by orders of magnitude
-TINY = 1e-290  # what underflow may lose
-ENTRIES = 1 << 24  # of features in work at once
+ENTRIES = 1 << 20  # of features in work at once: first touch of larger arrays is slow
 LISTED = 1000  # uncertain nodes that are named
 
 
@@ -57,15 +67,18 @@ class GraphStates:
             return np.arange(len(self.x)), self.mix
         return self.nodes, np.eye(self.states.shape[1])[self.labels]
 
+    def led_by_their_class(self) -> int:
+        """The number of labelled nodes at which no controller has as large a share as the one of
+        their class."""
+        if self.mix is None:
+            return len(self.nodes)
+        others = self.mix[self.nodes].copy()
+        own = np.take_along_axis(others, self.labels[:, None], axis=1)
+        np.put_along_axis(others, self.labels[:, None], 0.0, axis=1)
+        return int((own > others).all(axis=1).sum())
+
 
 Branches = Sequence[tuple[int, Floats, Floats]]  # power, weight (out, in), bias (out,)
-
-
-class Bounded(NamedTuple):
-    """Numbers, and how far each is from the exact one at most."""
-
-    value: Floats
-    error: Floats
 
 
 class Enclosure:
@@ -80,24 +93,24 @@ class Enclosure:
     def __init__(
         self, certificate: Mapping[str, Any], layers: Sequence[Branches], graph: GraphStates
     ) -> None:
-        _check_shapes(certificate, graph)
+        _check_shapes(certificate, layers, graph)
         self.certificate = certificate
         self.layers = layers
         self.graph = graph
-        self.gauge: Floats = decode_array(certificate["graph"]["gauge"])
+        self.gauge = finite(decode_array(certificate["graph"]["gauge"]))
         self.operator = Operator.of(certificate["graph"]["operator"], graph.edges, len(graph.x))
 
+    @np.errstate(all="ignore")  # what overflows is refused by `finite`
     def residual_bound(self) -> float:
         """An upper bound of max_v V(loop(Ŷ)_v − Ŷ_v)/s_v, in exact arithmetic over the given
         numbers."""
-        states = self.graph.states
-        after = _run(self.layers, self.operator, _Features(self.certificate, self.graph))
-        apart = np.abs(after.value - states) * (1 + 4 * UNIT) + after.error
-        largest = float(((apart @ self.gauge) / self.operator.s_low).max()) * SLACK + TINY
-        if not np.isfinite(largest):
-            raise CertificateError("the loop on the graph leaves the range of floats", got=largest)
-        return largest
+        features = _Features(self.certificate, self.graph)
+        after = run_layers(self.layers, self.operator, features.through)
+        apart = np.abs(after.value - self.graph.states) * (1 + 4 * UNIT) + after.error
+        largest = ((apart @ self.gauge) / self.operator.s_low).max()
+        return float(finite(largest * SLACK + TINY))
 
+    @np.errstate(all="ignore")
     def certain_nodes(self, residual: float) -> dict[str, Any]:
         """What a residual says of the nodes' classes; the same on every machine.
 
@@ -105,20 +118,35 @@ class Enclosure:
             residual: ε.
         """
         graph = self.graph
-        radius = self._radius(residual)
-        best, certain = _classes(graph.states, radius, self.gauge)
+        best, certain = self.classes(residual)
         own = certain[graph.nodes] & (best[graph.nodes] == graph.labels)
+        radius = self._radius(residual).max() / self.gauge.min() * SLACK
         return {
             "nodes": len(graph.x),
-            "controlled": len(graph.shares()[0]),
+            "controlled": int(graph.shares()[1].any(axis=1).sum()),
+            "mixed": graph.mix is not None,
             "certain": int(certain.sum()),
             "labelled": len(graph.nodes),
             "labelled_certain": int(own.sum()),
+            "labelled_led": graph.led_by_their_class(),
             "residual": residual,
-            "radius": float(radius.max() / self.gauge.min() * SLACK),
+            "radius": float(finite(radius)),
             "uncertain": np.flatnonzero(~certain)[:LISTED].tolist(),
         }
 
+    @np.errstate(all="ignore")
+    def classes(self, residual: float) -> tuple[Ints, Flags]:
+        """The class of each stored state, and whether the equilibrium certainly shares it.
+
+        Args:
+            residual: ε.
+        """
+        states = self.graph.states
+        best = states.argmax(axis=1)
+        narrow = np.minimum(self.gauge[best][:, None], self.gauge[None, :])
+        return leaders(states, self._radius(residual)[:, None] / narrow)
+
+    @np.errstate(all="ignore")
     def written(self, residual: float, slack: float = 1.0) -> dict[str, Any]:
         """How the equilibrium's features and classes compare with the written features: those are
         Σ_c p_v(c)·h*_c at controlled nodes and the given ones at others.
@@ -134,26 +162,39 @@ class Enclosure:
             written features.
         """
         apart = self._distances(residual, slack)
-        anchors = [entry["anchor"] for entry in self.certificate["classes"]]
         features = _Features(self.certificate, self.graph, anchors=True)
-        answer = _run(self.layers, self.operator, features)
-        if not (np.isfinite(apart).all() and np.isfinite(answer.error).all()):
-            raise CertificateError("the written features leave the range of floats")
-        written, clear = _leaders(answer.value, slack * 2.0 * answer.error.max(axis=1))
-        best, certain = _classes(self.graph.states, self._radius(residual), self.gauge)
+        answer = run_layers(self.layers, self.operator, features.through)
+        needed = slack * 2.0 * answer.error.max(axis=1)
+        written, clear = leaders(answer.value, needed[:, None])
+        best, certain = self.classes(residual)
+        anchors = [decode_array(entry["anchor"]) for entry in self.certificate["classes"]]
         return {
             "norm": "largest feature",
-            "max": float(apart.max(initial=0.0)),
-            "median": float(np.median(apart)) if len(apart) else 0.0,
-            "size": max(float(np.abs(decode_array(anchor)).max()) for anchor in anchors),
+            "max": float(finite(apart.max(initial=0.0))),
+            "median": float(finite(np.median(apart))) if len(apart) else 0.0,
+            "size": float(finite(max(np.abs(anchor).max() for anchor in anchors))),
             "kept": int((clear & certain & (best == written)).sum()),
         }
+
+    @np.errstate(all="ignore")
+    def features(self, *, anchors: bool, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+        """The features at the stored states, or the written ones, shape (N, d); rounded.
+
+        Args:
+            anchors: the written ones.
+            dtype: of the array.
+        """
+        made = _Features(self.certificate, self.graph, anchors=anchors)
+        nodes, _ = self.graph.shares()
+        found = self.graph.x.astype(dtype)
+        for rows in row_slices(len(nodes), found.shape[1]):
+            found[nodes[rows]] = made.controlled(rows).value
+        return found
 
     def _radius(self, residual: float) -> Floats:
         """How far V lets the equilibrium be from each node's state, shape (N,)."""
         room = np.nextafter(1.0 - float(self.certificate["graph"]["kappa"]), 0.0)
-        radius: Floats = self.operator.s_high * (residual / room) * SLACK
-        return radius
+        return finite(self.operator.s_high * (residual / room) * SLACK + TINY)
 
     def _distances(self, residual: float, slack: float) -> Floats:
         """Upper bounds of ‖x_v − x*_v‖∞ between written features and the equilibrium's, shape
@@ -165,52 +206,40 @@ class Enclosure:
         at_states = _Features(self.certificate, self.graph)
         at_rest = _Features(self.certificate, self.graph, anchors=True)
         found = np.empty(len(nodes))
-        for rows in _slices(len(nodes), self.graph.x.shape[1]):
+        for rows in row_slices(len(nodes), self.graph.x.shape[1]):
             here, there = at_states.controlled(rows), at_rest.controlled(rows)
             gap = np.abs(here.value - there.value) * (1 + 4 * UNIT)
             gap += slack * (here.error + there.error)
             found[rows] = gap.max(axis=1) + steepest * radius[rows]
-        return found * SLACK + TINY
-
-
-def _classes(states: Floats, radius: Floats, gauge: Floats) -> tuple[Ints, NDArray[np.bool_]]:
-    """The class of each state, and whether all states within the radius share it."""
-    best = states.argmax(axis=1)
-    lead = np.take_along_axis(states, best[:, None], axis=1) - states
-    narrow = np.minimum(gauge[best][:, None], gauge[None, :])
-    kept = lead * (1 - 4 * UNIT) > radius[:, None] / narrow * SLACK
-    np.put_along_axis(kept, best[:, None], True, axis=1)
-    return best, np.asarray(kept.all(axis=1))
-
-
-def _leaders(values: Floats, needed: Floats) -> tuple[Ints, NDArray[np.bool_]]:
-    """The class of each row, and whether it leads by more than is needed."""
-    best = values.argmax(axis=1)
-    lead = np.take_along_axis(values, best[:, None], axis=1) - values
-    clear = lead * (1 - 4 * UNIT) > needed[:, None]
-    np.put_along_axis(clear, best[:, None], True, axis=1)
-    return best, np.asarray(clear.all(axis=1))
+        return finite(found * SLACK + TINY)
 
 
 def _steepness(source: list[list[dict[str, Any]]], gauge: Floats) -> float:
     """L with ‖f(y) − f(y')‖∞ ≤ L·V(y − y'): the product of the factors' sizes, column by column."""
-    product = np.diag(1.0 / gauge) * (1 + 4 * UNIT)
+    product = np.diag(1.0 / gauge) * (1 + 4 * UNIT) + TINY
     for layer in source:
         for factor in layer:
             if factor["weight"] is not None:
-                product = (np.abs(decode_array(factor["weight"])) @ product) * SLACK
-    return float(product.max(initial=0.0)) * SLACK + TINY
+                # TINY at every factor: what underflows may meet a large factor behind.
+                product = (np.abs(decode_array(factor["weight"])) @ product) * SLACK + TINY
+    return float(finite(product.max(initial=0.0) * SLACK))
 
 
-def _check_shapes(certificate: Mapping[str, Any], graph: GraphStates) -> None:
-    n = len(decode_array(certificate["graph"]["gauge"]))
-    size = len(graph.x)
+def _check_shapes(
+    certificate: Mapping[str, Any], layers: Sequence[Branches], graph: GraphStates
+) -> None:
+    gauge = decode_array(certificate["graph"]["gauge"])
+    n, size = len(gauge), len(graph.x)
     labels = {entry["class"] for entry in certificate["classes"]}
     known = set(range(n)) if graph.mix is not None else labels
     fits = (
         size > 0
+        and bool((gauge > 0).all())
+        and 0 <= certificate["graph"]["kappa"] < 1
         and len(labels) == len(certificate["classes"])  # or a class would be controlled twice
         and labels <= set(range(n))
+        and are_floats(graph.x)
+        and all(weight.shape[1] == graph.x.shape[1] for _, weight, _ in layers[0])
         and graph.edges.ndim == 2
         and len(graph.edges) == 2
         and (not graph.edges.size or 0 <= graph.edges.min() <= graph.edges.max() < size)
@@ -224,6 +253,18 @@ def _check_shapes(certificate: Mapping[str, Any], graph: GraphStates) -> None:
     )
     if not fits:
         raise CertificateError("the stored states do not fit the graph and the certificate")
+
+
+def are_floats(x: NDArray[Any]) -> bool:
+    """Whether every feature is, exactly, a float64.
+
+    Args:
+        x: features, shape (N, d).
+    """
+    whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8
+    if whole and x.size and max(int(x.max()), -int(x.min())) > 2**53:
+        return False
+    return x.ndim == 2 and np.can_cast(x.dtype, np.float64)
 
 
 def _are_shares(mix: Floats, size: int, n: int, labels: set[int]) -> bool:
@@ -270,16 +311,16 @@ class Operator:
             raise CertificateError("the certificate names an unknown aggregation", got=repr(name))
         sources, targets = _with(loops, edges, nodes)
         degree = np.bincount(targets, minlength=nodes).astype(np.float64)
+        most = few(int(degree.max(initial=0)))
         if kind == "mean":
             ones = np.ones(nodes)
-            weights = 1.0 / degree[targets]
-            return cls(sources, targets, weights, ones, ones, int(degree.max(initial=0)))
-        both = degree[sources] * degree[targets]  # exact: degrees are below 2^26
+            return cls(sources, targets, 1.0 / degree[targets], ones, ones, most)
+        both = degree[sources] * degree[targets]  # exact: degrees are `few`
         linked = both > 0
         weights = np.where(linked, 1.0 / np.sqrt(np.where(linked, both, 1.0)), 0.0)
         s = np.sqrt(np.maximum(degree, 1.0))
         low, high = s * (1 - 4 * UNIT), s * (1 + 4 * UNIT)
-        return cls(sources, targets, weights, low, high, int(degree.max(initial=0)))
+        return cls(sources, targets, weights, low, high, most)
 
     def apply(self, given: Bounded) -> Bounded:
         """Ŝ·H, column by column.
@@ -287,20 +328,21 @@ class Operator:
         Args:
             given: H, shape (N, width).
         """
-        nodes, width = given.value.shape
         loss = 4 * (self.most + 8) * UNIT
-        value, error = np.empty((nodes, width)), np.empty((nodes, width))
-        for j in range(width):
-            column = np.ascontiguousarray(given.value[:, j])
-            spread = given.error[:, j] + loss * np.abs(column)
-            value[:, j] = self._summed(column)
-            error[:, j] = self._summed(spread) * SLACK + TINY
-        return Bounded(value, error)
+        spread = given.error + loss * np.abs(given.value)
+        return Bounded(self.summed(given.value), self.summed(spread) * SLACK + TINY)
 
-    def _summed(self, column: Floats) -> Floats:
-        messages = self.weights * column[self.sources]
-        sums = np.bincount(self.targets, weights=messages, minlength=len(column))
-        return sums.astype(np.float64, copy=False)
+    def summed(self, values: Floats) -> Floats:
+        """Ŝ·H without bounds, column by column.
+
+        Args:
+            values: H, shape (N, width).
+        """
+        found = np.empty(values.shape)
+        for j in range(values.shape[1]):
+            messages = self.weights * values[self.sources, j]
+            found[:, j] = np.bincount(self.targets, weights=messages, minlength=len(values))
+        return found
 
 
 def _with(loops: str, edges: Ints, nodes: int) -> tuple[Ints, Ints]:
@@ -339,25 +381,23 @@ class _Features:
         """
         nodes, shares = self.graph.shares()
         nodes, shares = nodes[rows], shares[rows]
-        width = self.graph.x.shape[1]
-        total = Bounded(np.zeros((len(nodes), width)), np.zeros((len(nodes), width)))
+        value = np.zeros((len(nodes), self.graph.x.shape[1]))
+        error = np.zeros_like(value)
         for entry in self.certificate["classes"]:
             share = shares[:, entry["class"]]
             if not share.any():
                 continue
             used = slice(None) if share.all() else np.flatnonzero(share)
-            feature = self._of_class(entry, nodes[used])
-            part = _scaled(feature, share[used])
-            before = Bounded(total.value[used], total.error[used])
-            total.value[used], total.error[used] = _sum(before, part)
-        return total
+            part = scaled(self._of_class(entry, nodes[used]), share[used])
+            total = plus(Bounded(value[used], error[used]), part)
+            value[used], error[used] = total.value, total.error
+        return Bounded(value, error)
 
     def _of_class(self, entry: dict[str, Any], nodes: Ints) -> Bounded:
         if not self.anchors:
             return _controller(entry["controller"], self.graph.states[nodes])
         anchor = decode_array(entry["anchor"])
-        value = np.broadcast_to(anchor, (len(nodes), len(anchor)))
-        return Bounded(value, np.zeros_like(value))
+        return Bounded.exact(np.broadcast_to(anchor, (len(nodes), len(anchor))))
 
     def through(self, weight: Floats, bias: Floats) -> Bounded:
         """X·Wᵀ + b, shape (N, out).
@@ -366,42 +406,49 @@ class _Features:
             weight: W, shape (out, d).
             bias: b, shape (out,).
         """
-        size = len(self.graph.x)
+        size, width = self.graph.x.shape
         value, error = np.empty((size, len(bias))), np.empty((size, len(bias)))
         nodes, _ = self.graph.shares()
         if len(nodes) < size:
-            for rows in _slices(size, self.graph.x.shape[1]):
-                given = np.asarray(self.graph.x[rows], dtype=np.float64)
-                value[rows], error[rows] = _dense(
-                    Bounded(given, np.zeros_like(given)), weight, bias
-                )
-        for rows in _slices(len(nodes), self.graph.x.shape[1]):
-            own = nodes[rows]
-            value[own], error[own] = _dense(self.controlled(rows), weight, bias)
+            for rows in row_slices(size, width):
+                given = dense(Bounded.exact(self.graph.x[rows]), weight, bias)
+                value[rows], error[rows] = given.value, given.error
+        for rows in row_slices(len(nodes), width):
+            own = dense(self.controlled(rows), weight, bias)
+            value[nodes[rows]], error[nodes[rows]] = own.value, own.error
         return Bounded(value, error)
 
 
-def _slices(count: int, width: int) -> Iterator[slice]:
-    """Rows of a wide matrix, few enough at a time."""
+def row_slices(count: int, width: int) -> Iterator[slice]:
+    """Rows of a wide matrix, few enough at a time.
+
+    Args:
+        count: of rows.
+        width: of one row.
+    """
     step = max(1, ENTRIES // max(width, 1))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
 
-def _run(layers: Sequence[Branches], operator: Operator, features: _Features) -> Bounded:
-    """The model's last values on the graph, with bounds on their rounding."""
+def run_layers(
+    layers: Sequence[Branches], operator: Operator, through: Callable[[Floats, Floats], Bounded]
+) -> Bounded:
+    """The model's last values on the graph, with bounds on their rounding, shape (N, n).
+
+    Args:
+        layers: the model's, with biases.
+        operator: Ŝ of the graph.
+        through: X·Wᵀ + b of the features that the model is fed.
+    """
     given: Bounded | None = None
     for layer in layers:
         total: Bounded | None = None
         for power, weight, bias in layer:
-            moved = (
-                features.through(weight, bias)
-                if given is None
-                else _dense(_relu(given), weight, bias)
-            )
+            moved = through(weight, bias) if given is None else dense(relu(given), weight, bias)
             for _ in range(power):
                 moved = operator.apply(moved)
-            total = moved if total is None else _sum(total, moved)
+            total = moved if total is None else plus(total, moved)
         given = total
     if given is None:
         raise CertificateError("the model has no layers")
@@ -410,45 +457,18 @@ def _run(layers: Sequence[Branches], operator: Operator, features: _Features) ->
 
 def _controller(source: list[list[dict[str, Any]]], states: Floats) -> Bounded:
     """f at the states of some nodes, from the shipped factors."""
-    given = Bounded(states, np.zeros_like(states))
+    given = Bounded.exact(states)
     for i, layer in enumerate(source):
-        given = given if i == 0 else _relu(given)
+        given = given if i == 0 else relu(given)
         for factor in layer:
             weight, bias = factor["weight"], factor["bias"]
-            width = given.value.shape[1]
             if weight is None and bias is not None:
-                shift = decode_array(bias)
-                given = _sum(given, Bounded(np.broadcast_to(shift, given.value.shape), 0.0 * shift))
+                shift = np.broadcast_to(decode_array(bias), given.value.shape)
+                given = plus(given, Bounded.exact(shift))
             elif weight is not None:
                 matrix = decode_array(weight)
-                if matrix.shape[1] != width:
+                if matrix.shape[1] != given.value.shape[1]:
                     raise CertificateError("a controller's factors do not fit together")
                 shift = np.zeros(len(matrix)) if bias is None else decode_array(bias)
-                given = _dense(given, matrix, shift)
+                given = dense(given, matrix, shift)
     return given
-
-
-def _scaled(given: Bounded, share: Floats) -> Bounded:
-    """p·x, row by row, for p ≥ 0."""
-    value = given.value * share[:, None]
-    error = (given.error * share[:, None] + 4 * UNIT * np.abs(value)) * SLACK + TINY
-    return Bounded(value, error)
-
-
-def _relu(given: Bounded) -> Bounded:
-    return Bounded(np.maximum(given.value, 0.0), given.error)
-
-
-def _sum(one: Bounded, two: Bounded) -> Bounded:
-    value = one.value + two.value
-    error = (one.error + two.error + 4 * UNIT * np.abs(value)) * SLACK + TINY
-    return Bounded(value, error)
-
-
-def _dense(given: Bounded, weight: Floats, bias: Floats) -> Bounded:
-    """H·Wᵀ + b; however the sums are ordered, each loses at most γ times the sum of its sizes."""
-    sizes = np.abs(weight).T
-    loss = 4 * (weight.shape[1] + 8) * UNIT
-    value = given.value @ weight.T + bias
-    spread = (given.error + loss * np.abs(given.value)) @ sizes + loss * np.abs(bias)
-    return Bounded(value, spread * SLACK + TINY)

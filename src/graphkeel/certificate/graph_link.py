@@ -4,64 +4,232 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphkeel.certificate.agreement import Compared, Recognised, plain_state
 from graphkeel.certificate.encoding import decode_array
-from graphkeel.certificate.equilibrium import equilibrium_difference, read_states
-from graphkeel.certificate.graph_check import Branches, GraphStates
+from graphkeel.certificate.equilibrium import (
+    at_most,
+    equilibrium_difference,
+    node_sentences,
+    read_states,
+)
+from graphkeel.certificate.graph_check import Branches, Enclosure, GraphStates, Operator
 from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from graphkeel.models.aggregation import Aggregation
+    from graphkeel.models.frozen import FrozenModel
 
 
-def graph_difference(
+@dataclass(frozen=True)
+class Link:
+    """How a certificate is tied to a model, and maybe to a graph.
+
+    Attributes:
+        difference: from what the certificate speaks of, in words; None if there is none.
+        on_graph: what was shown to hold of the given graph, in words.
+    """
+
+    difference: str | None = None
+    on_graph: tuple[str, ...] = ()
+
+
+def graph_link(
     content: Mapping[str, Any],
-    model: nn.Module,
+    found: Aggregation,
+    frozen: FrozenModel,
     data: Any | None,
+    scores: Tensor | None,
     states: Path | Mapping[str, Any] | None,
-) -> str | None:
-    """How model, graph or states differ from what is said of message passing; None if not at all.
+) -> Link:
+    """What is said of message passing, tied to model, graph and states.
 
     Args:
-        content: an accepted certificate.
-        model: the model, recognised anew.
+        content: an accepted certificate whose `graph` is proved to contract.
+        found: the model, recognised anew.
+        frozen: the model itself.
         data: a graph with `x` and `edge_index`, or None.
+        scores: what the model answers on that graph, shape (N, n), where that is known.
         states: those that the certificate counts, as a file or as tensors, or None.
     """
-    graph = content.get("graph") or {}
-    if graph.get("contraction") != "proved":
-        return None
-    from graphkeel.models.aggregation import recognise
-
-    width = int(graph["layers"][0][0]["weight"]["shape"][1])
-    found = recognise(model, width)
+    graph = content["graph"]
     difference = _layers_difference(graph, found)
+    if difference is None and data is not None:
+        difference = compared_edges(graph["undirected"], frozen, data)
     if difference is not None or data is None:
-        return difference
-    weighed = _weights_of(model, data)
+        return Link(difference)
+    if scores is None:
+        scores = frozen(data.x, data.edge_index)
+    try:
+        pair = recognised_on(found, frozen, data.edge_index, len(data.x))
+        return _on_this_graph(content, pair, data, scores, states)
+    except CertificateError as error:
+        return Link(str(error))
+
+
+def compared_edges(undirected: bool, frozen: FrozenModel, data: Any) -> str | None:
+    """How the graph's edges are others than the recognised model knows; None if not.
+
+    Args:
+        undirected: the model was recognised on graphs only whose edges go both ways.
+        frozen: the model itself.
+        data: the graph.
+    """
+    weighed = _weights_of(frozen.module, data)
     if weighed is not None:
         return (
             f"the model may weigh messages by the graph's {weighed}, which the loop does not know"
         )
-    edges = data.edge_index.cpu().numpy()
-    if graph["undirected"] and not is_undirected(edges):
+    if undirected and not is_undirected(data.edge_index.cpu().numpy()):
         return "the model's message passing was recognised on undirected graphs only"
-    if "equilibrium" not in graph:
-        return None
-    if states is None or (isinstance(states, Path) and not states.exists()):
-        return "the certificate counts nodes of the graph, but their states are missing"
+    return None
+
+
+def answers_difference(
+    found: Aggregation,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    which: str = "the given",
+) -> str | None:
+    """How the model's answers on a graph differ from those of its recognised layers; None if only
+    by rounding.
+
+    Args:
+        found: the recognised model.
+        frozen: the model itself.
+        x: features, shape (N, d).
+        edge_index: shape (2, E).
+        which: how to call the features in a message.
+    """
     try:
-        stored = read_states(states, data.x.cpu().numpy(), edges)
-        difference = _label_difference(stored, data)
-        return difference or equilibrium_difference(content, model_layers(found), stored)
+        return recognised_on(found, frozen, edge_index, len(x)).ask(x, which).difference
     except CertificateError as error:
         return str(error)
+
+
+def recognised_on(
+    found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
+) -> Recognised:
+    """A model beside its layers, on one graph.
+
+    Args:
+        found: the recognised model.
+        frozen: the model itself.
+        edge_index: shape (2, E).
+        nodes: how many there are.
+    """
+    operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
+    return Recognised(frozen, edge_index, model_layers(found), operator, found.output)
+
+
+def _on_this_graph(
+    content: Mapping[str, Any],
+    pair: Recognised,
+    data: Any,
+    scores: Tensor,
+    states: Path | Mapping[str, Any] | None,
+) -> Link:
+    """The model's own answers first; then what is counted, and its answers to those features."""
+    given = own_answers(pair, data.x, scores)
+    if given.difference is not None:
+        return Link(given.difference)
+    if "equilibrium" not in content["graph"]:
+        return Link(None, (_agreed("the given", given),))
+    if states is None or (isinstance(states, Path) and not states.exists()):
+        return Link("the certificate counts nodes of the graph, but their states are missing")
+    stored = read_states(states, given_array(data.x), data.edge_index.cpu().numpy())
+    wrong, unknown = _compared_labels(stored, data)
+    if wrong:
+        return Link(f"{wrong} of {len(stored.nodes)} labels are not those of the graph")
+    enclosure = Enclosure(content, pair.layers, stored)
+    difference = equilibrium_difference(enclosure)
+    if difference is not None:
+        return Link(difference)
+    written, reached = _made_features(pair, enclosure, given.precision)
+    difference = written.difference or reached.difference
+    if difference is not None:
+        return Link(difference)
+    return Link(None, _shown(enclosure, (given, written, reached), unknown))
+
+
+def own_answers(pair: Recognised, x: Tensor, scores: Tensor) -> Compared:
+    """The model's answers to the given features, beside those of its layers.
+
+    Args:
+        pair: the model and its layers.
+        x: the given features, shape (N, d).
+        scores: what the model answered to them, shape (N, n).
+    """
+    counter = _counter(pair, x)
+    if counter is None:
+        return pair.compare(x, scores, "the given")
+    return Compared(f"the model's answers may depend on the calls before: {counter!a} counts them")
+
+
+def _counter(pair: Recognised, x: Tensor) -> str | None:
+    """The name of what two equal calls, on a single node with a loop, leave with two values."""
+    loop = pair.edge_index.new_zeros(2, 1)
+    pair.frozen(x[:1], loop)
+    before = plain_state(pair.frozen.module)
+    pair.frozen(x[:1], loop)
+    after = plain_state(pair.frozen.module)
+    return next((name for name in after if before.get(name) != after[name]), None)
+
+
+def _made_features(
+    pair: Recognised, enclosure: Enclosure, precision: str
+) -> tuple[Compared, Compared]:
+    """With the features that the certificate speaks of: the anchors', and the equilibrium's."""
+    from torch import from_numpy
+
+    dtype = np.float64 if precision == "float64" else np.float32
+    written = from_numpy(enclosure.features(anchors=True, dtype=dtype))
+    reached = from_numpy(enclosure.features(anchors=False, dtype=dtype))
+    return pair.ask(written, "the anchors'"), pair.ask(reached, "the equilibrium's")
+
+
+def _shown(
+    enclosure: Enclosure, compared: tuple[Compared, Compared, Compared], unknown: int
+) -> tuple[str, ...]:
+    """Everything that was shown of the graph's nodes, in words."""
+    facts = enclosure.certificate["graph"]["equilibrium"]
+    words = node_sentences(facts)
+    if unknown:
+        words.append(f"{unknown} of these labels are as stored: the graph does not know them.")
+    largest = max(compared, key=lambda one: one.gap)
+    words.append(_agreed("the given, the anchors' and the equilibrium's", largest))
+    best, certain = enclosure.classes(facts["residual"])
+    anchored, reached = [int((certain & (one.classes == best)).sum()) for one in compared[1:]]
+    words.append(
+        f"It gives {reached} of the {facts['certain']} nodes their certain class with the"
+        f" equilibrium's features, and {anchored} with the anchors'."
+    )
+    return tuple(words)
+
+
+def _agreed(which: str, compared: Compared) -> str:
+    return (
+        f"The model itself, run on this graph with {which} features, answers like the layers of the"
+        f" loop up to the rounding of {compared.precision}: within {at_most(compared.gap)}."
+    )
+
+
+def given_array(x: Any) -> np.ndarray:
+    """Features as they are; numpy knows no bfloat16, and each is a float32.
+
+    Args:
+        x: shape (N, d).
+    """
+    plain = x.detach().cpu()
+    return np.asarray((plain.float() if str(plain.dtype) == "torch.bfloat16" else plain).numpy())
 
 
 def _weights_of(model: nn.Module, data: Any) -> str | None:
@@ -71,18 +239,18 @@ def _weights_of(model: nn.Module, data: Any) -> str | None:
     return next((name for name in names if getattr(data, name, None) is not None), None)
 
 
-def _label_difference(stored: GraphStates, data: Any) -> str | None:
-    """Whether labels that the certificate counts are others than those of the graph, where it has
-    any; negative ones are unknown."""
+def _compared_labels(stored: GraphStates, data: Any) -> tuple[int, int]:
+    """How many labels that the certificate counts are others than the graph's, and how many the
+    graph does not know; negative ones are unknown."""
     y = getattr(data, "y", None)
     size = len(stored.x)
     if y is None or y.numel() != size:
-        return None
+        return 0, len(stored.nodes)
     if len(stored.nodes) and not 0 <= stored.nodes.min() <= stored.nodes.max() < size:
-        return "the certificate counts labels of nodes that the graph does not have"
+        raise CertificateError("the certificate counts labels of nodes that the graph has not")
     own = y.detach().cpu().numpy().reshape(size)[stored.nodes]
-    wrong = int(((own >= 0) & (own != stored.labels)).sum())
-    return f"{wrong} of {len(own)} labels are not those of the graph" if wrong else None
+    wrong = (own >= 0) & (own != stored.labels)
+    return int(wrong.sum()), int((~(own >= 0)).sum())
 
 
 def model_layers(found: Aggregation) -> list[Branches]:

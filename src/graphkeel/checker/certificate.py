@@ -19,10 +19,12 @@ from .graph import check_graph, not_covered
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
 from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, same, vector
+from .steering import check_steering
 from .trees import check_branch, check_faces
 
 MAX_PRODUCTS = 10**11  # of integers; some hours
 LOOSE = Fraction(1, 8)  # of the size of Y: a δ beyond that would say nothing
+FORMS = ("anchored", "homogeneous", "paper")
 ASKED = (*SEARCHED, "region")
 CONDITIONS = ("representative", *SEARCHED, "hole", "region")
 _TOP = {"format", "version", "head", "classes", "together", "not_covered"}
@@ -42,6 +44,7 @@ class CheckResult:
     classes: tuple[dict[str, Any], ...] = ()
     together: str = ""
     graph: str = ""  # what holds of message passing, where the certificate speaks of it
+    steering: str = ""  # what holds and what is stated of the features that ship, likewise
 
 
 def check_file(path: str) -> CheckResult:
@@ -80,7 +83,7 @@ def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]])
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     """Everything that a sealed certificate states, and what a reader is told of it."""
-    mapping(content, "the certificate", _TOP, _REMARKS | {"graph"})
+    mapping(content, "the certificate", _TOP, _REMARKS | {"graph", "steering"})
     graph = content.get("graph")
     same(content["not_covered"], not_covered(graph), "the list of what is not covered")
     head = read_source(content["head"], "head")
@@ -98,8 +101,10 @@ def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     same(content["together"], words.all_together(entries), "what is said of all classes")
     reason = f"all that is stated of {len(entries)} class(es) holds; {leaves} leaves re-proved"
     passing = check_graph(graph, entries, work) if "graph" in content else ""
+    shipped = content.get("steering")
+    steering = check_steering(shipped, head, graph, work) if "steering" in content else ""
     said = {"classes": tuple(map(_summary, entries)), "together": content["together"]["sentence"]}
-    return {"reason": reason, "leaves": leaves, **said, "graph": passing}
+    return {"reason": reason, "leaves": leaves, **said, "graph": passing, "steering": steering}
 
 
 def _summary(entry: dict[str, Any]) -> dict[str, Any]:
@@ -111,6 +116,8 @@ def _summary(entry: dict[str, Any]) -> dict[str, Any]:
 def _check_class(head: Source, entry: dict[str, Any], where: str, work: Work) -> int:
     """All that is said of one class; the number of leaves that it took."""
     conditions = mapping(entry["conditions"], f"{where}.conditions", set(CONDITIONS))
+    if entry["form"] not in FORMS:
+        raise Unreadable(f"{where}: the form is none of {FORMS}")
     problem = class_problem(head, entry, where, work)
     leaves = sum(_check_answer(problem, name, conditions[name], work) for name in ASKED)
     derived = derive(head, problem, entry)
@@ -189,8 +196,9 @@ def derive(head: Source, problem: Problem, entry: dict[str, Any]) -> dict[str, A
     hole = words.analyse_hole(problem, proved)
     end = words.conclude(problem, hole, proved)
     flows = end["kind"] in ("asymptotic", "practical") and end["region"] in ("everywhere", "D")
-    end["switched"] = flows and {"region", "invariance"} <= proved
-    end["sentence"] += words.switched_sentence(problem) if end["switched"] else ""
+    kept = flows and {"region", "invariance"} <= proved
+    end["switched"], more = words.switched_sentence(problem) if kept else (False, "")
+    end["sentence"] += more
     inside = hole._asdict() | {"verdict": "unknown" if hole.kind == "open" else "proved"}
     for name in ("radius", "factor"):
         inside[name] = None if inside[name] is None else float_above(inside[name])

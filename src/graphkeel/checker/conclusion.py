@@ -28,6 +28,7 @@ NOT_COVERED = [
     " anew at every step.",
 ]
 LONGEST = 10**5  # steps; a longer bound is not worth stating
+_VACUOUS = "D holds no state but Y and those of the hole"
 
 
 class Hole(NamedTuple):
@@ -102,7 +103,8 @@ def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
     """The strongest sentence about the class's own loop; `kind`: asymptotic, practical, recurrent
     or nothing; `region`: everywhere, D, sublevel or none."""
     every = {"positivity", "decrease", "invariance"} <= proved
-    steps = _steps_into_hole(problem) if every else None
+    vacuous = _is_vacuous(problem)
+    steps = _steps_into_hole(problem) if every and not vacuous else None
     if hole.kind == "contraction":
         return _attracted(hole, "everywhere", "anywhere in Rⁿ", steps)
     if hole.kind == "homogeneous" and every:
@@ -111,6 +113,9 @@ def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
         # V ≥ c‖y − Y‖∞, so this sublevel set lies in D.
         level = decimal(problem.positivity * min(problem.room().fractions()), up=False)
         return _attracted(hole, "sublevel", f"in the set V < {level}", None)
+    if vacuous:
+        text = f"Vacuous: {_VACUOUS}, so that nothing is said of any trajectory."
+        return _end("nothing", "none", None, None, text)
     if every and problem.radius > 0:
         text = "Every trajectory that starts in D reaches the hole around Y"
         text += f"{_within(steps)} and returns to it whenever it leaves; no more is proved."
@@ -119,6 +124,12 @@ def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
     leaves = "a trajectory may leave D, or Y may be no fixed point"
     reason = leaves if shown else "positivity and decrease are not both proved"
     return _end("nothing", "none", None, None, f"Nothing follows: {reason}.")
+
+
+def _is_vacuous(problem: Problem) -> bool:
+    """Whether positivity and decrease are claimed of no state."""
+    reach = max(problem.room().fractions())
+    return reach < problem.radius or reach == 0
 
 
 def _attracted(hole: Hole, region: str, where: str, steps: int | None) -> dict[str, Any]:
@@ -154,7 +165,7 @@ def _steps_into_hole(problem: Problem) -> int | None:
     ratio = high.fractions()[0] / floor
     left = -((-ratio.numerator << 64) // ratio.denominator)  # in units of 2^-64, rounded up
     top, bottom = problem.rho.as_integer_ratio()
-    steps = 1
+    steps = 0
     while steps < LONGEST and left >> 64:
         left = -(-left * top // bottom)
         steps += 1
@@ -162,15 +173,37 @@ def _steps_into_hole(problem: Problem) -> int | None:
 
 
 def setting(problem: Problem, distance: Fraction) -> str:
-    """Y, D, the hole and δ, in numbers; D rounded inwards."""
-    centre = [decimal(value, digits=6) for value in problem.equilibrium.fractions()]
-    ends = zip(problem.lower.fractions(), problem.upper.fractions(), strict=True)
-    sides = [f"[{decimal(low)}, {decimal(high, up=False)}]" for low, high in ends]
-    return (
-        f"Y = ({', '.join(centre)}); D = {' × '.join(sides)}; the hole is the box of radius"
-        f" {decimal(problem.radius)} around Y; δ = {decimal(problem.delta)}, and ‖C(h*) − Y‖ is at"
-        f" most {decimal(distance)}."
+    """Y, D, the hole and δ, in numbers that claim no more than the exact ones."""
+    centre = problem.equilibrium.fractions()
+    places = [decimal(value, digits=6) for value in centre]
+    exact = [Fraction(place) for place in places] == centre
+    ends = list(zip(problem.lower.fractions(), problem.upper.fractions(), strict=True))
+    sides = [_side(low, high) for low, high in ends]
+    whole = [tuple(map(Fraction, side)) for side in sides] == ends
+    box = " × ".join(f"[{low}, {high}]" for low, high in sides)
+    text = (
+        f"Y {'=' if exact else '≈'} ({', '.join(places)}); D {'=' if whole else '⊇'} {box}; the"
+        f" hole is the box of radius {_stated(problem.radius)} around Y; δ is"
+        f" {_stated(problem.delta)}, and ‖C(h*) − Y‖ is at most {decimal(distance)}."
     )
+    if _is_vacuous(problem):
+        text += f" Positivity and decrease are vacuous: {_VACUOUS}."
+    return text
+
+
+def _side(low: Fraction, high: Fraction) -> tuple[str, str]:
+    """An interval rounded inwards, with so many digits that nearly all of it is left. The last
+    number of digits is enough for any number that is read."""
+    for digits in (3, 6, 17, 400):
+        side = decimal(low, digits=digits), decimal(high, up=False, digits=digits)
+        if 10 * (Fraction(side[1]) - Fraction(side[0])) >= 9 * (high - low):
+            break
+    return side
+
+
+def _stated(value: Fraction) -> str:
+    text = decimal(value)
+    return text if Fraction(text) == value else f"at most {text}"
 
 
 def decimal(value: Fraction, up: bool = True, digits: int = 3) -> str:
@@ -180,16 +213,26 @@ def decimal(value: Fraction, up: bool = True, digits: int = 3) -> str:
     return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):g}"
 
 
-def switched_sentence(problem: Problem) -> str:
-    lead = "is the largest" if problem.margin == 0 else f"leads by {decimal(problem.margin)}"
-    return (
-        f" From the states of D in which this class's logit {lead} the same holds if the controller"
-        " is chosen anew at every step."
+def switched_sentence(problem: Problem) -> tuple[bool, str]:
+    """What holds with the controller chosen anew at every step, and whether of any state."""
+    lower, upper = problem.lower.fractions(), problem.upper.fractions()
+    margin, own = decimal(problem.margin), upper[problem.label]
+    rivals = lower[: problem.label] + lower[problem.label + 1 :]
+    lead = f"this class's logit leads by at least {margin}"
+    if problem.margin == 0:
+        lead = "this class is chosen first, as its logit is the largest,"
+    empty = "D is a single state" if lower == upper else f"there is no state of D in which {lead}"
+    if lower == upper or any(own - rival < Fraction(margin) for rival in rivals):
+        return False, f" Vacuous with a controller chosen anew at every step: {empty.rstrip(',')}."
+    return True, (
+        f" From the states of D in which {lead} the same holds if the controller is chosen anew at"
+        " every step."
     )
 
 
 def all_together(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """What holds of all classes with the controller chosen anew at every step."""
+    """What holds of all classes with the controller chosen anew at every step. Each class has a D
+    and a margin of its own: D is named as one only where all are the same."""
     shown = [e for e in entries if e["verdict"] == "proved" and e["conclusion"]["switched"]]
     if len(shown) < len(entries):
         labels = ", ".join(str(entry["class"]) for entry in entries if entry not in shown)
@@ -198,17 +241,19 @@ def all_together(entries: list[dict[str, Any]]) -> dict[str, Any]:
         verdict = "refuted" if refuted else "unknown"
         return {"verdict": verdict, "everywhere": False, "sentence": f"{text} class {labels}."}
     radius = max(Fraction(entry["conclusion"]["radius"]) for entry in entries)
-    margin = max(Fraction(entry["problem"]["margin"]) for entry in entries)
+    margins = {Fraction(entry["problem"]["margin"]) for entry in entries}
+    margin = max(margins)
     boxes = [[entry["problem"][end] for end in ("lower", "upper")] for entry in entries]
     classes = sorted(entry["class"] for entry in entries)
     complete = classes == list(range(boxes[0][0]["shape"][0])) and margin == 0
     everywhere = complete and all(box == boxes[0] for box in boxes)
+    lead = f" and leads by at least {decimal(margin)}" if margin else ""
+    lead = " and leads by what its class's own sentence says" if len(margins) > 1 else lead
     labels = ", ".join(map(str, classes))
-    states = "Every state of D" + ("" if everywhere else f" that belongs to class {labels}")
-    lead = f" by a lead of {decimal(margin)}" if margin else ""
+    states = f"Every state of class {labels} that lies in the D of its class{lead}"
     text = (
-        f"{states}{lead} flows to the equilibrium of its own class, that of its largest logit, to"
-        f" within {decimal(radius)} in the sup norm, with the controller chosen anew at every step:"
-        " the choice never changes."
+        f"{'Every state of D' if everywhere else states} flows to the equilibrium of its class, the"
+        f" one of its largest logit that is chosen first, to within {decimal(radius)} in the sup"
+        " norm, with the controller chosen anew at every step: the choice never changes."
     )
     return {"verdict": "proved", "everywhere": everywhere, "sentence": text}

@@ -60,10 +60,11 @@ def derive_graph(content: Any, entries: list[dict[str, Any]], work: Work) -> dic
     classes = ", ".join(str(entry["class"]) for entry in entries)
     sentence = (
         f"On every graph, of any size, with any aggregation Ŝ ≥ 0 that does not expand some s > 0"
-        f" (Ŝs ≤ s), the loop through these layers, with controllers of class {classes} mixed in"
-        " any fixed way at any nodes and given features at the others, has exactly one equilibrium"
-        f" and reaches it from anywhere: the norm max_v V(y_v)/s_v of the distance falls by the"
-        f" factor {decimal(kappa)} or less in every step."
+        f" (Ŝs ≤ s), the loop through these layers, with controllers of class {classes} at any"
+        " nodes, mixed in fixed shares ≥ 0 whose sum at a node is at most 1, and given features for"
+        " the rest, has exactly one equilibrium and reaches it from anywhere in the limit: the norm"
+        f" max_v V(y_v)/s_v of the distance falls by the factor {decimal(kappa)} or less in every"
+        " step."
     )
     return {"contraction": "proved", "kappa": float_above(kappa), "sentence": sentence}
 

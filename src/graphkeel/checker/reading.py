@@ -8,6 +8,7 @@ A file begins with its own SHA-256, so that no byte can change unnoticed:
 """
 
 import binascii
+import codecs
 import hashlib
 import json
 import math
@@ -20,15 +21,22 @@ from typing import Any
 from .exact import Matrix, Vector, folded
 
 MAX_BYTES = 256 << 20
+# The program of each format, and what `keel check` compares such a file with.
 READERS = {
-    "graphkeel-certificate": "graphkeel.checker",
-    "graphkeel-proof": "graphkeel.property_checker",
+    "graphkeel-certificate": ("graphkeel.checker", "--model and --data"),
+    "graphkeel-proof": ("graphkeel.property_checker", "--network and --property, or --problem"),
 }
 LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
 _CODES = {"<f8": "d", "<f4": "f", "<i4": "i", "<i2": "h", "|i1": "b", "|u1": "B"}
 FLOATS = ("<f8", "<f4")
+REFORMATTED = (
+    "the file's bytes were re-formatted (line ends, spaces, order or encoding; an editor, git or a "
+    "mail program does that), and the seal is one of bytes; its content is as it was sealed. Take "
+    "the file as it was written, or restore it: graphkeel.certificate.write_certificate("
+    "json.load(open(FILE)), FILE)"
+)
 
 
 class Unreadable(Exception):
@@ -56,15 +64,23 @@ def read_bytes(path: str) -> bytes:
 def parse(raw: bytes, kind: str) -> dict[str, Any]:
     """The JSON object of a file of one kind whose seal holds."""
     try:
+        text = _text(raw)
+        _check_values(text)
         # NaN and Infinity are no JSON; `int` refuses them.
-        content = json.loads(raw.decode("ascii"), parse_constant=int, object_pairs_hook=_distinct)
+        content = json.loads(text, parse_constant=int, object_pairs_hook=_distinct)
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"the file is not one whole JSON text: {shown(str(error))}") from None
     found = content.get("format") if isinstance(content, dict) else None
     if found not in tuple(READERS):
         raise Unreadable(f"the file does not say that it is one of {tuple(READERS)}")
+    if _is_reformatted(raw, content):
+        raise Unreadable(REFORMATTED)
+    if not raw.isascii():
+        raise Unreadable("the file holds bytes that are not ASCII")
     if found != kind:
-        raise Unreadable(f"the file is a {found}, which python -m {READERS[found]} reads")
+        program, flags = READERS[found]
+        words = f"which python -m {program} reads; keel check compares it with {flags}"
+        raise Unreadable(f"the file is a {found}, {words}")
     version = content.get("version")
     if type(version) is not int or version != 3:
         raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")
@@ -75,7 +91,43 @@ def parse(raw: bytes, kind: str) -> dict[str, Any]:
 
 def seal(body: bytes) -> bytes:
     """The first two lines of a certificate whose other lines are `body`."""
-    return _PREFIX + hashlib.sha256(body).hexdigest().encode() + b'",\n'
+    return _PREFIX + _digest(body).encode() + b'",\n'
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _text(raw: bytes) -> str:
+    """The text of a file. No file in another encoding than ASCII is accepted; these are decoded to
+    tell one that an editor has saved in them from a forgery."""
+    is_wide = raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return raw.decode("utf-16" if is_wide else "utf-8-sig")
+
+
+def _check_values(text: str, always: int = 1 << 16, letters: int = 10) -> None:
+    """Bound the memory that the values of a JSON text take by the length of the text.
+
+    A value is announced by a bracket, a brace, a comma or a colon, and takes at most some 120 bytes
+    for each of them while it is read. As many as `always` are read, and one more for every
+    `letters` letters (a certificate has one for 20: most of it is base64). So values take at most
+    120·always bytes (7.5 MiB) and 12 bytes a letter, besides the letters of their strings.
+    """
+    if sum(map(text.count, "[{,:")) > always + len(text) // letters:
+        raise ValueError("it has far more values than a certificate of its length")
+
+
+def _is_reformatted(raw: bytes, content: dict[str, Any]) -> bool:
+    """Whether the seal does not hold, and would if the content were written as the format says."""
+    if seal(raw[_BODY:]) == raw[:_BODY]:
+        return False
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    try:
+        text = json.dumps(rest, indent=1, sort_keys=True, allow_nan=False)
+    except (ValueError, RecursionError, MemoryError):
+        return False
+    body = text.removeprefix("{\n").encode() + b"\n"
+    return _digest(body) == content.get("sha256")
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

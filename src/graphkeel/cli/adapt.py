@@ -28,6 +28,7 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
+from graphkeel.cli.shared.early import check_spec
 from graphkeel.cli.shared.own_model import add_class_weight, chosen_method
 from graphkeel.core.statistics import plus_minus
 
@@ -122,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if isinstance(spec.target_labels, str):
         Path(spec.target_labels).stat()  # a wrong name fails before anything is trained
+    check_spec(spec, args.seed)
     if args.out is not None:
         make_out_dir(args.out)
     result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)

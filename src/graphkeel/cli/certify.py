@@ -39,6 +39,7 @@ from graphkeel.cli.shared.common import (
     whole_number,
     width_type,
 )
+from graphkeel.cli.shared.early import check_features, check_model, check_split
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.signals import end_if_asked
@@ -160,11 +161,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
+    task, labels = _task_and_labels(args)
     out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
-    task, model = _task_and_model(args, out)
+    model = _model(args, task, out)
     base_seconds = time.monotonic() - started
     processor = time.process_time()
-    outcome = _certify(args, task, model, out)
+    outcome = _certify(args, task, labels, model, out)
     outcome["processor_seconds"] = time.process_time() - processor
     outcome["base_seconds"] = base_seconds
     payload = {
@@ -193,28 +195,50 @@ def run(args: argparse.Namespace) -> int:
 # ---- the model and its head
 
 
-def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.Module]:
-    """The task, and its model: trained now, or the one an earlier run of the same task left in the
-    folder."""
+def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
+    """The task and the classes to certify, once every name among the flags was looked up: nothing
+    is trained and no folder made for a wrong one."""
     from graphkeel.graph import load
     from graphkeel.graph.features import parse_features
+    from graphkeel.models import build_model
+    from graphkeel.verify import load_engine
+
+    _, own = chosen_model(args)
+    features, pca = parse_features(args.features)
+    if not own:
+        check_model(args.model)
+    check_split(args.split)
+    check_features(features)
+    _config(args, None)
+    load_engine(args.engine)
+    task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
+    if not own:
+        build_model(args.model, task.n_features, task.n_classes, **_options(args))
+    return task, _labels(args.classes, task.n_classes)
+
+
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    return {} if args.model_hidden is None else {"hidden": args.model_hidden}
+
+
+def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
+    """The model of a task: trained now, or the one an earlier run of the same task left in the
+    folder."""
     from graphkeel.models import load_model, save_model, stored_subject, train_model
 
-    features, pca = parse_features(args.features)
-    task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
     name, own = chosen_model(args)
     if own:
         from graphkeel.paper.tables.own_model import own_model
 
         args.model = name
-        return task, own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
-    options = {} if args.model_hidden is None else {"hidden": args.model_hidden}
+        return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
+    options = _options(args)
     path = out / MODEL
     subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"
     if path.exists():
         try:
             if stored_subject(path) == subject:
-                return task, load_model(path)
+                return load_model(path)
         except ModelError:  # damaged: it is trained again, which gives the same
             console(stderr=True).print(
                 f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
@@ -222,7 +246,7 @@ def _task_and_model(args: argparse.Namespace, out: Path) -> tuple[GraphTask, nn.
     model = train_model(args.model, task, seed=args.seed, **options)
     sizes = (task.n_features, task.n_classes)
     save_model(path, model, args.model, *sizes, subject=subject, **options)
-    return task, model
+    return model
 
 
 def _labels(text: str, n_classes: int) -> list[int]:
@@ -284,12 +308,11 @@ def _config(args: argparse.Namespace, node: int | None) -> LyapunovConfig:
 
 
 def _certify(
-    args: argparse.Namespace, task: GraphTask, model: nn.Module, out: Path
+    args: argparse.Namespace, task: GraphTask, labels: list[int], model: nn.Module, out: Path
 ) -> dict[str, Any]:
     from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
     from graphkeel.models.frozen import FrozenModel
 
-    labels = _labels(args.classes, task.n_classes)
     node = _initial_node(task, args.seed) if args.start == "node" else None
     if node is not None:
         labels = [int(task.y[node])]
@@ -516,15 +539,17 @@ def _missed(row: dict[str, Any]) -> bool:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What follows, once for each kind of conclusion, in the words of the class for which it is
-    weakest."""
-    kinds: dict[str, list[dict[str, Any]]] = {}
+    """What follows, once for each group of classes of which the same is said, with the weakest
+    bounds of its members."""
+    from graphkeel.checker.__main__ import shape, weakest
+
+    groups: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        kinds.setdefault(row.get("kind", row.get("reason", "")), []).append(row)
+        words = str(row.get("conclusion", row.get("reason", "")))
+        groups.setdefault(shape(words), []).append((str(row["class"]), words))
     sentences = []
-    for group in kinds.values():
-        weakest = max(group, key=lambda row: row.get("radius") or 0.0)
-        labels = ", ".join(str(row["class"]) for row in group)
-        words = weakest.get("conclusion", weakest.get("reason"))
-        sentences.append(f"Classes {labels} (the weakest of them): {words}")
+    for group in groups.values():
+        labels = ", ".join(label for label, _ in group)
+        several = "Classes" if len(group) > 1 else "Class"
+        sentences.append(f"{several} {labels}: {weakest([words for _, words in group])}")
     return sentences

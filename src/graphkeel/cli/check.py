@@ -20,9 +20,7 @@ Exit 0: accepted, 1: rejected with the reason, 2: not a readable certificate.
 from __future__ import annotations
 
 import argparse
-import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         payload = _payload(args, result.accepted, result.reason, result.seconds)
         links = {"model_checked": result.model_checked, "data_checked": result.data_checked}
         classes = list(result.classes)
-        found = {"together": result.together, "graph": result.graph}
+        found = {name: getattr(result, name) for name in ("together", "graph", "steering")}
         emit_json({**payload, **links, "classes": classes, **found, "on_graph": result.on_graph})
     else:
         emit_lines(fitted(report(result), terminal_width()))
@@ -107,6 +105,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     from graphkeel.certificate.check import check_certificate, link
     from graphkeel.certificate.encoding import read_certificate
     from graphkeel.certificate.equilibrium import STATES
+    from graphkeel.certificate.steering import STEERING
 
     is_own = args.weights is not None or args.factory is not None
     if is_own and args.model is not None:
@@ -129,8 +128,8 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
         return result
     content = read_certificate(args.certificate)
     data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
-    states = Path(args.certificate).with_name(STATES)
-    difference = link(content, _model(args, content), data, states)
+    stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
+    difference = link(content, _model(args, content), data, *stored)
     return result.linked(difference, content, with_data=data is not None)
 
 
@@ -180,53 +179,25 @@ def _payload(
 
 
 def report(result: LinkedResult) -> list[str]:
-    """The result as lines: the verdict, then what is certified, once for each group of classes of
-    which the same is said but for the numbers.
+    """The result as lines: the verdict, then what is certified.
 
     Args:
         result: of the check.
     """
-    from graphkeel.checker.__main__ import NOT_LINKED
+    from graphkeel.checker.__main__ import NOT_LINKED, class_lines
 
     verdict = "accepted" if result.accepted else "REJECTED"
     lines = [f"{verdict}: {result.reason} ({result.seconds:.2f} s)"]
-    for group in _groups(result.classes):
-        lines += _group_lines(group)
+    lines += class_lines(result.classes)
     if not result.accepted or not result.classes:
         return lines
     lines.append(f"All classes together: {result.together}")
     if result.graph:
         lines.append(f"Message passing: {result.graph}")
+    if result.steering:
+        lines.append(f"Steering: {result.steering}")
     lines += result.on_graph
     if not result.model_checked:
         return [*lines, NOT_LINKED]
     graph = "hash and domain are those of the graph" if result.data_checked else "no graph given"
     return [*lines, f"The head is that of the model, number by number; {graph}."]
-
-
-NUMBER = re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?")
-
-
-def _groups(classes: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Classes with the same verdicts and the same sentence, numbers aside."""
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for entry in classes:
-        words = NUMBER.sub("#", entry["sentence"])
-        found.setdefault((str(entry["conditions"]), words), []).append(entry)
-    return list(found.values())
-
-
-def _group_lines(group: list[dict[str, Any]]) -> list[str]:
-    """The first class of a group in full; the others only by their labels."""
-    first = group[0]
-    labels = ", ".join(str(entry["class"]) for entry in group)
-    verdicts = ", ".join(f"{name} {verdict}" for name, verdict in first["conditions"].items())
-    several = len(group) > 1
-    head = f"{'classes' if several else 'class'} {labels}: {first['verdict']} ({verdicts})"
-    alike = "The others read the same with numbers of their own: keel check --json."
-    return [
-        head,
-        f"  {'Class ' + str(first['class']) + ': ' if several else ''}{first['setting']}",
-        f"  {first['sentence']}",
-        *([f"  {alike}"] if several else []),
-    ]

@@ -30,6 +30,7 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
+from graphkeel.cli.shared.early import check_spec
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
@@ -102,12 +103,13 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
 
+    spec = chosen_spec(args)
+    check_spec(spec, args.seed)
+    file = None if args.labels is None else read_labels(args.labels)
     if args.out is not None:
         make_out_dir(args.out)
-    spec = chosen_spec(args)
     if args.suggest is not None:
         return _suggest(args, spec)
-    file = None if args.labels is None else read_labels(args.labels)
     steps: list[Step] = []
     for step in run_feedback(
         spec,

@@ -20,6 +20,7 @@ from graphkeel.cli.shared.common import (
     emit_lines,
     make_out_dir,
 )
+from graphkeel.cli.shared.early import check_spec
 
 HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
@@ -47,8 +48,10 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.paper.figures import draw
     from graphkeel.paper.tables.job import RunSpec
 
+    spec = RunSpec(dataset=args.dataset, model=args.model)
+    check_spec(spec, args.seed)
     out = make_out_dir(args.out or Path("figures"))
-    drawn = draw(args.figure, RunSpec(dataset=args.dataset, model=args.model), args.seed, out)
+    drawn = draw(args.figure, spec, args.seed, out)
     if args.json:
         emit_json(drawn.payload())
     else:

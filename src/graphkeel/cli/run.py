@@ -27,6 +27,7 @@ from graphkeel.cli.shared.common import (
     say_reused,
     verbatim,
 )
+from graphkeel.cli.shared.early import check_spec
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
@@ -108,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
         args.pca,
         model_options=options,
     )
+    check_spec(spec, args.seed)
     if args.out is not None:
         make_out_dir(args.out)
     seeds = args.seeds or (1 if args.weights else SEEDS)

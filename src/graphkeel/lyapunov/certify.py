@@ -23,7 +23,19 @@ from graphkeel.certificate.equilibrium import (
     without_equilibrium,
 )
 from graphkeel.certificate.graph_check import GraphStates
-from graphkeel.certificate.graph_link import is_undirected, model_layers
+from graphkeel.certificate.graph_link import (
+    answers_difference,
+    given_array,
+    is_undirected,
+    model_layers,
+)
+from graphkeel.certificate.steering import (
+    ShippedFeatures,
+    linear_contraction,
+    with_steering,
+    without_features,
+)
+from graphkeel.certificate.steering_link import linear_difference
 from graphkeel.core.errors import CertificateError
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov.ask import Ask, ask_engine, ask_region
@@ -57,6 +69,8 @@ class CertifyResult:
             their `labels`, and the controllers' shares `mix` (N, n) where they are mixed; None
             where that was not asked for or cannot be proved.
         passing: the model with its message passing.
+        steering: the `features` that ship (N, d) and the decided classes `wanted` (N,), where the
+            certificate speaks of them.
     """
 
     head: Head
@@ -67,6 +81,7 @@ class CertifyResult:
     remark: str = ""
     states: dict[str, Tensor] | None = None
     passing: Aggregation = field(default_factory=Aggregation)
+    steering: dict[str, Tensor] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
@@ -108,8 +123,10 @@ class CertifyResult:
         return dict((self.certificate or {}).get("provenance", {}).get("shipped", {}))
 
     def sentences(self) -> list[str]:
-        """What holds with message passing, in words."""
-        return graph_sentences(self.graph, self.shipped)
+        """What holds with message passing, and of steering, in words."""
+        steering = (self.certificate or {}).get("steering")
+        words = graph_sentences(self.graph, self.shipped)
+        return words if steering is None else [*words, f"Steering: {steering['sentence']}"]
 
     @property
     def reasons(self) -> dict[int, str]:
@@ -190,7 +207,7 @@ def certify(
     labels = list(range(head.n_out)) if classes is None else list(classes)
     goals = None if anchors is None else targets_at(head, labels, anchors, settings.resolved())
 
-    passing = passing_of(frozen, head, model_kwargs)
+    passing = _on_graph(passing_of(frozen, head, model_kwargs), frozen, x, edge_index)
 
     def say(entry: RoundLog, state: TrainState) -> None:
         proved = entry.verdicts.count("proved")
@@ -283,6 +300,72 @@ def enclosed(
     )
 
 
+def steered(
+    result: CertifyResult,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    features: Tensor,
+    wanted: Tensor,
+    *,
+    fall: Sequence[float] = (),
+    passes: int = 0,
+    linear: dict[str, Any] | None = None,
+) -> CertifyResult:
+    """The same with what holds of the features that ship, where the model was recognised.
+
+    Args:
+        result: of `certify`.
+        frozen: the model.
+        x: given features of the graph, shape (N, d).
+        edge_index: its edges, shape (2, E).
+        features: those that ship, shape (N, d).
+        wanted: the decided class of every node, int64, shape (N,).
+        fall: V at the start and after every accepted step, as recorded.
+        passes: of the model that steering took.
+        linear: `ridge`, `hops`, `length` and `unit` of V; used where the model is linear, and the
+            graph undirected.
+    """
+    found = result.passing
+    edges = edge_index.cpu().numpy()
+    one_way = found.undirected and not is_undirected(edges)
+    if result.certificate is None or not found.layers or one_way:
+        return result
+    difference = answers_difference(found, frozen, features, edge_index, "the shipped")
+    if difference is not None:
+        log.warning("nothing is certified of the features that ship: %s", difference)
+        return result
+    kept = torch.from_numpy(given_array(features)).clone()
+    parts = {"features": kept, "wanted": wanted.long().cpu().clone()}
+    try:
+        shipped = ShippedFeatures(given_array(x), edges, kept.numpy(), parts["wanted"].numpy())
+        certificate = with_steering(
+            result.certificate,
+            model_layers(found),
+            found.operator,
+            shipped,
+            fall=fall,
+            passes=passes,
+            contraction=_linear(result, edges, linear),
+        )
+    except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
+        log.warning("nothing is certified of the features that ship: %s", error)
+        return result
+    return replace(result, certificate=certificate, steering=parts)
+
+
+def _linear(
+    result: CertifyResult, edges: NDArray[np.int64], linear: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """L, step and factor of a model that is linear on an undirected graph."""
+    if linear is None:
+        return None
+    weight = result.head.layers[0][0].detach().double().cpu().numpy()
+    if linear_difference(weight, linear["hops"], result.passing, edges) is not None:
+        return None
+    return linear_contraction(weight, **linear)
+
+
 def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
     """The model with its message passing, or the reason why nothing is said of that.
 
@@ -304,13 +387,24 @@ def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) ->
     return found
 
 
+def _on_graph(
+    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
+) -> Aggregation:
+    """The recognised model, if it answers like its layers on this very graph, too."""
+    one_way = found.undirected and not is_undirected(edge_index.cpu().numpy())
+    if not found.layers or one_way:  # nothing is said of a one-way graph then
+        return found
+    difference = answers_difference(found, frozen, x, edge_index)
+    return found if difference is None else Aggregation(reason=difference)
+
+
 def released(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate without what `enclosed` said of one graph.
+    """The certificate without what `enclosed` and `steered` said of one graph.
 
     Args:
         certificate: of a `CertifyResult`.
     """
-    return without_equilibrium(certificate)
+    return without_features(without_equilibrium(certificate))
 
 
 def _controlled(

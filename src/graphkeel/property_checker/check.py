@@ -14,6 +14,7 @@ from graphkeel.checker import CheckResult
 from graphkeel.checker.certificate import guarded
 from graphkeel.checker.exact import Matrix, Vector, Work
 from graphkeel.checker.levels import EVERYWHERE
+from graphkeel.checker.problem import Row
 from graphkeel.checker.reading import (
     Rejected,
     Unreadable,
@@ -36,14 +37,19 @@ _TREE = {"axis", "cut", "slopes", "multipliers"}
 
 
 class _Bound(RowBound):
-    """Inputs that mix ReLUs are bounded by substitution, never by intervals: as the search does."""
+    """Inputs of units are bounded by substitution, never by intervals: as the search does. Values
+    that only go along are none of its units; intervals are exact for them."""
+
+    def __init__(self, row: Row, exp: int, owns: list[int]) -> None:
+        super().__init__(row, exp)
+        self.owns = owns  # units of each stage, in front of the values that go along
 
     def _bounds(
         self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box, supports: Supports
     ) -> Pair:
-        row, bias = self._input(k, unit)
-        along = bias == 0 and sum(map(bool, row)) == 1
-        if k == 0 or along or not any(row[: self.stages[k - 1].relus]):
+        row, _ = self._input(k, unit)
+        affine = k == 0 or not any(row[: self.stages[k - 1].relus])
+        if affine or unit >= self.owns[k]:
             return super()._bounds(k, unit, lines, box, outputs, supports)
         return self._by_substitution(k, unit, lines, box)
 
@@ -74,6 +80,8 @@ def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
     network = mapping(top["network"], "network", {"inputs", "blocks"})
     if type(network["inputs"]) is not int or not isinstance(top["cases"], list):
         raise Unreadable("inputs must be a number, and cases a list")
+    if not top["cases"]:
+        raise Unreadable("the proof is vacuous: without cases it says nothing of the network")
     blocks, widths = _read_blocks(network, work)
     leaves = sum(_check_case(case, blocks, widths, work) for case in top["cases"])
     reason = f"no input satisfies any of {len(top['cases'])} case(s); {leaves} leaves re-proved"
@@ -95,6 +103,8 @@ def _check_loop(content: dict[str, Any], work: Work) -> dict[str, Any]:
 def _check_condition(loop: Loop, name: str, value: Any, work: Work) -> int:
     """That no state of the box satisfies any case of a violation; the number of leaves."""
     cases = cases_of(loop, name)
+    if not cases:
+        raise Unreadable(f"{name} is vacuous: no state of the box is outside the hole")
     if not isinstance(value, list) or len(value) != len(cases):
         raise Rejected(f"{name} needs a list of {len(cases)} cases")
     leaves = 0
@@ -180,7 +190,7 @@ def _check_tree(
         shape = shapes[used]
         row = row_of(shape, [weights[j] for j in used])
         spend(work, row, every, 1, 0)
-        bound = _Bound(row, every.exp)
+        bound = _Bound(row, every.exp, shape.owns)
         choices: list[int] = []
         if kind == STORED:
             chosen = dict(zip(relus, slopes[line * width : (line + 1) * width], strict=True))

@@ -31,6 +31,7 @@ class Shape(NamedTuple):
     stages: list[Stage]
     finals: list[tuple[Vector, Fraction]]
     units: list[Unit | None]  # None: a value that goes along
+    owns: list[int]  # by stage: how many units of its own stand in front of those
 
 
 def forms_of(terms: list[tuple[int, Matrix]], bias: Vector) -> list[Form]:
@@ -90,7 +91,7 @@ def shape_of(blocks: list[Block], rows: list[Form], n: int, work: Work) -> Shape
                 exact[b, i] = {(b, i): Fraction(1)}
     finals = [_substituted(row, exact, work) for row in rows]
     y: list[Unit] = [(0, i) for i in range(n)]
-    before, stages, units = y, [], []
+    before, stages, units, owns = y, [], [], []
     for level in sorted(levels, reverse=True):
         own = levels[level]
         later = finals + [f for k, made in levels.items() if k < level for _, f in made]
@@ -99,10 +100,11 @@ def shape_of(blocks: list[Block], rows: list[Form], n: int, work: Work) -> Shape
         bias = Vector.of([form.get(None, Fraction(0)) for form in inputs])
         stages.append(Stage(_over(inputs, before), bias, len(own) + len(along)))
         units += [unit for unit, _ in own] + [None] * len(along)
+        owns.append(len(own))
         before = [unit for unit, _ in own] + along + y
     lines = _over(finals, before)
     ends = [(lines.row(j), form.get(None, Fraction(0))) for j, form in enumerate(finals)]
-    return Shape(stages, ends, units)
+    return Shape(stages, ends, units, owns)
 
 
 def _note(forms: list[Form], relus: int, after: dict[Unit, int]) -> None:

@@ -112,21 +112,12 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows, once for each kind of conclusion, in the words of the class for which it is
-    weakest."""
-    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    """What follows, once for all classes of which the very same is said: a sentence with the
+    numbers of one class may be false of another."""
+    groups: dict[str, list[Any]] = {}
     for row in classes:
-        # Where nothing follows, the sentence names the missing condition: classes differ in that.
-        missing = row["sentence"] if row["kind"] == "nothing" else ""
-        kinds.setdefault((row["kind"], missing), []).append(row)
-    sentences = []
-    for group in kinds.values():
-        weakest = max(group, key=lambda row: row["radius"] or 0.0)
-        labels = [row["label"] for row in group]
-        sentences.append(
-            {"sentence": weakest["sentence"], "weakest": weakest["label"], "labels": labels}
-        )
-    return sentences
+        groups.setdefault(row["sentence"], []).append(row["label"])
+    return [{"sentence": sentence, "labels": labels} for sentence, labels in groups.items()]
 
 
 def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:

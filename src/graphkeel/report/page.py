@@ -1,4 +1,4 @@
-"""The page: views into a template, style and script inlined, every string escaped."""
+"""The page: views into a template, style and script inlined, every string escaped and visible."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from graphkeel.certificate import check_certificate
 from graphkeel.core.errors import CertificateError, ConfigError
 from graphkeel.core.files import write_text
 from graphkeel.core.optional import import_optional
+from graphkeel.core.text import printable
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import bars, dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
@@ -87,7 +88,7 @@ def _rendered(sources: Sources) -> str:
         "nodes": _nodes(sources),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
-    return _template().render(
+    page = _template().render(
         title=_own_title(own) if own else _title(run, certificate),
         run=run,
         own=own,
@@ -105,6 +106,13 @@ def _rendered(sources: Sources) -> str:
         script=Markup(_text("report.js")),
         version=__version__,
     )
+    return _visible(page)
+
+
+def _visible(page: str) -> str:
+    """The page with every character that is not a visible one written as its escape: one that
+    turns the direction of a text would show a name or a verdict that nobody wrote."""
+    return "\n".join(map(printable, page.split("\n")))
 
 
 def _nodes(sources: Sources) -> dict[str, Any]:
@@ -135,10 +143,19 @@ def script_json(value: Any) -> Markup:
     Args:
         value: plain values.
     """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for letter in "<>&\u2028\u2029":
+    text = json.dumps(_printable(value), allow_nan=False, separators=(",", ":"))
+    for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return Markup(text)
+
+
+def _printable(value: Any) -> Any:
+    """A JSON value whose texts are as a reader may see them."""
+    if isinstance(value, dict):
+        return {printable(name): _printable(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_printable(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def _undefined() -> type[Exception]:
@@ -249,7 +266,7 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
         flags = _flags(certificate["provenance"], _CERTIFY_FLAGS)
         commands.append(f"keel certify {flags} --out certificate/")
         commands.append("keel check certificate/certificate.json")
-    return commands
+    return [printable(command) for command in commands]  # one line each, also with a strange name
 
 
 def _flags(values: dict[str, Any], names: tuple[str, ...]) -> str:

@@ -68,8 +68,8 @@ def find_sources(folders: Sequence[Path]) -> Sources:
         run=runs[0] if runs else None,
         certificate=_certificate(certificates[0]) if certificates else None,
         checked=check_certificate(certificates[0]) if certificates else None,
-        figures=[path for folder in folders for path in sorted(folder.glob("figure-*.svg"))],
-        tables=[_table(path) for folder in folders for path in sorted(folder.glob("table-*.json"))],
+        figures=_files(folders, "figure-*.svg"),
+        tables=[_table(path) for path in _files(folders, "table-*.json")],
     )
     if not (sources.run or sources.certificate or sources.figures or sources.tables):
         raise ConfigError(
@@ -78,6 +78,12 @@ def find_sources(folders: Sequence[Path]) -> Sources:
             fix="Write some with --out of keel run, keel certify, keel figure or keel table.",
         )
     return sources
+
+
+def _files(folders: Sequence[Path], pattern: str) -> list[Path]:
+    """Regular files: a pipe of that name would be waited for."""
+    found = [path for folder in folders for path in sorted(folder.glob(pattern))]
+    return [path for path in found if path.is_file()]
 
 
 def _run(folder: Path) -> RunFiles | None:

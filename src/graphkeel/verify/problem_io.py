@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import io
 import json
 import math
 import zipfile
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.core.errors import ProblemError
+from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Affine, Array, Network, Problem, Region, Sublevel
 from graphkeel.verify.proof import encode as encode_array
 
@@ -29,6 +31,7 @@ MAX_LAYERS = 32
 _NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
 _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
+_LAYERS = tuple(map(str, range(MAX_LAYERS)))  # by these names only: 01 is not 1
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
 _REGION = ("region_axis", "region_margin")
 _SUBLEVEL = ("sublevel", "sublevel_floor")
@@ -52,12 +55,11 @@ def read_problem(path: str | Path) -> Problem:
         path: of the file.
     """
     path = Path(path)
-    _check_size(path)
-    if path.suffix == ".npz":
-        return _problem(_read_npz(path), path.stem)
-    if path.suffix == ".json":
-        return _problem(_read_json(path), path.stem)
-    raise ProblemError("a problem file ends in .json or .npz", got=path.name)
+    readers = {".npz": _read_npz, ".json": _read_json}
+    if path.suffix not in readers:
+        raise ProblemError("a problem file ends in .json or .npz", got=path.name)
+    raw = read_limited(path, MAX_BYTES)
+    return _problem(readers[path.suffix](raw, path.name), path.stem)
 
 
 def write_problem(problem: Problem, path: str | Path, *, readable: bool = False) -> None:
@@ -140,32 +142,19 @@ def from_dict(content: Any, *, name: str = "problem") -> Problem:
     return _problem(content, name)
 
 
-def _check_size(path: Path) -> None:
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise ProblemError(
-            "the problem file cannot be read", got=f"{path}: {error.strerror}"
-        ) from error
-    if size > MAX_BYTES:
-        raise ProblemError(
-            f"a problem file may have {MAX_BYTES >> 20} MiB", got=f"{size >> 20} MiB"
-        )
-
-
 # ---- JSON
 # ------------------------------------------------------------------------------------------------
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(raw: bytes, name: str) -> dict[str, Any]:
     try:
         content = json.loads(
-            path.read_bytes().decode("utf-8"),
+            raw.decode("utf-8"),
             parse_constant=_refuse_constant,
             object_pairs_hook=_refuse_duplicates,
         )
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ProblemError(f"{path.name} is not a JSON file", got=_first_line(error)) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ProblemError(f"{name} is not a JSON file", got=first_line(error)) from error
     if not isinstance(content, dict):
         raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
     return content
@@ -185,32 +174,29 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return content
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
 # ---- NPZ
 # -------------------------------------------------------------------------------------------------
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
+def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
+            names = archive.namelist()
         if unpacked > MAX_BYTES:
             raise ProblemError(
                 f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB"
             )
-        with np.load(path, allow_pickle=False) as arrays:
+        if len(set(names)) < len(names):
+            raise ProblemError("an array stands twice in one .npz file", got=len(names))
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
             flat = {key: arrays[key] for key in arrays.files}
     except ProblemError:
         raise
     except (
         Exception
     ) as error:  # a damaged archive can raise nearly anything: zlib.error, RuntimeError, …
-        raise ProblemError(
-            f"{path.name} is not a readable .npz file", got=_first_line(error)
-        ) from error
+        raise ProblemError(f"{name} is not a readable .npz file", got=first_line(error)) from error
     return _nested(flat)
 
 
@@ -222,12 +208,7 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in flat.items():
         network, _, rest = key.partition("_")
         part, _, number = rest.rpartition("_")
-        if (
-            network in _NETWORKS
-            and part in _PARTS
-            and number.isdecimal()
-            and int(number) < MAX_LAYERS
-        ):
+        if network in _NETWORKS and part in _PARTS and number in _LAYERS:
             layers[network].setdefault(int(number), {})[part] = value
         elif key in _TOP_LEVEL and key not in _NETWORKS:
             content[key] = (
@@ -398,7 +379,7 @@ def _decoded(value: dict[str, Any], where: str) -> Array:
     try:
         raw = base64.b64decode(value["base64"], validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ProblemError(f"{where} is not base64", got=_first_line(error)) from error
+        raise ProblemError(f"{where} is not base64", got=first_line(error)) from error
     dtype = np.dtype(value["dtype"])
     if len(raw) != dtype.itemsize * math.prod(shape):
         raise ProblemError(

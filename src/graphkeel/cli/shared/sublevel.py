@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphkeel.cli.shared.common import number, path_type
+from graphkeel.cli.shared.verify_property import refuse_others
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def link_problem(args: argparse.Namespace, result: LinkedResult) -> LinkedResult
     from graphkeel.verify.property.proof import FORMAT
     from graphkeel.verify.property.sublevel import loop_difference
 
+    refuse_others(args)
     if not result.accepted:
         return result
     content = read_certificate(args.certificate, FORMAT)

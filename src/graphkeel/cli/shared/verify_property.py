@@ -79,6 +79,11 @@ def run_verify(args: argparse.Namespace) -> int:
         raise ConfigError("an .onnx network needs a property", fix="Add a .vnnlib file.")
     if args.engine != "auto" or args.cross_check:
         raise ConfigError("a property is decided by one engine only", fix="Leave out --engine.")
+    loops = ("conditions", "sublevel", "sublevel_floor")
+    if args.all or any(getattr(args, name) is not None for name in loops):
+        raise ConfigError(
+            "--conditions, --all and --sublevel are for closed loops", got="a network"
+        )
     network, prop = read_onnx(args.problem), read_vnnlib(args.property)
     answer = decide(network, prop, args.timeout, now=Budget(clock=args.clock).now)
     stored = _store(answer, args)
@@ -131,6 +136,19 @@ def _lines(answer: Answer, args: argparse.Namespace, stored: bool) -> list[str]:
     return lines
 
 
+def refuse_others(args: argparse.Namespace, *others: str) -> None:
+    """A proof is compared with its own files; what else is named would go unchecked.
+
+    Args:
+        args: the flags of `keel check`.
+        others: flags that do not belong to this kind of proof, besides those of a model.
+    """
+    names = ("model", "weights", "factory", "data", *others)
+    given = [f"--{name}" for name in names if getattr(args, name) is not None]
+    if given:
+        raise ConfigError("a proof is compared with its own files only", got=" ".join(given))
+
+
 def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
     """The result of a check, with the proof compared to its files.
 
@@ -145,6 +163,7 @@ def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
 
     if args.network is None or args.property is None:
         raise ConfigError("--network and --property are checked together", fix="Give both.")
+    refuse_others(args, "problem")
     if not result.accepted:
         return result
     content = read_certificate(args.certificate, FORMAT)

@@ -61,7 +61,7 @@ class SublevelVerifier(ConditionwiseEngine):
     def _proved(self, condition: str, answer: Answer, cases: int) -> ConditionReport:
         reason = f"no state satisfies any of {cases} case(s) of a violation"
         if answer.proof is None:
-            reason = NOT_STORED
+            reason = NOT_STORED if cases else "vacuous: no state of the box is outside the hole"
         proof = None if answer.proof is None else _proof_entry(condition, answer.proof)
         return self._report(condition, Verdict.PROVED, reason, nodes=answer.nodes, proof=proof)
 

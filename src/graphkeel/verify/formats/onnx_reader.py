@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import import_optional
+from graphkeel.verify.formats.onnx_model import Node, checked_graph
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
@@ -47,11 +48,7 @@ def read_onnx(path: str | Path) -> BlockNetwork:
     onnx = import_optional("onnx", extra="export")
     raw = read_limited(Path(path), MAX_BYTES)
     try:
-        model = onnx.load_model_from_string(raw)
-    except Exception as error:  # protobuf's own errors share no base class
-        raise ProblemError(f"{path} is not an ONNX model", got=first_line(error)) from None
-    try:
-        return _Reader(onnx, model.graph).network()
+        return _Reader(onnx, *checked_graph(onnx, raw, MAX_NODES)).network()
     except ProblemError as error:
         raise ProblemError(f"{path}: {error.what}", got=error.got, fix=error.fix) from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
@@ -64,22 +61,22 @@ class _Reader:
     Writes: `tensors` by name, `blocks`.
     """
 
-    def __init__(self, onnx: Any, graph: Any) -> None:
+    def __init__(self, onnx: Any, graph: Any, nodes: list[Node]) -> None:
         self.onnx = onnx
         self.graph = graph
+        self.nodes = nodes
         self.blocks: list[Block] = []
         self.numbers = 0
         self.tensors: dict[str, Tensor] = {}
         self.integers: dict[str, NDArray[np.int64]] = {}  # shapes, axes, ends of slices
+        self.switches: dict[str, bool] = {}
         self.inputs = 0
 
     def network(self) -> BlockNetwork:
-        if len(self.graph.node) > MAX_NODES:
-            raise ProblemError(f"a network has at most {MAX_NODES} nodes", got=len(self.graph.node))
         for tensor in self.graph.initializer:
             self._keep(tensor.name, self._array(tensor))
         self._read_input()
-        for node in self.graph.node:
+        for node in self.nodes:
             self._read_node(node)
         if len(self.graph.output) != 1:
             raise ProblemError("a network must have one output", got=len(self.graph.output))
@@ -94,15 +91,13 @@ class _Reader:
         size = math.prod(tensor.dims)
         if min(tensor.dims, default=1) < 0 or size > MAX_NUMBERS:
             raise ProblemError(f"a constant has at most {MAX_NUMBERS} numbers", got=size)
-        if tensor.data_location == self.onnx.TensorProto.EXTERNAL:
-            raise ProblemError(
-                "the weights are in another file", fix="Save the model with its weights inside."
-            )
         values: NDArray[Any] = self.onnx.numpy_helper.to_array(tensor)
         return values
 
     def _keep(self, name: str, values: NDArray[Any]) -> None:
-        """A constant: floats for arithmetic, integers for shapes and axes."""
+        """A constant: floats for arithmetic, integers for shapes and axes, switches."""
+        if values.dtype == np.bool_ and values.size == 1:
+            self.switches[name] = bool(values.item())
         if values.dtype.kind in "iu":
             self.integers[name] = values.astype(np.int64)
         if values.dtype not in (np.float16, np.float32, np.float64):
@@ -117,14 +112,20 @@ class _Reader:
         inputs = [value for value in self.graph.input if value.name not in names]
         if len(inputs) != 1:
             raise ProblemError("a network must have one input", got=len(inputs))
-        dims = inputs[0].type.tensor_type.shape.dim
-        shape = [dim.dim_value if dim.HasField("dim_value") else 0 for dim in dims]
-        if shape and shape[0] == 0:
+        kind = inputs[0].type.tensor_type
+        if kind.elem_type not in self._float_kinds():
+            raise ProblemError("the input must be of floats", got=repr(inputs[0].name))
+        shape = [dim.dim_value if dim.HasField("dim_value") else 0 for dim in kind.shape.dim]
+        if shape and not kind.shape.dim[0].HasField("dim_value"):
             shape[0] = 1  # the batch
         if not shape or min(shape) < 1 or math.prod(shape) > MAX_NUMBERS:
             raise ProblemError("the input must have a fixed shape", got=shape)
         self.inputs = math.prod(shape)
         self.tensors[inputs[0].name] = self._value(0, tuple(shape))
+
+    def _float_kinds(self) -> tuple[int, ...]:
+        kinds = self.onnx.TensorProto
+        return (kinds.FLOAT16, kinds.FLOAT, kinds.DOUBLE)
 
     def _value(self, number: int, shape: Shape) -> Tensor:
         """A block's (or the input's) value itself."""
@@ -141,6 +142,9 @@ class _Reader:
         if name not in self.tensors:
             raise ProblemError("a tensor is used that no node has made", got=repr(name))
         return self.tensors[name]
+
+    def _input(self, node: Node, place: int) -> Tensor:
+        return self._tensor(node.inputs[place])
 
     def _block(self, tensor: Tensor, relu: bool) -> int:
         """The number of a new block."""
@@ -179,23 +183,20 @@ class _Reader:
 
     # ---- nodes
 
-    def _read_node(self, node: Any) -> None:
-        attributes = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
-        if node.op_type == "Constant":
-            self._keep(node.output[0], self._constant(attributes))
+    def _read_node(self, node: Node) -> None:
+        if node.operator == "Constant":
+            self._keep(node.output, self._constant(node))
             return
-        handler: Callable[..., Tensor] | None = getattr(self, f"_op_{node.op_type.lower()}", None)
-        if handler is None or node.domain not in ("", "ai.onnx"):
-            supported = sorted(name[4:] for name in dir(self) if name.startswith("_op_"))
-            raise ProblemError(
-                "an operator is not supported", got=node.op_type, fix=f"Known: {supported}."
-            )
-        result = handler(list(node.input), attributes)
+        handler: Callable[[Node], Tensor] = getattr(self, f"_op_{node.operator.lower()}")
+        result = handler(node)
         if math.prod(result.shape) > MAX_NUMBERS:
             raise ProblemError("a tensor is too large", got=result.shape)
-        self.tensors[node.output[0]] = result
+        self.tensors[node.output] = result
 
-    def _constant(self, attributes: dict[str, Any]) -> NDArray[Any]:
+    def _constant(self, node: Node) -> NDArray[Any]:
+        attributes = node.attributes
+        if len(attributes) != 1:
+            raise ProblemError("a Constant has one value", got=sorted(attributes))
         if "value" in attributes:
             return self._array(attributes["value"])
         for name, kind in (("value_float", np.float32), ("value_floats", np.float32)):
@@ -206,34 +207,36 @@ class _Reader:
                 return np.asarray(attributes[name], dtype=np.int64)
         raise ProblemError("a Constant has no number in it", got=sorted(attributes))
 
-    def _op_gemm(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        tensor, weight = self._tensor(names[0]), self._constant_matrix(names[1])
-        if attributes.get("transA", 0):
+    def _op_gemm(self, node: Node) -> Tensor:
+        tensor, weight = self._input(node, 0), self._constant_matrix(node.inputs[1])
+        if node.attributes.get("transA", 0):
             raise ProblemError("Gemm with transA is not supported")
-        weight = weight if attributes.get("transB", 0) else weight.T
-        scale, bias_scale = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
+        weight = weight if node.attributes.get("transB", 0) else weight.T
+        scale, bias_scale = (node.attributes.get(name, 1.0) for name in ("alpha", "beta"))
         if len(tensor.shape) != 2 or tensor.shape[1] != weight.shape[1]:
             raise ProblemError("the sizes of a Gemm do not fit", got=(tensor.shape, weight.shape))
         product = self._rows_times(tensor, weight)
         if scale != 1.0:
             product = self._scaled(product, np.full(product.offset.shape, scale))
-        if len(names) < 3 or not names[2] or bias_scale == 0.0:
+        if not _is_given(node, 2) or bias_scale == 0.0:
             return product
-        bias = self._tensor(names[2])
+        bias = self._input(node, 2)
         if bias_scale != 1.0:
             raise ProblemError("Gemm with a beta other than 0 and 1 is not supported")
+        if np.broadcast_shapes(product.shape, bias.shape) != product.shape:
+            raise ProblemError("the bias of a Gemm does not fit", got=(product.shape, bias.shape))
         return self._added(product, bias, 1.0)
 
-    def _op_matmul(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        left, right = self._tensor(names[0]), self._tensor(names[1])
+    def _op_matmul(self, node: Node) -> Tensor:
+        left, right = self._input(node, 0), self._input(node, 1)
         if not right.terms:
-            weight = self._constant_matrix(names[1]).T
+            weight = self._constant_matrix(node.inputs[1]).T
             if left.shape[-1:] != (weight.shape[1],):
                 raise ProblemError(
                     "the sizes of a MatMul do not fit", got=(left.shape, weight.T.shape)
                 )
             return self._rows_times(left, weight)
-        weight = self._constant_matrix(names[0])
+        weight = self._constant_matrix(node.inputs[0])
         if len(right.shape) not in (1, 2) or right.shape[0] != weight.shape[1]:
             raise ProblemError("the sizes of a MatMul do not fit", got=(weight.shape, right.shape))
         columns = math.prod(right.shape[1:])
@@ -255,11 +258,11 @@ class _Reader:
             raise ProblemError("a product needs one constant matrix", got=(name, tensor.shape))
         return tensor.offset.reshape(tensor.shape)
 
-    def _op_add(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        return self._added(self._tensor(names[0]), self._tensor(names[1]), 1.0)
+    def _op_add(self, node: Node) -> Tensor:
+        return self._added(self._input(node, 0), self._input(node, 1), 1.0)
 
-    def _op_sub(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        return self._added(self._tensor(names[0]), self._tensor(names[1]), -1.0)
+    def _op_sub(self, node: Node) -> Tensor:
+        return self._added(self._input(node, 0), self._input(node, 1), -1.0)
 
     def _added(self, a: Tensor, b: Tensor, sign: float) -> Tensor:
         """a ± b with broadcasting; values that would be rounded become blocks first."""
@@ -274,13 +277,13 @@ class _Reader:
             raise ProblemError("two constants cannot be added without rounding")
         return total
 
-    def _op_neg(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        tensor = self._tensor(names[0])
+    def _op_neg(self, node: Node) -> Tensor:
+        tensor = self._input(node, 0)
         terms = {number: -weight for number, weight in tensor.terms.items()}
         return Tensor(tensor.shape, terms, -tensor.offset)
 
-    def _op_mul(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        a, b = self._tensor(names[0]), self._tensor(names[1])
+    def _op_mul(self, node: Node) -> Tensor:
+        a, b = self._input(node, 0), self._input(node, 1)
         a, b = (a, b) if a.terms else (b, a)
         if b.terms:
             raise ProblemError("a Mul of two values is not linear")
@@ -296,13 +299,13 @@ class _Reader:
             return Tensor(tensor.shape, {}, np.maximum(tensor.offset, 0.0))
         return self._value(self._block(tensor, relu=True), tensor.shape)
 
-    def _op_relu(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        return self._relu_of(self._tensor(names[0]))
+    def _op_relu(self, node: Node) -> Tensor:
+        return self._relu_of(self._input(node, 0))
 
-    def _op_leakyrelu(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
+    def _op_leakyrelu(self, node: Node) -> Tensor:
         """α·x + (1 − α)·relu(x), or relu(x) − α·relu(−x) where 1 − α is no float."""
-        slope = float(np.float32(attributes.get("alpha", 0.01)))
-        tensor = self._tensor(names[0])
+        slope = float(np.float32(node.attributes.get("alpha", 0.01)))
+        tensor = self._input(node, 0)
         size = math.prod(tensor.shape)
         self._as_block(tensor)
         positive = self._relu_of(tensor)
@@ -314,19 +317,19 @@ class _Reader:
         part = self._mapped(negative, np.eye(size) * slope, tensor.shape)
         return self._added(positive, part, -1.0)
 
-    def _op_abs(self, names: list[str], _: dict[str, Any]) -> Tensor:
+    def _op_abs(self, node: Node) -> Tensor:
         """2·relu(x) − x."""
-        tensor = self._tensor(names[0])
+        tensor = self._input(node, 0)
         size = math.prod(tensor.shape)
         self._as_block(tensor)
         twice = self._mapped(self._relu_of(tensor), np.eye(size) * 2.0, tensor.shape)
         return self._added(twice, tensor, -1.0)
 
-    def _op_clip(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
+    def _op_clip(self, node: Node) -> Tensor:
         """low + relu(x − low), then high − relu(high − that)."""
-        value = self._tensor(names[0])
-        low = self._clip_end(names, attributes, 1, "min")
-        high = self._clip_end(names, attributes, 2, "max")
+        value = self._input(node, 0)
+        low = self._clip_end(node, 1, "min")
+        high = self._clip_end(node, 2, "max")
         if low is not None and high is not None and not (low.offset <= high.offset).all():
             raise ProblemError("a Clip has min > max")
         if low is not None:
@@ -335,101 +338,107 @@ class _Reader:
             value = self._added(high, self._relu_of(self._added(high, value, -1.0)), -1.0)
         return value
 
-    def _clip_end(
-        self, names: list[str], attributes: dict[str, Any], place: int, word: str
-    ) -> Tensor | None:
-        if word in attributes:
-            number = float(np.float32(attributes[word]))
-            return Tensor((), {}, np.array([number]))
-        if len(names) <= place or not names[place]:
+    def _clip_end(self, node: Node, place: int, word: str) -> Tensor | None:
+        """A single constant: an attribute up to definition 6, an input from 11 on."""
+        if word in node.attributes:
+            return Tensor((), {}, np.array([float(np.float32(node.attributes[word]))]))
+        if not _is_given(node, place):
             return None
-        end = self._tensor(names[place])
+        end = self._input(node, place)
         if end.terms or math.prod(end.shape) != 1:
-            raise ProblemError("the ends of a Clip must be single constants", got=names[place])
-        return end
+            raise ProblemError("the ends of a Clip must be single constants", got=word)
+        return Tensor((), {}, end.offset)
 
     # ---- operators that only move entries
 
-    def _moved(self, name: str, move: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Tensor:
-        tensor = self._tensor(name)
+    def _moved(self, node: Node, move: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Tensor:
+        tensor = self._input(node, 0)
         places = np.arange(math.prod(tensor.shape)).reshape(tensor.shape)
         return _picked(tensor, move(places))
 
-    def _op_identity(self, names: list[str], _: dict[str, Any]) -> Tensor:
-        return self._tensor(names[0])
+    def _op_identity(self, node: Node) -> Tensor:
+        return self._input(node, 0)
 
-    _op_dropout = _op_identity
+    def _op_dropout(self, node: Node) -> Tensor:
+        """The identity: before definition 12 always, since then unless it is in training mode."""
+        if _is_given(node, 2) and self.switches.get(node.inputs[2], True):
+            raise ProblemError("a Dropout may be in training mode", got=repr(node.inputs[2]))
+        return self._input(node, 0)
 
-    def _op_flatten(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        axis = attributes.get("axis", 1)
-        shape = self._tensor(names[0]).shape
-        axis = axis + len(shape) if axis < 0 else axis
+    def _op_flatten(self, node: Node) -> Tensor:
+        shape = self._input(node, 0).shape
+        axis = _axis(node, node.attributes.get("axis", 1), len(shape), last=len(shape))
         both = (math.prod(shape[:axis]), math.prod(shape[axis:]))
-        return self._moved(names[0], lambda places: places.reshape(both))
+        return self._moved(node, lambda places: places.reshape(both))
 
-    def _op_reshape(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        target = [int(k) for k in self._ints(names, attributes, 1, "shape")]
-        old = self._tensor(names[0]).shape
-        if not attributes.get("allowzero", 0):
+    def _op_reshape(self, node: Node) -> Tensor:
+        target = self._ints(node, 1, "shape")
+        old = self._input(node, 0).shape
+        if min(target, default=0) < -1:  # numpy would take any negative number for −1
+            raise ProblemError("a Reshape has a negative size", got=target)
+        if not node.attributes.get("allowzero", 0):
             target = [old[i] if k == 0 else k for i, k in enumerate(target)]
-        return self._moved(names[0], lambda places: places.reshape(target))
+        return self._moved(node, lambda places: places.reshape(target))
 
-    def _op_transpose(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        order = attributes.get("perm")
-        return self._moved(names[0], lambda places: places.transpose(order))
+    def _op_transpose(self, node: Node) -> Tensor:
+        order = node.attributes.get("perm")
+        rank = len(self._input(node, 0).shape)
+        if order is not None and sorted(order) != list(range(rank)):
+            raise ProblemError("perm of a Transpose must name every axis once", got=order)
+        return self._moved(node, lambda places: places.transpose(order))
 
-    def _op_squeeze(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        axes = tuple(int(k) for k in self._ints(names, attributes, 1, "axes", optional=True))
-        return self._moved(names[0], lambda places: places.squeeze(axes or None))
+    def _op_squeeze(self, node: Node) -> Tensor:
+        shape = self._input(node, 0).shape
+        named = self._ints(node, 1, "axes", optional=True)
+        axes = tuple(_axis(node, k, len(shape)) for k in named)
+        return self._moved(node, lambda places: places.squeeze(axes or None))
 
-    def _op_unsqueeze(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        axes = tuple(int(k) for k in self._ints(names, attributes, 1, "axes"))
-        return self._moved(names[0], lambda places: np.expand_dims(places, axes))
+    def _op_unsqueeze(self, node: Node) -> Tensor:
+        named = self._ints(node, 1, "axes")
+        rank = len(self._input(node, 0).shape) + len(named)
+        axes = tuple(_axis(node, k, rank) for k in named)
+        return self._moved(node, lambda places: np.expand_dims(places, axes))
 
-    def _op_slice(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        starts = self._ints(names, attributes, 1, "starts")
-        ends = self._ints(names, attributes, 2, "ends")
-        axes = self._ints(names, attributes, 3, "axes", optional=True)
-        steps = self._ints(names, attributes, 4, "steps", optional=True)
-        axes = axes if len(axes) else np.arange(len(starts))
-        steps = steps if len(steps) else np.ones(len(starts), np.int64)
-        if not len(starts) == len(ends) == len(axes) == len(steps):
-            raise ProblemError("the lists of a Slice have different lengths")
-        rank = len(self._tensor(names[0]).shape)
-        parts = [slice(None)] * rank
+    def _op_slice(self, node: Node) -> Tensor:
+        starts, ends = self._ints(node, 1, "starts"), self._ints(node, 2, "ends")
+        named = self._ints(node, 3, "axes", optional=True) or list(range(len(starts)))
+        steps = self._ints(node, 4, "steps", optional=True) or [1] * len(starts)
+        shape = self._input(node, 0).shape
+        axes = [_axis(node, k, len(shape)) for k in named]
+        if not len(starts) == len(ends) == len(set(axes)) == len(axes) == len(steps):
+            raise ProblemError("the lists of a Slice do not fit together", got=axes)
+        if min(steps, default=1) < (1 if node.version < 11 else -math.inf):
+            raise ProblemError("a Slice has steps that its operator set does not have", got=steps)
+        parts = [range(size) for size in shape]
         for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-            # for a negative step an end before the first entry means "through the first"
-            stop = None if step < 0 and end < -(2**31) + 1 else int(end)
-            parts[int(axis)] = slice(int(start), stop, int(step))
-        return self._moved(names[0], lambda places: places[tuple(parts)])
+            parts[axis] = _range(start, end, step, shape[axis])
+        return self._moved(node, lambda places: places[np.ix_(*parts)])
 
-    def _ints(
-        self,
-        names: list[str],
-        attributes: dict[str, Any],
-        place: int,
-        word: str,
-        optional: bool = False,
-    ) -> NDArray[np.int64]:
-        """Integers from an attribute (old operator sets) or from a constant input."""
-        if word in attributes:
-            return np.asarray(attributes[word], dtype=np.int64)
-        if len(names) > place and names[place]:
-            if names[place] not in self.integers:
-                raise ProblemError("shapes and axes must be constants", got=repr(names[place]))
-            return self.integers[names[place]].ravel()
+    def _ints(self, node: Node, place: int, word: str, optional: bool = False) -> list[int]:
+        """Integers from an attribute (older definitions) or from a constant input."""
+        if word in node.attributes:
+            return [int(k) for k in node.attributes[word]]
+        if _is_given(node, place):
+            name = node.inputs[place]
+            if name not in self.integers:
+                raise ProblemError("shapes and axes must be constants", got=repr(name))
+            found = [int(k) for k in self.integers[name].ravel()]
+            if optional and not found:  # all axes to some runtimes, none to others
+                raise ProblemError(f"a {node.operator} has an empty list of {word}")
+            return found
         if not optional:
             raise ProblemError(f"a node lacks its {word}")
-        return np.zeros(0, np.int64)
+        return []
 
-    def _op_concat(self, names: list[str], attributes: dict[str, Any]) -> Tensor:
-        parts = [self._tensor(name) for name in names]
+    def _op_concat(self, node: Node) -> Tensor:
+        parts = [self._tensor(name) for name in node.inputs]
+        axis = _axis(node, node.attributes["axis"], len(parts[0].shape))
         starts = np.cumsum([0, *(math.prod(part.shape) for part in parts)])
         places = [
             start + np.arange(math.prod(part.shape)).reshape(part.shape)
             for start, part in zip(starts, parts, strict=False)
         ]
-        order = np.concatenate(places, axis=attributes["axis"])
+        order = np.concatenate(places, axis=axis)
         stacked = Tensor((int(starts[-1]),), {}, np.concatenate([part.offset for part in parts]))
         for number in sorted({number for part in parts for number in part.terms}):
             width = next(p.terms[number].shape[1] for p in parts if number in p.terms)
@@ -438,6 +447,30 @@ class _Reader:
                 [p.terms.get(number, np.zeros((math.prod(p.shape), width))) for p in parts]
             )
         return _picked(stacked, order)
+
+
+def _is_given(node: Node, place: int) -> bool:
+    """Whether an optional input is there."""
+    return len(node.inputs) > place and bool(node.inputs[place])
+
+
+def _axis(node: Node, axis: int, rank: int, last: int | None = None) -> int:
+    """An axis from 0 to `last` (the rank itself in a Flatten); from definition 11 on, a negative
+    one counts from the end."""
+    last = rank - 1 if last is None else last
+    least = 0 if node.version < 11 else -rank
+    if not least <= axis <= last:
+        raise ProblemError(f"an axis of a {node.operator} does not exist", got=axis)
+    return axis + rank if axis < 0 else axis
+
+
+def _range(start: int, end: int, step: int, size: int) -> range:
+    """The entries that a Slice takes of an axis. Its ends are clamped as ONNX does: with a negative
+    step a start before the first entry is the first entry, which Python's slices leave out."""
+    start, end = (k + size if k < 0 else k for k in (start, end))
+    if step < 0:
+        return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
+    return range(min(max(start, 0), size), min(max(end, 0), size), step)
 
 
 def _picked(tensor: Tensor, places: NDArray[np.int64]) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bytes of a file from a stranger: a regular file of bounded size, or one clear sentence."""
+"""Bytes of an untrusted file: a regular file of bounded size, or one clear sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_limited(path: Path, most: int) -> bytes:
         most: the largest size in bytes.
     """
     try:
-        if not path.is_file():
+        if path.exists() and not path.is_file():
             raise ProblemError("a problem is a regular file", got=path)
         with path.open("rb") as file:
             raw = file.read(most + 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from graphkeel.core.text import printable
 from graphkeel.verify.formats.vnnlib import POLARITY
 from graphkeel.verify.problem import (
     STAYS,
@@ -31,7 +32,7 @@ def smtlib(problem: Problem, condition: str) -> str:
         condition: the name of one of its conditions.
     """
     header = [
-        f"; graphkeel: {condition} of {problem.name}",
+        f"; graphkeel: {condition} of {printable(problem.name)}",
         *POLARITY.splitlines(),
         *_error_comment(problem),
         *_l2_comment(problem, condition),

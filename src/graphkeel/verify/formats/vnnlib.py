@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from graphkeel.core.text import printable
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
 
@@ -91,7 +92,7 @@ def _text(
 ) -> str:
     outputs = 2 * problem.n if network is _SIDES else problem.n + 2
     lines = [
-        f"; graphkeel: {condition} of {problem.name}",
+        f"; graphkeel: {condition} of {printable(problem.name)}",
         network,
         POLARITY,
         _TOUCH,

@@ -24,9 +24,11 @@ MAX_VARIABLES = 100_000
 Node = str | list["Node"]
 Atoms = list[Inequality]  # a conjunction
 
-_TOKEN = re.compile(r"\s+|;[^\n]*|([()])|([^\s();]+)")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_VARIABLE = re.compile(r"([XY])_(\d{1,6})")
+# Digits and spaces are those of ASCII; a comment ends at either line break, as in SMT-LIB, and a
+# variable has one name: X_01 is not X_1.
+_TOKEN = re.compile(r"\s+|;[^\r\n]*|([()])|([^\s();]+)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_VARIABLE = re.compile(r"([XY])_(0|[1-9]\d{0,5})", re.ASCII)
 _VERSION_2 = "vnnlib-version"
 
 
@@ -138,12 +140,12 @@ class _Script:
     def _cases(self, node: Node) -> list[Atoms]:
         """A formula as a disjunction of conjunctions."""
         match node:
-            case ["and", *parts]:
+            case ["and", *parts] if parts:
                 cases: list[Atoms] = [[]]
                 for part in parts:
                     cases = _both(cases, self._cases(part))
                 return cases
-            case ["or", *parts]:
+            case ["or", *parts] if parts:
                 every = [case for part in parts for case in self._cases(part)]
                 if len(every) > MAX_CASES:
                     raise ProblemError(f"the property has more than {MAX_CASES} cases")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 UNSAT, SAT, UNKNOWN = "unsat", "sat", "unknown"
 NOT_STORED = "the proof is too large to be stored"
+VACUOUS = "vacuous: no input satisfies the assertions about the inputs, whatever the network"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,8 @@ class Answer:
         reason: why nothing was decided, or a remark.
         seconds: how long it took, without loading compiled kernels.
         nodes: boxes looked at.
-        proof: for "unsat", the JSON of the proof; None where it was too large.
+        proof: for "unsat", the JSON of the proof; None where it was too large, or the property is
+            vacuous.
     """
 
     verdict: str
@@ -103,6 +105,8 @@ class _Decision:
         self.loading = 0.0  # seconds
 
     def answer(self) -> Answer:
+        if not self.attacks:
+            return Answer(UNSAT, reason=VACUOUS)
         for attack in self.attacks:
             point = attack.search()
             if point is not None:

@@ -1,0 +1,198 @@
+"""The model's own answers on one graph, beside those of the layers that it was recognised as.
+
+A model is recognised on a small random graph, and may answer otherwise on a large one. So it is run
+on the graph in question, and each of its answers has to lie within rounding of the layers' answer.
+
+Let M be the answer of the layers with |W_p| and |b_p| to |x|: no program that evaluates a layer as
+sums of these products, in any order, loses more than γ = k·u of the layer's M, where u is the unit
+roundoff of its precision and k counts the roundings on the way to one number. The losses of all
+layers together are at most (Π(1 + γ) − 1)·M ≤ (e^Σγ − 1)·M at the last one. Four times k is
+allowed: a program may multiply layers out, or go through other polynomials of Ŝ than its powers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.certificate.bounds import SLACK, UNIT, Floats, Ints, few, finite
+from graphkeel.certificate.graph_check import Branches, Operator, row_slices
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from graphkeel.models.frozen import FrozenModel
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Answers of a model beside those of its layers.
+
+    Attributes:
+        difference: where rounding does not explain how they differ, in words; None if it does.
+        precision: of the model's answers.
+        gap: an upper bound of the largest difference from the layers in exact arithmetic.
+        classes: of each node by the model, shape (N,).
+    """
+
+    difference: str | None
+    precision: str = ""
+    gap: float = 0.0
+    classes: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Recognised:
+    """A model, and the layers that it was recognised as, on one graph.
+
+    Attributes:
+        frozen: the model itself.
+        edge_index: shape (2, E).
+        layers: with biases.
+        operator: Ŝ of the graph.
+        output: logits, log_softmax or softmax of the last layer's values.
+    """
+
+    frozen: FrozenModel
+    edge_index: Tensor
+    layers: Sequence[Branches]
+    operator: Operator
+    output: str = "logits"
+
+    def ask(self, x: Tensor, which: str) -> Compared:
+        """Run the model, and compare its answers with those of the layers.
+
+        Args:
+            x: features, shape (N, d).
+            which: how to call them in a message.
+        """
+        try:
+            scores = self.frozen(x, self.edge_index)
+        except Exception as error:  # whatever a model raises, nothing is claimed of it
+            return Compared(f"the model does not run on this graph with {which} features: {error}")
+        return self.compare(x, scores, which)
+
+    def compare(self, x: Tensor, scores: Tensor, which: str) -> Compared:
+        """The model's answers beside those of the layers.
+
+        Args:
+            x: features, shape (N, d).
+            scores: what the model answered to them, shape (N, n).
+            which: how to call the features in a message.
+        """
+        import torch
+
+        precision = str(scores.dtype).removeprefix("torch.")
+        if not scores.is_floating_point():
+            return Compared(f"the model answers in {precision}, not in floats", precision)
+        given = x.detach().to(scores.dtype).cpu()  # as the model reads them
+        plain = given.float() if scores.dtype.itemsize < 4 else given
+        kind = torch.finfo(scores.dtype)
+        values, allowed = self._answers(plain.numpy(), kind.eps / 2, kind.tiny)
+        lost = allowed * (UNIT / (kind.eps / 2 + UNIT))  # of what is allowed, by the values here
+        return _compared(scores.double().cpu().numpy(), values, allowed, lost, which, precision)
+
+    @np.errstate(all="ignore")  # what overflows is refused by `finite`
+    def _answers(self, x: NDArray[Any], unit: float, least: float) -> tuple[Floats, Floats]:
+        """The answers of the layers, and how far from them rounding may take the model's, shape
+        (N, n) each. What underflow loses is below the unit roundoff of the least normal float."""
+        values, sizes = _run(self.layers, self.operator, x, least)
+        roundings = sum(_roundings(layer, self.operator.most) for layer in self.layers)
+        allowed = finite(np.expm1(4 * roundings * (unit + UNIT)) * sizes * SLACK)
+        return _as_output(values, allowed, self.output, unit)
+
+
+def _run(
+    layers: Sequence[Branches], operator: Operator, x: NDArray[Any], least: float
+) -> tuple[Floats, Floats]:
+    """The last layer's values, and M, shape (N, n) each."""
+    value, size = x, x  # of the features, M is |x|
+    for i, layer in enumerate(layers):
+        shape = (len(x), len(layer[0][2]))
+        total, sizes = np.zeros(shape), np.zeros(shape)
+        for power, weight, bias in layer:
+            moved, grown = _affine(np.maximum(value, 0.0) if i else x, size, weight, bias, least)
+            for _ in range(power):
+                moved, grown = operator.summed(moved), operator.summed(grown)
+            total += moved
+            sizes += grown
+        value, size = finite(total), finite(sizes)
+    return value, size
+
+
+def _affine(
+    x: NDArray[Any], size: NDArray[Any], weight: Floats, bias: Floats, least: float
+) -> tuple[Floats, Floats]:
+    """X·Wᵀ + b in float64, and the same without signs, some rows at a time."""
+    value, sizes = np.empty((len(x), len(bias))), np.empty((len(x), len(bias)))
+    for rows in row_slices(*x.shape):
+        part = x[rows].astype(np.float64)
+        value[rows] = part @ weight.T + bias
+        grown = np.abs(part if size is x else size[rows]) + least
+        sizes[rows] = grown @ np.abs(weight).T + np.abs(bias) + least
+    return value, sizes
+
+
+def _roundings(layer: Branches, most: int) -> int:
+    """On the way from a layer's inputs to one of its values: products and sums."""
+    farthest = max(power for power, _, _ in layer)
+    return few(layer[0][1].shape[1]) + 8 + farthest * (most + 8) + len(layer)
+
+
+def _as_output(values: Floats, allowed: Floats, output: str, unit: float) -> tuple[Floats, Floats]:
+    """The same behind what the model makes of its last values. (Log-)softmax moves by at most twice
+    the largest change of a logit, and loses a few units of what it adds up."""
+    import torch
+
+    from graphkeel.models.head import OUTPUTS
+
+    if output == "logits":
+        return values, allowed
+    made = OUTPUTS[output](torch.from_numpy(values.copy())).numpy()
+    added = values.shape[1] + 8 + 2 * np.ptp(values, axis=1) + np.abs(values).max(axis=1)
+    room = 2 * allowed.max(axis=1) + 4 * unit * added
+    return finite(made), finite(np.broadcast_to(room[:, None], made.shape))
+
+
+def _compared(
+    own: Floats, values: Floats, allowed: Floats, lost: Floats, which: str, precision: str
+) -> Compared:
+    where = f"on this graph, with {which} features,"
+    if own.shape != values.shape:
+        return Compared(f"{where} the model answers {own.shape}, its layers {values.shape}")
+    if not np.isfinite(own).all():
+        return Compared(f"{where} the model's answers leave the range of {precision}")
+    apart = np.abs(own - values)
+    wrong = ~(apart <= allowed).all(axis=1)
+    if wrong.any():
+        at = np.unravel_index((apart - allowed).argmax(), apart.shape)
+        return Compared(
+            f"{where} the model's answers at {wrong.sum()} of {len(own)} nodes are not those of the"
+            f" layers that it was recognised as: they differ by up to {apart.max():.3g}, and by"
+            f" {apart[at]:.3g} where the rounding of {precision} explains {allowed[at]:.3g}"
+        )
+    if not allowed.max() < np.ptp(values):
+        return Compared(
+            f"{where} the rounding of {precision} may change the model's answers by up to"
+            f" {allowed.max():.3g}, as much as they vary: they cannot be compared"
+        )
+    return Compared(None, precision, float((apart + lost).max()), own.argmax(axis=1))
+
+
+def plain_state(module: nn.Module) -> dict[str, Any]:
+    """Numbers and texts that a model keeps, by name: where two equal calls leave them with two
+    values, its answers may depend on the calls before. (Tensors that change are refused by the
+    frozen model itself; what is kept outside of the model is not seen.)
+
+    Args:
+        module: the model.
+    """
+    return {
+        f"{place}.{name}".lstrip("."): value
+        for place, part in module.named_modules()
+        for name, value in vars(part).items()
+        if type(value) in (int, float, bool, str)
+    }

@@ -1,0 +1,147 @@
+"""Numbers with bounds on their rounding, float64; what leaves the range of floats is refused.
+
+Every operation carries a bound on what its rounding may have lost. A number enters only through
+`finite`, and so does whatever is compared or counted: infinity and NaN decide nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from graphkeel.core.errors import CertificateError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+UNIT = 2.0**-53
+SLACK = 1.0 + 2.0**-20  # covers the rounding of the bounds themselves, by orders of magnitude
+TINY = 1e-290  # what underflow may lose
+TERMS = 1 << 26  # of one sum: what SLACK covers, and squares of such counts are exact
+
+
+def finite(values: ArrayLike) -> Floats:
+    """The values, not to be written to; refused if one is infinite or no number.
+
+    Args:
+        values: any shape.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        raise CertificateError("the loop on the graph leaves the range of floats")
+    view = numbers.view()
+    view.flags.writeable = False
+    return view
+
+
+def exceeds(values: ArrayLike, needed: ArrayLike) -> Flags:
+    """Where values are larger than what is needed, their own rounding included.
+
+    Args:
+        values: each the rounded difference of two floats.
+        needed: bounds, not below zero.
+    """
+    return np.asarray(finite(values) * (1 - 4 * UNIT) > finite(needed) * SLACK + TINY)
+
+
+def leaders(values: Floats, needed: ArrayLike) -> tuple[Ints, Flags]:
+    """The class of each row, and whether it leads every other by more than is needed.
+
+    Args:
+        values: shape (N, n).
+        needed: shape (N, 1) or (N, n).
+    """
+    best = finite(values).argmax(axis=1)
+    lead = np.take_along_axis(values, best[:, None], axis=1) - values
+    clear = exceeds(lead, needed)
+    np.put_along_axis(clear, best[:, None], True, axis=1)
+    return best, np.asarray(clear.all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Numbers, and how far each is from the exact one at most. All of them are finite.
+
+    Attributes:
+        value: any shape.
+        error: the same shape, not below zero.
+    """
+
+    value: Floats
+    error: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", finite(self.value))
+        object.__setattr__(self, "error", finite(self.error))
+        if self.value.shape != self.error.shape or (self.error < 0).any():
+            raise CertificateError("a bound on rounding fits its number and is not negative")
+
+    @classmethod
+    def exact(cls, value: ArrayLike) -> Bounded:
+        """Numbers that are what they are.
+
+        Args:
+            value: any shape.
+        """
+        return cls(np.asarray(value, dtype=np.float64), np.zeros(np.shape(value)))
+
+
+def scaled(given: Bounded, share: Floats) -> Bounded:
+    """p·x, row by row, for p ≥ 0.
+
+    Args:
+        given: x, shape (N, width).
+        share: p, shape (N,).
+    """
+    value = given.value * share[:, None]
+    error = (given.error * share[:, None] + 4 * UNIT * np.abs(value)) * SLACK + TINY
+    return Bounded(value, error)
+
+
+def relu(given: Bounded) -> Bounded:
+    """max(x, 0), which moves no two numbers apart.
+
+    Args:
+        given: any shape.
+    """
+    return Bounded(np.maximum(given.value, 0.0), given.error)
+
+
+def plus(one: Bounded, two: Bounded) -> Bounded:
+    """The sum of two arrays of one shape.
+
+    Args:
+        one: any shape.
+        two: the same shape.
+    """
+    value = one.value + two.value
+    error = (one.error + two.error + 4 * UNIT * np.abs(value)) * SLACK + TINY
+    return Bounded(value, error)
+
+
+def dense(given: Bounded, weight: Floats, bias: Floats) -> Bounded:
+    """H·Wᵀ + b; however the sums are ordered, each loses at most γ times the sum of its sizes.
+
+    Args:
+        given: H, shape (N, in).
+        weight: W, shape (out, in).
+        bias: b, shape (out,).
+    """
+    sizes = np.abs(weight).T
+    loss = 4 * (few(weight.shape[1]) + 8) * UNIT
+    value = given.value @ weight.T + bias
+    spread = (given.error + loss * np.abs(given.value)) @ sizes + loss * np.abs(bias)
+    return Bounded(value, spread * SLACK + TINY)
+
+
+def few(terms: int) -> int:
+    """The number of terms of a sum, refused where the bounds on its rounding would not hold.
+
+    Args:
+        terms: how many.
+    """
+    if terms >= TERMS:
+        raise CertificateError(f"a sum on the graph has fewer than {TERMS} terms", got=terms)
+    return terms

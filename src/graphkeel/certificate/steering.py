@@ -1,0 +1,327 @@
+"""The part of a certificate about the features that ship: written here, and measured here again.
+
+A linear model's contraction is checked by `graphkeel.checker.steering` from the weights alone. What
+holds of one graph needs the graph: the class of every node under the shipped features, by rigorous
+rounding, and how far these are from the given ones."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from graphkeel.certificate.bounds import (
+    SLACK,
+    TINY,
+    Bounded,
+    Flags,
+    Floats,
+    Ints,
+    dense,
+    few,
+    finite,
+    leaders,
+)
+from graphkeel.certificate.encoding import encode_array, sealed
+from graphkeel.certificate.equilibrium import ROOM, at_most
+from graphkeel.certificate.graph_check import (
+    Branches,
+    Operator,
+    are_floats,
+    row_slices,
+    run_layers,
+)
+from graphkeel.checker import Rejected, Unreadable
+from graphkeel.checker.exact import Work, float_above
+from graphkeel.checker.networks import read_source
+from graphkeel.checker.steering import derive_steering, gain
+from graphkeel.core.errors import CertificateError
+
+STEERING = "steering.safetensors"  # beside certificate.json
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedFeatures:
+    """A graph, the features that ship in place of the given ones, and what was decided.
+
+    Attributes:
+        x: given features, shape (N, d).
+        edges: from the first row's nodes to the second row's, shape (2, E).
+        features: float32 or float64, shape (N, d).
+        wanted: the decided class of every node, int64, shape (N,).
+    """
+
+    x: NDArray[Any]
+    edges: Ints
+    features: NDArray[Any]
+    wanted: Ints
+
+    def __post_init__(self) -> None:
+        size = len(self.x)
+        fits = (
+            size > 0
+            and are_floats(self.x)
+            and self.features.shape == self.x.shape
+            and self.features.dtype in (np.float32, np.float64)
+            and self.wanted.shape == (size,)
+            and self.wanted.dtype == np.int64
+            and self.edges.ndim == 2
+            and len(self.edges) == 2
+            and (not self.edges.size or 0 <= self.edges.min() <= self.edges.max() < size)
+        )
+        if not fits:
+            raise CertificateError("the stored features do not fit the graph")
+
+    def sha256(self) -> str:
+        """SHA-256 of dtype, shape and bytes of the features and of the decided classes."""
+        digest = hashlib.sha256()
+        kind = "<f4" if self.features.dtype == np.float32 else "<f8"
+        for values, dtype in ((self.features, kind), (self.wanted, "<i8")):
+            digest.update(f"{dtype} {values.shape}".encode())
+            digest.update(np.ascontiguousarray(values, dtype=dtype).tobytes())
+        return digest.hexdigest()
+
+    @np.errstate(all="ignore")  # what overflows is refused by `finite`
+    def measured(
+        self, layers: Sequence[Branches], operator: str, slack: float = 1.0
+    ) -> dict[str, Any]:
+        """Nodes, a lower bound of those answered as decided, those with another feature than
+        given, and an upper bound of the median of |x′ − x|/|x|.
+
+        Args:
+            layers: the model's, with biases.
+            operator: the name of Ŝ.
+            slack: times every bound is used: above one, another machine finds no less.
+        """
+        certain = self.as_decided(layers, operator, slack)
+        changed = self._changed()
+        return {
+            "nodes": len(self.x),
+            "as_decided": int(certain.sum()),
+            "changed": int(changed.sum()),
+            "median_change": self._median_change(changed),
+        }
+
+    @np.errstate(all="ignore")
+    def as_decided(self, layers: Sequence[Branches], operator: str, slack: float = 1.0) -> Flags:
+        """Where the decided class certainly leads in the answers of the layers, shape (N,).
+
+        Args:
+            layers: the model's, with biases.
+            operator: the name of Ŝ.
+            slack: times every rounding bound is used.
+        """
+        widths = {weight.shape[1] for _, weight, _ in layers[0]}
+        classes = len(layers[-1][0][2])
+        if widths != {self.x.shape[1]} or not 0 <= self.wanted.min() <= self.wanted.max() < classes:
+            raise CertificateError("the stored features do not fit the model")
+        aggregation = Operator.of(operator, self.edges, len(self.x))
+        answer = run_layers(layers, aggregation, self._through)
+        needed = slack * 2.0 * answer.error.max(axis=1)
+        best, clear = leaders(answer.value, needed[:, None])
+        return np.asarray(clear & (best == self.wanted))
+
+    def _through(self, weight: Floats, bias: Floats) -> Bounded:
+        """X′·Wᵀ + b, shape (N, out)."""
+        value = np.empty((len(self.x), len(bias)))
+        error = np.empty_like(value)
+        for rows in row_slices(*self.x.shape):
+            part = dense(Bounded.exact(self.features[rows]), weight, bias)
+            value[rows], error[rows] = part.value, part.error
+        return Bounded(value, error)
+
+    def _changed(self) -> Flags:
+        """Exact: no two floats of different value are equal in float64."""
+        found = np.empty(len(self.x), dtype=np.bool_)
+        for rows in row_slices(*self.x.shape):
+            here, there = self.x[rows].astype(np.float64), self.features[rows].astype(np.float64)
+            found[rows] = (here != there).any(axis=1)
+        return found
+
+    def _median_change(self, changed: Flags) -> float:
+        """An upper bound; where x = 0, relative to the median length of the other features."""
+        few(self.x.shape[1])
+        longest, shortest = np.empty(len(self.x)), np.empty(len(self.x))
+        for rows in row_slices(*self.x.shape):
+            here = self.x[rows].astype(np.float64)
+            apart = self.features[rows].astype(np.float64) - here
+            longest[rows] = np.sqrt((apart * apart).sum(axis=1) * SLACK + TINY)
+            shortest[rows] = np.sqrt(np.maximum((here * here).sum(axis=1) - TINY, 0.0)) / SLACK
+        nonzero = self.x.any(axis=1)
+        known = np.sort(shortest[nonzero])
+        typical = known[(len(known) - 1) // 2] if len(known) else 1.0
+        lengths = np.where(nonzero, shortest, typical)
+        share = np.divide(longest, lengths, out=np.zeros(len(self.x)), where=changed)
+        return float(finite(np.median(finite(share)) * SLACK))
+
+
+def with_steering(
+    certificate: Mapping[str, Any],
+    layers: Sequence[Branches],
+    operator: str,
+    shipped: ShippedFeatures,
+    *,
+    fall: Sequence[float] = (),
+    passes: int = 0,
+    contraction: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The certificate with what holds of the features that ship.
+
+    Args:
+        certificate: any.
+        layers: the recognised model's, with biases (`model_layers`).
+        operator: the name of its Ŝ.
+        shipped: the features on their graph.
+        fall: V at the start and after every accepted step, as recorded.
+        passes: of the model that steering took.
+        contraction: of `linear_contraction`, for a linear model on an undirected graph.
+    """
+    facts = shipped.measured(layers, operator, ROOM)
+    facts["median_change"] *= SLACK
+    facts |= {"fall": [float(value) for value in fall], "passes": int(passes)}
+    facts["sha256"] = shipped.sha256()
+    stated = None if contraction is None else dict(contraction)
+    return _stating(certificate, {"contraction": stated, "features": facts})
+
+
+def without_features(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate without what it says of the features that ship; a contraction stays.
+
+    Args:
+        certificate: any.
+    """
+    contraction = (certificate.get("steering") or {}).get("contraction")
+    if contraction is not None:
+        return _stating(certificate, {"contraction": contraction, "features": None})
+    return sealed({key: value for key, value in certificate.items() if key != "steering"})
+
+
+def _stating(certificate: Mapping[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+    """The sentence is derived by the checker's own code."""
+    try:
+        head = read_source(certificate["head"], "the head")
+        sentence = derive_steering(content, head, certificate.get("graph"), Work(10**12))
+    except (Unreadable, Rejected, ArithmeticError) as error:
+        raise CertificateError("steering cannot be certified", got=str(error)) from None
+    return sealed({**certificate, "steering": {**content, "sentence": sentence}})
+
+
+def linear_contraction(
+    weight: Floats, *, ridge: float, hops: int, length: float, unit: float
+) -> dict[str, Any] | None:
+    """L, the step 2/(L + λ) and its factor for a linear model, rounded so that the exact check
+    holds; None where no float below one is large enough.
+
+    Args:
+        weight: of the model's head, shape (n, d).
+        ridge: λ.
+        hops: K.
+        length: s, of a typical feature.
+        unit: ℓ, of a typical margin.
+    """
+    given = [float(ridge), float(length), float(unit)]
+    if not all(0 < value < math.inf for value in given):
+        raise CertificateError("λ, s and ℓ of steering must be positive", got=given)
+    head = read_source([[{"weight": encode_array(weight), "bias": None}]], "the head")
+    try:
+        n, power = gain(head, Work(10**12))
+    except (Unreadable, Rejected, ArithmeticError) as error:
+        raise CertificateError("steering cannot be certified", got=str(error)) from None
+    exact_ridge, exact_length, exact_unit = map(Fraction, given)
+    bound = exact_ridge + n * (exact_length / exact_unit) ** 2 * _root_above(power, 4)
+    smoothness = float_above(bound)
+    if not smoothness < math.inf:
+        return None
+    step = float(2 / (Fraction(smoothness) + exact_ridge))
+    ends = (1 - Fraction(step) * exact_ridge, 1 - Fraction(step) * Fraction(smoothness))
+    factor = float_above(max(map(abs, ends)))
+    if not factor < 1:
+        return None
+    numbers = {"ridge": given[0], "length": given[1], "unit": given[2]}
+    return {**numbers, "hops": int(hops), "smoothness": smoothness, "step": step, "factor": factor}
+
+
+def _root_above(value: Fraction, times: int) -> Fraction:
+    """The square root, taken several times, each rounded up by a part in 2⁶⁴ or less."""
+    for _ in range(times):
+        small = value.denominator.bit_length() - value.numerator.bit_length()
+        shift = 64 + max(small, 0)
+        scaled = -(-(value.numerator << 2 * shift) // value.denominator)
+        value = Fraction(math.isqrt(scaled - 1) + 1, 1 << shift) if scaled else value
+    return value
+
+
+def read_shipped(
+    stored: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
+) -> ShippedFeatures:
+    """The stored features of a graph.
+
+    Args:
+        stored: the file, or its tensors `features` and `wanted`.
+        x: given features, shape (N, d).
+        edges: shape (2, E).
+    """
+    name = stored.name if isinstance(stored, Path) else "steering"
+    try:
+        if isinstance(stored, Path):
+            tensors = load_file(stored)
+        else:
+            tensors = {key: np.asarray(value) for key, value in stored.items()}
+        parts = [tensors["features"], tensors["wanted"]]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
+    if len(tensors) != len(parts):
+        raise CertificateError(f"{name} holds other arrays than it should", got=sorted(tensors))
+    return ShippedFeatures(x, edges, *parts)
+
+
+def features_difference(
+    stated: Mapping[str, Any], shipped: ShippedFeatures, layers: Sequence[Branches], operator: str
+) -> str | None:
+    """How what is stated of the features differs from what they show; None if it follows.
+
+    Args:
+        stated: `steering.features` of an accepted certificate.
+        shipped: the stored features on the given graph.
+        layers: the given model's, with biases.
+        operator: the name of its Ŝ.
+    """
+    if stated["sha256"] != shipped.sha256():
+        return "the stored features are not those that the certificate names"
+    found = shipped.measured(layers, operator)
+    for name in ("nodes", "changed"):
+        if stated[name] != found[name]:
+            return f"{name} is {found[name]} with the stored features, not {stated[name]} as stated"
+    if stated["as_decided"] > found["as_decided"]:
+        return (
+            f"{found['as_decided']} nodes are shown to be answered as decided with the stored"
+            f" features, not {stated['as_decided']} as stated"
+        )
+    if stated["median_change"] < found["median_change"]:
+        return (
+            f"the median change of the features is up to {found['median_change']:.6g}, not"
+            f" {stated['median_change']:.6g} as stated"
+        )
+    return None
+
+
+def features_sentence(stated: Mapping[str, Any]) -> str:
+    """What was shown of the features that ship, in words; upper bounds are rounded up.
+
+    Args:
+        stated: `steering.features` of a certificate, compared with the features.
+    """
+    return (
+        f"With the features that ship, {stated['as_decided']} of {stated['nodes']} nodes certainly"
+        f" have the decided class; {stated['changed']} features are not the given ones, and the"
+        f" median change is at most {at_most(stated['median_change'])} of a feature's length."
+    )
