@@ -19,6 +19,7 @@ from graphkeel.reconstruct.evidence import (
     nearest_mean,
     pseudo_labels,
     second_evidence,
+    tempered,
 )
 from graphkeel.reconstruct.ridge import RidgeSettings
 from graphkeel.reconstruct.scene import Scene, log_rows, softmax
@@ -155,9 +156,23 @@ def test_soft_members_are_sharpened_and_known_labels_stand() -> None:
     posterior = np.array([[[0.9, 0.1]], [[0.75, 0.25]], [[0.5, 0.5]]], dtype=np.float32)
     found = dict(second_evidence(scene, labels, posterior, ONE_STEP))
     soft = rows_of([0, 1], [0.9, 0.1], [0.5, 0.5])  # 9 : 1 is 3 : 1 squared
-    np.testing.assert_allclose(
-        found["soft labels"][:, 0], log_rows(scene.spread(soft, 1)), rtol=1e-4, atol=1e-5
-    )
+    spread = log_rows(scene.spread(soft[:, None, :], 1))
+    expected = tempered(spread, posterior, ONE_STEP)
+    np.testing.assert_allclose(found["soft labels"], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_tempering_finds_the_sharpness_that_agrees_best() -> None:
+    rng = np.random.default_rng(0)
+    plain = log_rows(rng.random((200, 1, 3)).astype(np.float32))
+    wanted = np.exp(log_rows(np.exp(2.5 * plain)))
+    np.testing.assert_allclose(tempered(plain, wanted, ONE_STEP), log_rows(wanted), atol=1e-3)
+
+
+def test_evidence_that_does_not_agree_says_nothing() -> None:
+    rng = np.random.default_rng(0)
+    plain = log_rows(rng.random((4000, 1, 3)).astype(np.float32))
+    wanted = np.exp(log_rows(rng.random((4000, 1, 3)).astype(np.float32)))
+    assert np.abs(tempered(plain, wanted, ONE_STEP) + np.log(3)).max() < 0.2
 
 
 # ---- honesty

@@ -102,13 +102,16 @@ def _from_labels(
 def _among_labelled(values: Array, present: NDArray[np.bool_], model: Array) -> Array:
     """What labels say, among the classes that have any (S, C); of the others only the model
     knows."""
-    if present.all():
+    partial = ~present.all(axis=1)
+    if not partial.any():
         return values
-    others = model[:, None, :] * ~present
-    own = np.exp(values) * present
+    others = model[:, None, :] * ~present[partial]
+    own = np.exp(values[:, partial]) * present[partial]
     left = 1.0 - others.sum(axis=2, keepdims=True)
     known = own / np.maximum(own.sum(axis=2, keepdims=True), 1e-30)
-    return log_rows(others + left * known)
+    joined = values.copy()
+    joined[:, partial] = log_rows(others + left * known)
+    return joined
 
 
 def second_evidence(
