@@ -86,7 +86,8 @@ def row(
 def measured(data: Any, model: nn.Module, posterior: Tensor) -> dict[str, float]:
     """Steering to one posterior."""
     from graphkeel.models.frozen import FrozenModel
-    from graphkeel.reconstruct.steer import LinearMap, steer
+    from graphkeel.models.linear_map import LinearMap
+    from graphkeel.reconstruct.steer import steer
 
     frozen = FrozenModel(model)
     wanted = posterior.argmax(dim=1)

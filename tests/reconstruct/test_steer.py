@@ -5,22 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from linear_facts import linear_facts, propagation_bound
 from scipy import sparse
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.graph import GraphTask, make_sbm, make_task
 from graphkeel.models import FrozenModel, train_model
+from graphkeel.models.linear_map import LinearMap
 from graphkeel.models.networks import SGC
 from graphkeel.models.training import TrainingConfig
-from graphkeel.reconstruct.steer import (
-    LinearMap,
-    Steered,
-    SteerSettings,
-    linear_facts,
-    propagation_bound,
-    steer,
-)
+from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
 
 BRIEF = TrainingConfig(epochs=40)
 EXACT = SteerSettings(passes=400, most_passes=400, goal=2.0)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
+from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
@@ -32,7 +33,7 @@ from graphkeel.reconstruct.statement import (
     exact_statement,
     expected_accuracy,
 )
-from graphkeel.reconstruct.steer import LinearMap, Steered, SteerSettings, steer
+from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
 
 _log = logging.getLogger(__name__)
 

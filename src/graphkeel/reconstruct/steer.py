@@ -18,16 +18,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
-from torch_geometric.nn import SGConv
 
 from graphkeel.core.errors import DataError
-from graphkeel.models.frozen import FrozenModel, ReturnType
-from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.models.linear_map import LinearMap
 
 Ask = Callable[[Tensor], Tensor]
 
@@ -97,57 +92,6 @@ class Steered:
     tied: float
     margins: Tensor = field(repr=False)
     change: Tensor = field(repr=False)
-
-
-@dataclass(frozen=True)
-class LinearMap:
-    """A model that is linear in its features: logits = S^K X Wᵀ + b.
-
-    Attributes:
-        matrix: S, float32, shape (N, N).
-        hops: K.
-        weight: W, shape (C, d).
-        bias: b, shape (C,).
-    """
-
-    matrix: sparse.csr_matrix
-    hops: int
-    weight: Tensor
-    bias: Tensor
-
-    @classmethod
-    def of(cls, frozen: FrozenModel, edge_index: Tensor, n_nodes: int) -> LinearMap | None:
-        """The map of a simple graph convolution; None for any other model."""
-        layer = frozen.model.conv if isinstance(frozen.model, SGC) else frozen.model
-        if (
-            not isinstance(layer, SGConv)
-            or not layer.add_self_loops
-            or frozen.return_type is not ReturnType.RAW
-            or frozen.calling.has_adjacency
-            or layer.lin.weight.device.type != "cpu"
-            or layer.lin.weight.dtype != torch.float32
-            or layer.lin.weight.shape[0] < 2  # one logit for two classes
-        ):
-            return None
-        weight = layer.lin.weight.detach()
-        bias = torch.zeros(len(weight)) if layer.lin.bias is None else layer.lin.bias.detach()
-        return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
-
-    def reduced(self, x: Tensor) -> tuple[Ask, Tensor]:
-        """Logits as a function of coefficients (N, r), and r orthonormal directions (d, r).
-
-        Only moves in the row space of W change an answer: a pass carries C columns, not d."""
-        directions, upper = torch.linalg.qr(self.weight.T)
-        carried = torch.nn.functional.linear(x, self.weight)
-        transposed = self.matrix.T.tocsr()
-
-        def ask(coefficients: Tensor) -> Tensor:
-            found = carried + coefficients @ upper
-            for _ in range(self.hops):
-                found = hop(self.matrix, found, transposed)
-            return found + self.bias
-
-        return ask, directions
 
 
 def steer(
@@ -439,96 +383,16 @@ def _check_finite(values: Tensor, what: str) -> None:
         raise DataError(f"{what} must be finite to be steered", got="nan or inf")
 
 
-# ---- the theorem for linear models (docs/mathematics.md, "Steering")
-
-
-@dataclass(frozen=True)
-class LinearFacts:
-    """V of a linear model, in the variable Δ = (X' - X)/s, Frobenius norm.
-
-    Attributes:
-        propagation: a bound of |S|₂; 1 for the symmetric normalisation.
-        smoothness: L, a Lipschitz constant of the gradient of V.
-        ridge: λ, by which V is strongly convex.
-        step: η = 2/(L + λ).
-        factor: (L - λ)/(L + λ) < 1, by which Δ ↦ Δ - η∇V(Δ) contracts.
-        change: |Δ|.
-        gradient: |∇V(Δ)|.
-        bound: |∇V(Δ)|/λ, no less than the distance to the one minimum.
-        value: V(Δ).
-    """
-
-    propagation: float
-    smoothness: float
-    ridge: float
-    step: float
-    factor: float
-    change: float
-    gradient: float
-    bound: float
-    value: float
-
-
-def linear_facts(
-    linear: LinearMap,
-    x: Tensor,
-    features: Tensor,
-    wanted: Tensor,
-    posterior: Tensor,
-    settings: SteerSettings | None = None,
-) -> LinearFacts:
-    """Contraction factor and distance to the minimum of V, for any features, in double precision.
+def linear_units(linear: LinearMap, x: Tensor, settings: SteerSettings) -> dict[str, float]:
+    """The numbers of V for a linear model that its contraction depends on.
 
     Args:
         linear: the model.
-        x: the features before, shape (N, d).
-        features: those that ship, whoever found them, shape (N, d).
-        wanted, posterior, settings: as for `steer`.
+        x: the features as they are, shape (N, d).
+        settings: with the ridge.
     """
-    chosen = settings or SteerSettings()
     reduced, _ = linear.reduced(x)
     with torch.no_grad():
         unit = _typical_margin(reduced(x.new_zeros(len(x), min(linear.weight.shape))))
     length = _typical_length(x)
-    matrix = linear.matrix.astype(np.float64)
-    weight = linear.weight.double()
-    change = (features.double() - x.double()) / length
-    carried = _carried(matrix, features.double() @ weight.T, linear.hops)
-    logits = (carried + linear.bias.double()) / unit
-    loss = _loss(wanted, posterior.double(), chosen)
-    back = _carried(matrix.T.tocsr(), loss.gradient(logits), linear.hops)
-    gradient = length / unit * back @ weight + chosen.ridge * change
-    propagation = propagation_bound(matrix)
-    centred = weight - weight.mean(dim=0)  # only differences of logits count
-    gain = propagation**linear.hops * float(torch.linalg.matrix_norm(centred, 2)) * length / unit
-    smoothness = len(weight) * gain**2 + chosen.ridge
-    return LinearFacts(
-        propagation=propagation,
-        smoothness=smoothness,
-        ridge=chosen.ridge,
-        step=2 / (smoothness + chosen.ridge),
-        factor=(smoothness - chosen.ridge) / (smoothness + chosen.ridge),
-        change=float(change.norm()),
-        gradient=float(gradient.norm()),
-        bound=float(gradient.norm()) / chosen.ridge,
-        value=loss.value(logits) + 0.5 * chosen.ridge * float(change.square().sum()),
-    )
-
-
-def propagation_bound(matrix: sparse.csr_matrix) -> float:
-    """A bound of |S|₂ by Schur's test: √(max Sp/p · max Sᵀp/p) for S >= 0 and any p > 0.
-
-    p = √degree, read off the loops, gives 1 (up to rounding) for the symmetric normalisation."""
-    own = matrix.diagonal()
-    weights = np.where(own > 0, own, 1.0) ** -0.5
-    sizes = abs(matrix)
-    rows = float((sizes @ weights / weights).max())
-    columns = float((sizes.T @ weights / weights).max())
-    return math.sqrt(rows * columns)
-
-
-def _carried(matrix: sparse.csr_matrix, values: Tensor, hops: int) -> Tensor:
-    found = values.numpy()
-    for _ in range(hops):
-        found = matrix @ found
-    return torch.from_numpy(found)
+    return {"ridge": settings.ridge, "hops": linear.hops, "length": length, "unit": unit}
