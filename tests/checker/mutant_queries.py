@@ -85,6 +85,9 @@ COSTS += (
     "sublevel, both conditions",
     "the section of V",
     "positivity by supports",
+    "steering, a head of features",
+    "steering, three classes",
+    "steering, a head of the least numbers",
 )
 
 

@@ -198,6 +198,9 @@ HEADS: dict[str, tuple[list[list[float]], float, bool]] = {
         math.nextafter(11.0, DOWN),
         False,
     ),
+    "of halves": ([[0.5, 0.0], [0.0, 0.5]], 1.5, True),
+    "of halves, L one ulp lower": ([[0.5, 0.0], [0.0, 0.5]], math.nextafter(1.5, DOWN), False),
+    "that tells no classes apart": ([[1.0, 3.0], [1.0, 3.0]], 1.0, True),
     "of the least numbers": ([[2.0**-400, 0.0], [0.0, 2.0**-400]], math.nextafter(1.0, UP), True),
     "of the least numbers, L = λ": ([[2.0**-400, 0.0], [0.0, 2.0**-400]], 1.0, False),
     "of the largest numbers": ([[2.0**400, 0.0], [0.0, 2.0**400]], 3.0, False),
@@ -305,6 +308,7 @@ FALL = "unreadable: fall is a list"
 for name, expected, changes in (
     ("no step recorded", "accepted", {"fall": []}),
     ("one value", "accepted", {"fall": [0.5]}),
+    ("many digits", "accepted", {"fall": [2.23456789, 1.23456789]}),
     ("a rise of one ulp", RISES, {"fall": [2.0, 1.0, math.nextafter(1.0, UP), 0.0]}),
     ("a rise at the end", RISES, {"fall": [2.0, 1.0, 3.0]}),
     ("a rise at the start", RISES, {"fall": [1.0, 2.0]}),

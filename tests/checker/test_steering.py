@@ -18,6 +18,7 @@ from graphkeel.certificate.steering import linear_contraction
 from graphkeel.checker.exact import Work
 from graphkeel.checker.networks import read_source
 from graphkeel.checker.steering import derive_steering, gain
+from graphkeel.core.errors import CertificateError
 
 Rows = list[list[Fraction]]
 
@@ -209,6 +210,14 @@ def test_where_no_float_is_large_enough_nothing_is_claimed() -> None:
     weight = np.eye(2)
     assert linear_contraction(weight, ridge=1e-20, hops=2, length=1.0, unit=1.0) is None
     assert linear_contraction(1e30 * weight, ridge=1e-3, hops=2, length=1e9, unit=1.0) is None
+    assert linear_contraction(1e119 * weight, ridge=1.0, hops=2, length=1e99, unit=1e-99) is None
+    with pytest.raises(CertificateError):
+        linear_contraction(1e121 * weight, ridge=1.0, hops=2, length=1.0, unit=1.0)
+    with pytest.raises(CertificateError):
+        linear_contraction(weight[:1], ridge=1.0, hops=2, length=1.0, unit=1.0)
+    for wrong in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(CertificateError):
+            linear_contraction(weight, ridge=wrong, hops=2, length=1.0, unit=1.0)
     zero = linear_contraction(0 * weight, ridge=0.5, hops=2, length=1.0, unit=1.0)
     assert zero is not None and zero["smoothness"] == 0.5 and zero["factor"] < 1
 

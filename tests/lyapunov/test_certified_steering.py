@@ -29,6 +29,7 @@ from graphkeel.certificate.steering import (
     without_features,
 )
 from graphkeel.checker.graph import not_covered
+from graphkeel.cli.check import report
 from graphkeel.core.errors import CertificateError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import graph_sha256
@@ -117,6 +118,7 @@ def test_the_check_agrees_and_says_so(name: str, tmp_path: Path) -> None:
     assert f"{facts['as_decided']} of {NODES} nodes certainly have the decided class" in said
     assert f"gives {facts['as_decided']} of these {facts['as_decided']} nodes" in said
     assert any(text.startswith("Steering: ") for text in result.sentences())
+    assert any(text.startswith("Steering: ") for text in report(found))
     alone = check_certificate(tmp_path / "certificate.json")
     assert alone.accepted and "checked only with the model and the graph" in alone.steering
     assert not alone.on_graph
@@ -145,6 +147,40 @@ def test_the_facts_are_those_of_exact_arithmetic(name: str) -> None:
 
 def squared(row: Tensor) -> Fraction:
     return sum((Fraction(value) ** 2 for value in row.tolist()), Fraction(0))
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e-30, 1.0, 1e30, 1e100, 1e150])
+def test_the_median_change_is_bounded_from_above_at_any_scale(scale: float) -> None:
+    """Compared with exact rationals; what floats cannot bound is refused."""
+    rng = np.random.default_rng(7)
+    edges = np.zeros((2, 0), dtype=np.int64)
+    bounded = 0
+    for _ in range(20):
+        size = int(rng.integers(1, 8))
+        x = scale * rng.normal(size=(size, 3)) * (rng.random((size, 1)) < 0.8)
+        features = x + scale * rng.normal(size=x.shape) * 10.0 ** rng.integers(-12, 3)
+        given = ShippedFeatures(x, edges, features, np.zeros(size, dtype=np.int64))
+        with suppress(CertificateError):
+            found = Fraction(given._median_change(given._changed()))
+            exact = median_square(x, features)
+            assert exact <= found**2
+            sharp = scale != 1e-150 and size % 2  # squares underflow; of two medians the larger one
+            assert not sharp or found**2 <= exact * Fraction(1001, 1000)
+            bounded += 1
+    assert bounded == 20 or scale in (1e-150, 1e150)
+
+
+def median_square(x: np.ndarray, features: np.ndarray) -> Fraction:
+    """The square of the lower median of the change, in exact arithmetic."""
+    lengths = [squared(torch.from_numpy(row)) for row in x]
+    known = sorted(value for value in lengths if value)
+    typical = known[(len(known) - 1) // 2] if known else Fraction(1)
+    moves = [
+        sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(p, q, strict=True)), Fraction(0))
+        for p, q in zip(features.tolist(), x.tolist(), strict=True)
+    ]
+    changes = sorted(m / (s or typical) for m, s in zip(moves, lengths, strict=True))
+    return changes[(len(changes) - 1) // 2]
 
 
 def test_features_as_given_have_not_changed() -> None:
@@ -405,6 +441,13 @@ def test_what_floats_cannot_bound_is_not_certified() -> None:
     with pytest.raises(CertificateError):
         given = ShippedFeatures(x, edges, x, wanted)
         with_steering(result.certificate, layers, operator, given, fall=[1.0, 2.0])
+    huge = np.full(x.shape, 1e160)
+    other = huge.copy()
+    other[:, 0] = 1.0
+    with pytest.raises(CertificateError):  # not a change of zero
+        ShippedFeatures(other, edges, huge, wanted)._median_change(np.ones(NODES, dtype=bool))
+    with pytest.raises(CertificateError):
+        ShippedFeatures(huge, edges, other, wanted)._median_change(np.ones(NODES, dtype=bool))
     for broken in (wanted[1:], wanted.astype(np.int32)):
         with pytest.raises(CertificateError):
             ShippedFeatures(x, edges, x, broken)

@@ -155,7 +155,8 @@ class ShippedFeatures:
             here = self.x[rows].astype(np.float64)
             apart = self.features[rows].astype(np.float64) - here
             longest[rows] = np.sqrt((apart * apart).sum(axis=1) * SLACK + TINY)
-            shortest[rows] = np.sqrt(np.maximum((here * here).sum(axis=1) - TINY, 0.0)) / SLACK
+            squares = finite((here * here).sum(axis=1))  # infinity would make a change look small
+            shortest[rows] = np.sqrt(np.maximum(squares - TINY, 0.0)) / SLACK
         nonzero = self.x.any(axis=1)
         known = np.sort(shortest[nonzero])
         typical = known[(len(known) - 1) // 2] if len(known) else 1.0
@@ -231,23 +232,27 @@ def linear_contraction(
     given = [float(ridge), float(length), float(unit)]
     if not all(0 < value < math.inf for value in given):
         raise CertificateError("λ, s and ℓ of steering must be positive", got=given)
-    head = read_source([[{"weight": encode_array(weight), "bias": None}]], "the head")
+    content = [[{"weight": encode_array(weight), "bias": None}]]
     try:
-        n, power = gain(head, Work(10**12))
-    except (Unreadable, Rejected, ArithmeticError) as error:
+        n, power = gain(read_source(content, "the head"), Work(10**12))
+        smoothness, step, factor = _rounded(given, n, power)
+    except (Unreadable, Rejected) as error:
         raise CertificateError("steering cannot be certified", got=str(error)) from None
-    exact_ridge, exact_length, exact_unit = map(Fraction, given)
-    bound = exact_ridge + n * (exact_length / exact_unit) ** 2 * _root_above(power, 4)
-    smoothness = float_above(bound)
-    if not smoothness < math.inf:
+    except ArithmeticError:  # numbers beyond the range of floats
         return None
-    step = float(2 / (Fraction(smoothness) + exact_ridge))
-    ends = (1 - Fraction(step) * exact_ridge, 1 - Fraction(step) * Fraction(smoothness))
-    factor = float_above(max(map(abs, ends)))
     if not factor < 1:
         return None
     numbers = {"ridge": given[0], "length": given[1], "unit": given[2]}
     return {**numbers, "hops": int(hops), "smoothness": smoothness, "step": step, "factor": factor}
+
+
+def _rounded(given: list[float], n: int, power: Fraction) -> tuple[float, float, float]:
+    """L rounded up, the step 2/(L + λ), and the factor of that very step rounded up; of λ, s, ℓ."""
+    ridge, length, unit = map(Fraction, given)
+    smoothness = float_above(ridge + n * (length / unit) ** 2 * _root_above(power, 4))
+    step = float(2 / (Fraction(smoothness) + ridge))
+    ends = (1 - Fraction(step) * ridge, 1 - Fraction(step) * Fraction(smoothness))
+    return smoothness, step, float_above(max(map(abs, ends)))
 
 
 def _root_above(value: Fraction, times: int) -> Fraction:

@@ -16,7 +16,7 @@ from .networks import Source, collapsed
 from .reading import Rejected, Unreadable, mapping, number, same
 
 MOST_STEPS = 10**4
-SYMMETRIC = ("symmetric", "symmetric, loops added", "symmetric, loops removed")
+SYMMETRIC = {"symmetric", "symmetric, loops added", "symmetric, loops removed"}
 _NUMBERS = ("ridge", "length", "unit", "smoothness", "step", "factor")
 _COUNTS = ("nodes", "as_decided", "changed", "passes")
 _FACTS = {*_COUNTS, "median_change", "fall", "sha256"}
@@ -51,7 +51,8 @@ def _contraction(value: Any, head: Source, graph: Any, work: Work) -> str:
     floats = {name: number(content[name], f"{where}.{name}") for name in _NUMBERS}
     if not min(floats.values()) > 0:
         raise Rejected(f"{where}: every number has to be positive")
-    if isinstance(graph, dict) and graph.get("operator", SYMMETRIC[0]) not in SYMMETRIC:
+    operator = graph.get("operator") if isinstance(graph, dict) else None
+    if operator not in {None, *SYMMETRIC}:
         raise Rejected(f"{where}: the graph's aggregation is not the symmetric one")
     ridge, length, unit, smoothness, step, factor = map(Fraction, floats.values())
     classes, power = gain(head, work)
@@ -82,9 +83,8 @@ def gain(head: Source, work: Work) -> tuple[int, Fraction]:
     n = weight.height
     if n < 2:
         raise Rejected("steering.contraction: there is one class only")
-    sums = [sum(column) for column in weight.columns]
-    rows = [[n * w - total for w, total in zip(row, sums, strict=True)] for row in weight.rows]
-    centred = Matrix(rows, weight.exp)  # n·W̄
+    centred = _times(Matrix([[n * (i == j) - 1 for j in range(n)] for i in range(n)]), weight, work)
+    # That is n·W̄.
     gram = _times(centred, Matrix(centred.columns, centred.exp), work)
     for _ in range(3):
         gram = _times(gram, gram, work)
@@ -115,7 +115,7 @@ def _features(value: Any) -> str:
     if not isinstance(fall, list) or len(fall) > MOST_STEPS:
         raise Unreadable(f"{where}: fall is a list of at most {MOST_STEPS} numbers")
     values = [Fraction(number(entry, f"{where}.fall")) for entry in fall]
-    if any(after > before for before, after in pairwise(values)) or min(values, default=0) < 0:
+    if any(after > before for before, after in pairwise([*values, Fraction(0)])):
         raise Rejected(f"{where}: V rises, or is negative")
     text = (
         "Stated of the features that ship, and checked only with the model and the graph: the model"
