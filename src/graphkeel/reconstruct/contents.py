@@ -61,6 +61,7 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         ],
         "evidence": [asdict(source) for source in rec.evidence_],
         "fall": list(rec.fall_),
+        "passes": rec._passes,
         "correction": rec._correction,
         "anchors": {
             "strength": rec.anchors_.strength,
@@ -141,6 +142,7 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     rec.posterior_ = tensors.get("posterior")
     rec.evidence_ = tuple(Source(**one) for one in facts["evidence"])
     rec.fall_ = tuple(facts["fall"])
+    rec._passes = int(facts["passes"])
     rec.change_ = tensors["change"]
     rec._stored_anchors = Anchors(
         anchors, stored["strength"], tuple(stored["residuals"]), stored["controller"]

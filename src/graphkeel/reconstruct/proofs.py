@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
-from graphkeel.lyapunov.certify import enclosed
+from graphkeel.lyapunov.certify import enclosed, steered
+from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.steer import SteerSettings, linear_units
 
 IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
@@ -80,6 +82,40 @@ def enclose(
         context.edge_index,
         (labels.nodes, labels.classes),
         shipped=features,
+    )
+
+
+def with_shipped(
+    result: CertifyResult,
+    context: Context,
+    features: Tensor,
+    wanted: Tensor,
+    fall: tuple[float, ...],
+    passes: int,
+) -> CertifyResult:
+    """The same with what holds of steered features: the class of every node, by rigorous rounding,
+    and for a linear model the contraction.
+
+    Args:
+        result: what was proved.
+        context: the model on its graph.
+        features: those that ship, shape (N, d).
+        wanted: the decided classes, shape (N,).
+        fall: V at the start and after every accepted step.
+        passes: of the model that it took.
+    """
+    linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
+    units = None if linear is None else linear_units(linear, context.x, SteerSettings())
+    return steered(
+        result,
+        context.frozen,
+        context.x,
+        context.edge_index,
+        features,
+        wanted,
+        fall=fall,
+        passes=passes,
+        linear=units,
     )
 
 

@@ -62,6 +62,7 @@ from graphkeel.reconstruct.inputs import (
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
+from graphkeel.reconstruct.steer import Steered
 from graphkeel.reconstruct.storage import load_folder, save_folder
 from graphkeel.reconstruct.suggest import (
     allowed_nodes,
@@ -364,7 +365,7 @@ class Reconstructor(BaseEstimator):
         return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
 
     def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
-        if self.states_ is not None and self.certificate_ is not None:
+        if self.certificate_ is not None:
             self._forget_equilibrium(labels)
         known = known_from(labels, validation, self._trained_on)
         found = correct(self._context, known, self._rule())
@@ -390,8 +391,12 @@ class Reconstructor(BaseEstimator):
         self._rounds = () if found.decision is None else found.decision.rounds
         self._held = (torch.from_numpy(found.held), torch.from_numpy(found.judged))
         self._kept_decision(found.decision)
-        self.fall_ = () if found.steered is None else found.steered.fall
+        self._kept_steering(found.steered)
         self.change_ = relative_change(self.features_, self._context.x)
+
+    def _kept_steering(self, steered: Steered | None) -> None:
+        self.fall_ = () if steered is None else steered.fall
+        self._passes = 0 if steered is None else steered.passes
 
     def _kept_decision(self, decision: Decision | None) -> None:
         self._decision = decision
@@ -488,14 +493,14 @@ class Reconstructor(BaseEstimator):
         """Features by the weights there are."""
         context = self._context
         self.features_ = context.x.clone()
-        self.fall_ = ()
+        steered = None
         if self.guard_.kept:
             found = corrected_again(context, self._serving(), self._rounds, self._rule())
             decision, self.features_, steered = found
             self._kept_decision(decision)
-            self.fall_ = () if steered is None else steered.fall
         else:
             self._kept_decision(decide_again(context.scene, self._serving(), self._rounds))
+        self._kept_steering(steered)
         self.change_ = relative_change(self.features_, context.x)
         if not self.guard_.reason.endswith(_UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
@@ -806,12 +811,31 @@ class Reconstructor(BaseEstimator):
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):
                 result = enclose(result, self._context, self.labels_, self.features_)
+                result = self._with_steering(result)
             self.certificate_ = result.certificate
             self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
             facts["classes"] = len(self.classes_)
         _warn_of(result)
         return result
+
+    def _with_steering(self, result: CertifyResult) -> CertifyResult:
+        """The result with what holds of the features that ship, where they were steered."""
+        if not self.fall_ or self.posterior_ is None:
+            return result
+        from graphkeel.reconstruct.proofs import with_shipped
+
+        wanted = self.posterior_.argmax(dim=1)
+        return with_shipped(result, self._context, self.features_, wanted, self.fall_, self._passes)
+
+    @property
+    def steering_(self) -> dict[str, Tensor] | None:
+        """The features that ship and the decided classes, for `check`; None where the certificate
+        says nothing of them."""
+        said = "features" in ((self.certificate_ or {}).get("steering") or {})
+        if not said or self.posterior_ is None:
+            return None
+        return {"features": self.features_, "wanted": self.posterior_.argmax(dim=1)}
 
     def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
         """Use proved anchors: at once where features do not depend on them, else if labels find
