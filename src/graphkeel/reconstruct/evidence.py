@@ -39,8 +39,8 @@ class EvidenceSettings:
     floor: float = 1e-3
     sharpness: float = 10.0
     shares: tuple[float, ...] = (0.1, 0.3)
-    newton: int = 8
-    compared: int = 2000
+    newton: int = 6
+    compared: int = 500
     ridge: RidgeSettings = field(default_factory=RidgeSettings)
 
 
