@@ -30,7 +30,7 @@ from graphkeel.certificate.steering import (
 )
 from graphkeel.checker.graph import not_covered
 from graphkeel.cli.check import report
-from graphkeel.core.errors import CertificateError
+from graphkeel.core.errors import CertificateError, DataError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
@@ -125,8 +125,8 @@ def test_the_check_agrees_and_says_so(name: str, tmp_path: Path) -> None:
     with_model = check_certificate(tmp_path / "certificate.json", model=model)
     assert with_model.accepted and not with_model.on_graph
     (tmp_path / STEERING).unlink()
-    missing = check_certificate(tmp_path / "certificate.json", model=model, data=data)
-    assert not missing.accepted and "missing" in missing.reason and not missing.steering
+    with pytest.raises(DataError, match="missing .*Keep both files"):
+        check_certificate(tmp_path / "certificate.json", model=model, data=data)
 
 
 @pytest.mark.parametrize("name", MODELS)

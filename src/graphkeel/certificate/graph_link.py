@@ -19,7 +19,7 @@ from graphkeel.certificate.equilibrium import (
     read_states,
 )
 from graphkeel.certificate.graph_check import Branches, Enclosure, GraphStates, Operator
-from graphkeel.core.errors import CertificateError
+from graphkeel.core.errors import CertificateError, DataError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -143,8 +143,14 @@ def _on_this_graph(
         return Link(given.difference)
     if "equilibrium" not in content["graph"]:
         return Link(None, (_agreed("the given", given),))
-    if states is None or (isinstance(states, Path) and not states.exists()):
+    if states is None:
         return Link("the certificate counts nodes of the graph, but their states are missing")
+    if isinstance(states, Path) and not states.exists():
+        raise DataError(
+            "the certificate counts nodes of the graph, but their states are missing",
+            got=f"no {states.name} beside it",
+            fix="Keep both files in one folder; a link to one of them is not enough.",
+        )
     stored = read_states(states, given_array(data.x), data.edge_index.cpu().numpy())
     wrong, unknown = _compared_labels(stored, data)
     if wrong:

@@ -25,7 +25,7 @@ from graphkeel.certificate.steering import (
     read_shipped,
 )
 from graphkeel.checker.steering import SYMMETRIC
-from graphkeel.core.errors import CertificateError
+from graphkeel.core.errors import CertificateError, DataError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,8 +115,14 @@ def _on_this_graph(
     facts = steering["features"]
     if given.difference is not None or facts is None:
         return Link(given.difference)
-    if stored is None or (isinstance(stored, Path) and not stored.exists()):
+    if stored is None:
         return Link("the certificate speaks of features that ship, but these are missing")
+    if isinstance(stored, Path) and not stored.exists():
+        raise DataError(
+            "the certificate speaks of features that ship, but these are missing",
+            got=f"no {stored.name} beside it",
+            fix="Keep both files in one folder; a link to one of them is not enough.",
+        )
     shipped = read_shipped(stored, given_array(data.x), data.edge_index.cpu().numpy())
     difference = features_difference(facts, shipped, pair.layers, found.operator)
     if difference is not None:
