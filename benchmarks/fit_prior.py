@@ -2,9 +2,9 @@
 
     python benchmarks/fit_prior.py --write
 
-Development cases, none of which is scored in a table:
-* in-graph: models on splits of seeds 20 to 24, with the training labels and 0, 10, 20, 50 or 100
-  fresh ones drawn from validation; scored on the *other validation nodes*, never on test nodes;
+Development cases (docs/research.md says which of their nodes are test nodes of other splits):
+* in-graph: models on splits of seeds 20 to 23, with the training labels and 0, 10, 20, 50 or 100
+  fresh ones drawn from validation; scored on the *other validation nodes* of the split;
 * transfer: a graph cut in two along a direction of its smoothed features; the model is trained on
   one part and meets the whole with 0, 10, 20, 50, 100 or 500 labels of the other part; scored on
   500 others there.

@@ -783,8 +783,9 @@ class Reconstructor(BaseEstimator):
 
         Where the loop with message passing contracts, its equilibrium on this graph is enclosed:
         `result.equilibrium` counts the nodes whose class is certain there, `result.shipped` says
-        how far the features in use are from it. Where these blend anchors, controllers are mixed
-        with the same shares at every node; else labelled nodes are controlled.
+        how far the features in use are from it; labelled nodes are controlled. Of steered features
+        the certificate says which nodes they lead to the decided class and, for a linear model,
+        that steering contracts; `check` needs `steering_` for that.
 
         Where an anchor in use cannot be certified, or where `config` asks for other ones, the
         certificate is about other anchors. These replace those in use only if every class is
@@ -867,8 +868,8 @@ class Reconstructor(BaseEstimator):
         Args:
             folder: where to write.
             notes: JSON values of your own.
-            keep: `graph`, or `summary`: class statistics only, no feature, label or edge of the
-                graph; what is loaded can then only `adapt`.
+            keep: `graph`, or `summary`: how sure answers were and how right, with no feature, label
+                or edge of the graph; what is loaded can then only `adapt`.
         """
         self._check_fitted()
         check_keep(keep, ("graph", "summary"))
@@ -991,12 +992,11 @@ def _warn_of(result: CertifyResult) -> None:
 
 
 def _check_room(task: GraphTask) -> None:
-    """Candidates are made one at a time; what stays is a few copies of the features and a posterior
-    each."""
+    """A few copies of the features, and evidence for six sets of labels."""
     n = task.n_nodes
     d = task.n_features
     c = task.n_classes
-    needed = 4 * n * (4 * d + 6 * min(d, 64) + 24 * c)
+    needed = 4 * n * (4 * d + 6 * min(d, 64) + 170 * c)
     require_memory(
         needed,
         f"reconstructing a {n} × {d} feature matrix",
