@@ -271,15 +271,21 @@ def test_certify_encloses_the_equilibrium_of_the_labelled_nodes(model, task, dat
     assert facts["certain"] + len(facts["uncertain"]) == facts["nodes"]
     assert result.shipped["median"] <= result.shipped["max"]
     assert str(facts["certain"]) in " ".join(result.sentences())
-    checked = gk.check(rec.certificate_, model=model, data=data, states=rec.states_)
+    link = {"model": model, "data": data}
+    kept = {"states": rec.states_, "steering": rec.steering_}
+    checked = gk.check(rec.certificate_, **link, **kept)
     assert checked.accepted and checked.data_checked and checked.on_graph, checked.reason
-    assert not gk.check(rec.certificate_, model=model, data=data).accepted  # without the states
+    assert "certainly have the decided class" in " ".join(checked.on_graph)
+    for missing in ("states", "steering"):
+        assert not gk.check(rec.certificate_, **link, **{**kept, missing: None}).accepted
     rec.save(tmp_path)
     back = gk.load(tmp_path, model=model).attach(data)
-    assert gk.check(back.certificate_, model=model, data=data, states=back.states_).accepted
+    kept = {"states": back.states_, "steering": back.steering_}
+    assert gk.check(back.certificate_, **link, **kept).accepted
     new = (~task.train_mask & ~task.val_mask).nonzero().flatten()[:20]
     back.feedback(new, task.y[new])  # other features: nothing is left that speaks of the old ones
     assert back.states_ is None and "equilibrium" not in back.certificate_["graph"]
+    assert back.steering_ is None and back.certificate_["steering"]["features"] is None
     assert "shipped" not in back.certificate_["provenance"]
     assert gk.check(back.certificate_, model=model, data=data).accepted
 

@@ -80,7 +80,12 @@ class Known:
 
     def sets(self, folds: int, seed: int) -> tuple[LabelSets, Ints]:
         """Sets of labels, the last with all that serve, and the set that each judging label is
-        judged by."""
+        judged by.
+
+        Args:
+            folds: parts in which labels judge.
+            seed: of these parts.
+        """
         parts = self.parts(folds, seed)
         if not self.cross_fitted:
             serving = ~self.judging
@@ -104,7 +109,12 @@ class Known:
         )
 
     def parts(self, folds: int, seed: int) -> Ints:
-        """The fold of each judging label, shape (n,)."""
+        """The fold of each judging label, shape (n,).
+
+        Args:
+            folds: at most so many.
+            seed: of the order.
+        """
         n_judging = int(self.judging.sum())
         return np.random.default_rng(seed).permutation(n_judging) % max(1, min(folds, n_judging))
 

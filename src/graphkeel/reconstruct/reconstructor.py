@@ -833,8 +833,8 @@ class Reconstructor(BaseEstimator):
     def steering_(self) -> dict[str, Tensor] | None:
         """The features that ship and the decided classes, for `check`; None where the certificate
         says nothing of them."""
-        said = "features" in ((self.certificate_ or {}).get("steering") or {})
-        if not said or self.posterior_ is None:
+        said = ((self.certificate_ or {}).get("steering") or {}).get("features")
+        if said is None or self.posterior_ is None:
             return None
         return {"features": self.features_, "wanted": self.posterior_.argmax(dim=1)}
 
