@@ -1,7 +1,5 @@
 """Which graph it was: digests of features, edges and what edges carry, that say, when another one
-comes, how it differs. Shapes alone do not tell a permuted graph from its original.
-
-Rows are digested in blocks, so that a graph which has grown is digested where it is new alone."""
+comes, how it differs. Shapes alone do not tell a permuted graph from its original."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 1 << 10  # nodes digested together; one that changes costs its block alone
+ROWS = 1 << 10  # nodes digested together
 EDGES = 1 << 15  # edges digested together
 CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
@@ -55,9 +53,6 @@ class Fingerprint:
     x_rows: str
     edge_set: str
     carried: dict[str, str] = field(default_factory=dict)
-    blocks: tuple[tuple[Block, ...], tuple[Block, ...]] = field(
-        default=((), ()), compare=False, repr=False
-    )
 
     @classmethod
     def of(
@@ -65,10 +60,6 @@ class Fingerprint:
         x: Tensor,
         edge_index: Tensor,
         carried: Mapping[str, Tensor] | None = None,
-        *,
-        before: Fingerprint | None = None,
-        same_nodes: Tensor | None = None,
-        same_edges: int = 0,
     ) -> Fingerprint:
         """The fingerprint of a graph.
 
@@ -76,17 +67,11 @@ class Fingerprint:
             x: features, shape (N, d).
             edge_index: edges, shape (2, E).
             carried: what edges carry, E rows each, by name.
-            before: of the graph as it was; what has not changed since is not digested again.
-            same_nodes: which of the first nodes have the features they had, bool, shape (n,).
-            same_edges: how many of the first edges are those that they were.
         """
-        known = ((), ()) if before is None else before.blocks
-        kept_nodes = _kept_blocks(known[0], same_nodes)
-        kept_edges = dict(enumerate(known[1][: same_edges // EDGES]))
-        nodes = _blocks(x, torch.float32, kept_nodes, ROWS)
-        edges = _blocks(edge_index.T, torch.int64, kept_edges, EDGES)
+        nodes = _blocks(x, torch.float32, ROWS)
+        edges = _blocks(edge_index.T, torch.int64, EDGES)
         weights = {
-            name: _whole(_blocks(_as_rows(value), torch.float32, {}, EDGES))
+            name: _whole(_blocks(_as_rows(value), torch.float32, EDGES))
             for name, value in sorted((carried or {}).items())
         }
         return cls(
@@ -98,7 +83,6 @@ class Fingerprint:
             x_rows=_total(nodes),
             edge_set=_total(edges),
             carried=weights,
-            blocks=(nodes, edges),
         )
 
     def difference(self, other: Fingerprint) -> str | None:
@@ -126,7 +110,7 @@ class Fingerprint:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "blocks"}
+        return asdict(self)
 
 
 def carried_by(data: Any) -> dict[str, Tensor]:
@@ -143,24 +127,10 @@ def _as_rows(values: Tensor) -> Tensor:
     return values.reshape(values.shape[0], -1) if values.dim() else values.reshape(1, 1)
 
 
-def _kept_blocks(blocks: tuple[Block, ...], same: Tensor | None) -> dict[int, Block]:
-    """The whole blocks none of whose rows has changed, by their number."""
-    if same is None:
-        return {}
-    whole = len(same) // ROWS
-    unchanged = same[: whole * ROWS].reshape(whole, ROWS).all(dim=1)
-    return {number: blocks[number] for number in unchanged.nonzero().flatten().tolist()}
-
-
-def _blocks(
-    values: Tensor, dtype: torch.dtype, kept: Mapping[int, Block], rows: int
-) -> tuple[Block, ...]:
+def _blocks(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[Block, ...]:
     parts = values.detach().split(rows) if len(values) else ()
     weights = _row_weights(int(values.shape[1]))
-    return tuple(
-        kept[number] if number in kept else _block(part, dtype, weights)
-        for number, part in enumerate(parts)
-    )
+    return tuple(_block(part, dtype, weights) for part in parts)
 
 
 def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Block:

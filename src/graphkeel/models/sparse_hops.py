@@ -44,27 +44,6 @@ def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
         _matrices[copied] = (copied._version, *known[1:])
 
 
-def remember_convolution(edge_index: Tensor, matrix: sparse.csr_matrix) -> None:
-    """The matrix of an edge list, made elsewhere.
-
-    Args:
-        edge_index: int64, shape (2, E).
-        matrix: what `normalise_as_given` would make of it.
-    """
-    _matrices[edge_index] = (edge_index._version, matrix.shape[0], matrix)
-
-
-def forget_convolution(matrix: sparse.csr_matrix) -> None:
-    """A matrix is about to be written over: no edge list is answered with it any more.
-
-    Args:
-        matrix: what `convolution` gave.
-    """
-    for edge_index, known in list(_matrices.items()):
-        if known[2] is matrix:
-            del _matrices[edge_index]
-
-
 def hop(
     matrix: sparse.csr_matrix, values: Tensor, transposed: sparse.csr_matrix | None = None
 ) -> Tensor:

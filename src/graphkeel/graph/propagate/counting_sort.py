@@ -31,21 +31,6 @@ def with_room_behind(size: int, dtype: DTypeLike) -> NDArray[Any]:
     return np.empty(size + size // 8, dtype=dtype)[:size]
 
 
-def grown_in_place(values: NDArray[Any], size: int) -> NDArray[Any]:
-    """The same numbers and further ones, still to be written, where they lie; where there is no
-    room, an array of its own that is still to be written as a whole.
-
-    Args:
-        values: shape (n,); where memory is shared, what is written to the result is written here.
-        size: at least n.
-    """
-    whole: Any = values.base
-    is_array = isinstance(whole, np.ndarray) and whole.ndim == 1 and whole.dtype == values.dtype
-    if is_array and len(whole) >= size and whole.ctypes.data == values.ctypes.data:
-        return whole[:size]  # type: ignore[no-any-return]
-    return with_room_behind(size, values.dtype)
-
-
 def by_row(
     rows: Given, columns: Given, n_rows: int, *, loops_first: bool = False
 ) -> tuple[Ids, Columns]:

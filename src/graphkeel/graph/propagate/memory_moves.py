@@ -31,21 +31,3 @@ def prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover
         return cgutils.get_null_value(context.get_value_type(types.none))
 
     return types.none(array, types.intp), generate
-
-
-@intrinsic
-def move(
-    typing: Any, target: Any, to: Any, source: Any, first: Any, count: Any
-) -> Any:  # pragma: no cover - compiled
-    """target[to : to + count] = source[first : first + count]; the two may overlap. Both are flat
-    and of one type."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kinds = signature.args
-        there = _address(context, builder, kinds[0], args[0], args[1])
-        here = _address(context, builder, kinds[2], args[2], args[3])
-        size = context.get_abi_sizeof(context.get_data_type(kinds[0].dtype))
-        cgutils.raw_memmove(builder, there, here, args[4], size)
-        return cgutils.get_null_value(context.get_value_type(types.none))
-
-    return types.none(target, types.intp, source, types.intp, types.intp), generate

@@ -45,19 +45,6 @@ def on_all_cores(
         list(pool.map(piece, blocks))
 
 
-def side_by_side(first: Callable[[], First], second: Callable[[], Second]) -> tuple[First, Second]:
-    """What two functions return; each lets other threads run, and neither needs the other.
-
-    Args:
-        first: runs in a thread of its own.
-        second: runs in this one.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        pending = pool.submit(first)
-        found = second()
-        return pending.result(), found
-
-
 def even_blocks(starts: NDArray[np.integer[Any]], count: int) -> Iterator[slice]:
     """Row blocks with about as many entries each.
 
