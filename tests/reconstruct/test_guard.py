@@ -10,6 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
+from torch_geometric.data import Data
+from torch_geometric.nn import SGConv
 
 import graphkeel as gk
 from graphkeel.reconstruct import GuardDecision, mid_p
@@ -124,3 +126,13 @@ def test_without_a_label_that_judges_it_says_so(model, data) -> None:
     assert rec.guard_.kept and rec.guard_.statement is None and rec.guard_.p_value is None
     assert "no label judges here" in rec.guard_.reason
     assert 0.0 < rec.guard_.expected <= 100.0
+
+
+def test_where_nothing_is_changed_no_word_says_so() -> None:
+    """An SGC on constant features and no edge answers every node alike, whatever was decided."""
+    x = torch.ones(20, 3)
+    data = Data(x=x, edge_index=torch.zeros(2, 0, dtype=torch.int64))
+    model = SGConv(3, 2, K=2).eval()
+    rec = gk.Reconstructor(model).fit(data)
+    assert torch.equal(rec.features_, x) and rec.guard_.left_alone
+    assert rec.guard_.reason.startswith("left unchanged: the model answers as decided")

@@ -108,6 +108,8 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
     features, steered = context.x, None
     if guard.kept:
         features, steered = written(context, decision, rule.steer)
+        if torch.equal(features, context.x):
+            guard = _unmoved(context, decision, guard)
     shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
     guard = replace(guard, expected=_expected(context, decision, guard, rule))
     judges = known.nodes[known.judging]
@@ -162,6 +164,19 @@ def written(
     ask = context.differentiable_logits_for
     steered = steer(ask, context.x, posterior.argmax(dim=1), posterior, settings, linear=linear)
     return steered.features, steered
+
+
+def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:
+    """The decision where steering found nothing to change: no word of a change is left in it."""
+    asked = decision.scores.argmax(axis=1) != context.logits.numpy().argmax(axis=1)
+    why = "no change of them moves the model" if asked.any() else "the model answers as decided"
+    return replace(
+        guard,
+        kept=False,
+        reason=f"left unchanged: {why}",
+        accuracy=guard.untouched,
+        balanced_accuracy=guard.balanced_untouched,
+    )
 
 
 def relative_change(features: Tensor, x: Tensor) -> Tensor:
