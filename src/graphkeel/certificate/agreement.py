@@ -67,7 +67,6 @@ class Recognised:
 
         Args:
             x: features, shape (N, d).
-            which: how to call them in a message.
         """
         try:
             scores = self.frozen(x, self.edge_index)
@@ -81,7 +80,6 @@ class Recognised:
         Args:
             x: features, shape (N, d).
             scores: what the model answered to them, shape (N, n).
-            which: how to call the features in a message.
         """
         import torch
 
@@ -185,11 +183,7 @@ def _compared(
 def plain_state(module: nn.Module) -> dict[str, Any]:
     """Numbers and texts that a model keeps, by name: where two equal calls leave them with two
     values, its answers may depend on the calls before. (Tensors that change are refused by the
-    frozen model itself; what is kept outside of the model is not seen.)
-
-    Args:
-        module: the model.
-    """
+    frozen model itself; what is kept outside of the model is not seen.)"""
     return {
         f"{place}.{name}".lstrip("."): value
         for place, part in module.named_modules()

@@ -37,12 +37,7 @@ def finite(values: ArrayLike) -> Floats:
 
 
 def exceeds(values: ArrayLike, needed: ArrayLike) -> Flags:
-    """Where values are larger than what is needed, their own rounding included.
-
-    Args:
-        values: each the rounded difference of two floats.
-        needed: bounds, not below zero.
-    """
+    """Where values are larger than what is needed, their own rounding included."""
     return np.asarray(finite(values) * (1 - 4 * UNIT) > finite(needed) * SLACK + TINY)
 
 
@@ -137,11 +132,7 @@ def dense(given: Bounded, weight: Floats, bias: Floats) -> Bounded:
 
 
 def few(terms: int) -> int:
-    """The number of terms of a sum, refused where the bounds on its rounding would not hold.
-
-    Args:
-        terms: how many.
-    """
+    """The number of terms of a sum, refused where the bounds on its rounding would not hold."""
     if terms >= TERMS:
         raise CertificateError(f"a sum on the graph has fewer than {TERMS} terms", got=terms)
     return terms

@@ -128,15 +128,8 @@ def link(
     states: Path | Mapping[str, Any] | None = None,
     steering: Path | Mapping[str, Any] | None = None,
 ) -> Link:
-    """How the model, or the graph, differs from what a certificate speaks of, and what was shown.
-
-    Args:
-        content: an accepted certificate.
-        model: any model whose head can be taken out.
-        data: a graph with `x` and `edge_index`, or None.
-        states: of the graph at its equilibrium, as a file or as tensors, or None.
-        steering: the features that ship, as a file or as tensors, or None.
-    """
+    """How the model, or the graph, differs from what a certificate speaks of, and what was
+    shown."""
     from graphkeel.certificate.graph_link import Link
     from graphkeel.graph.task import graph_sha256
     from graphkeel.models.frozen import FrozenModel

@@ -28,13 +28,7 @@ ROOM = 4.0  # times a rounding bound measured here is stated: another machine su
 def with_equilibrium(
     certificate: Mapping[str, Any], layers: list[Branches], graph: GraphStates
 ) -> dict[str, Any]:
-    """The certificate with what holds of the nodes of one graph.
-
-    Args:
-        certificate: with a `graph` whose contraction is proved.
-        layers: the model's, with biases.
-        graph: with states near the equilibrium.
-    """
+    """The certificate with what holds of the nodes of one graph."""
     enclosure = Enclosure(certificate, layers, graph)
     residual = ROOM * enclosure.residual_bound()
     facts = enclosure.certain_nodes(residual)
@@ -44,12 +38,7 @@ def with_equilibrium(
 
 
 def equilibrium_difference(enclosure: Enclosure) -> str | None:
-    """How what is stated of the graph's nodes differs from what the states show; None if not.
-
-    Args:
-        enclosure: of a certificate with `graph.equilibrium`, the given model's layers, and the
-            given graph with the stored states.
-    """
+    """How what is stated of the graph's nodes differs from what the states show; None if not."""
     graph = enclosure.graph
     stated = enclosure.certificate["graph"]["equilibrium"]
     if not isinstance(stated, dict) or stated.get("states_sha256") != states_sha256(graph):
@@ -87,11 +76,7 @@ def _written_difference(stated: Any, found: dict[str, Any]) -> str | None:
 
 
 def states_sha256(graph: GraphStates) -> str:
-    """SHA-256 of states, labelled nodes, their labels, and shares where there are any.
-
-    Args:
-        graph: with the states.
-    """
+    """SHA-256 of states, labelled nodes, their labels, and shares where there are any."""
     digest = hashlib.sha256()
     parts = [(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")]
     parts += [] if graph.mix is None else [(graph.mix, "<f8")]
@@ -107,7 +92,6 @@ def read_states(
     """The stored states of a graph.
 
     Args:
-        states: the file, or its tensors (`CertifyResult.states`).
         x: features of the graph, shape (N, d).
         edges: shape (2, E).
     """
@@ -131,11 +115,8 @@ def read_states(
 
 
 def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """The certificate without what it says of one graph's nodes; what holds on every graph stays.
-
-    Args:
-        certificate: any.
-    """
+    """The certificate without what it says of one graph's nodes; what holds on every graph
+    stays."""
     graph = {key: value for key, value in certificate["graph"].items() if key != "equilibrium"}
     remarks = certificate["provenance"]
     kept = {key: remarks[key] for key in remarks if key not in ("graph_steps", "shipped")}
@@ -143,12 +124,7 @@ def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:
-    """What a certificate states of message passing, in words.
-
-    Args:
-        graph: of a certificate.
-        shipped: what its writer remarks of the features in use; may be empty.
-    """
+    """What a certificate states of message passing, in words."""
     if graph["contraction"] != "proved":
         return [f"With message passing: unknown ({graph['reason']})."]
     every = "every undirected graph" if graph.get("undirected") else "every graph"
@@ -169,11 +145,7 @@ def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> lis
 
 
 def node_sentences(facts: Mapping[str, Any]) -> list[str]:
-    """What holds of one graph's nodes, in words; upper bounds are rounded up.
-
-    Args:
-        facts: `graph.equilibrium` of a certificate.
-    """
+    """What holds of one graph's nodes, in words; upper bounds are rounded up."""
     written = facts["written"]
     return [
         f"On this graph {facts['certain']} of {facts['nodes']} nodes have a certain class there; of"
@@ -196,11 +168,6 @@ def _controlled(facts: Mapping[str, Any]) -> str:
 
 
 def at_most(value: float, digits: int = 2) -> str:
-    """A few digits, rounded up.
-
-    Args:
-        value: an upper bound.
-        digits: how many.
-    """
+    """A few digits, rounded up."""
     context = Context(prec=digits, rounding=ROUND_CEILING)
     return f"{float(context.create_decimal(value)):.{digits}g}"

@@ -112,11 +112,7 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def certain_nodes(self, residual: float) -> dict[str, Any]:
-        """What a residual says of the nodes' classes; the same on every machine.
-
-        Args:
-            residual: ε.
-        """
+        """What a residual says of the nodes' classes; the same on every machine."""
         graph = self.graph
         best, certain = self.classes(residual)
         own = certain[graph.nodes] & (best[graph.nodes] == graph.labels)
@@ -136,11 +132,7 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def classes(self, residual: float) -> tuple[Ints, Flags]:
-        """The class of each stored state, and whether the equilibrium certainly shares it.
-
-        Args:
-            residual: ε.
-        """
+        """The class of each stored state, and whether the equilibrium certainly shares it."""
         states = self.graph.states
         best = states.argmax(axis=1)
         narrow = np.minimum(self.gauge[best][:, None], self.gauge[None, :])
@@ -150,10 +142,6 @@ class Enclosure:
     def written(self, residual: float, slack: float = 1.0) -> dict[str, Any]:
         """How the equilibrium's features and classes compare with the written features: those are
         Σ_c p_v(c)·h*_c at controlled nodes and the given ones at others.
-
-        Args:
-            residual: ε.
-            slack: times every rounding bound is used: above one, another machine finds no less.
 
         Returns:
             `norm`; `max` and `median`, upper bounds of the distance at the controlled nodes; `size`
@@ -178,12 +166,7 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def features(self, *, anchors: bool, dtype: type[np.floating[Any]]) -> NDArray[Any]:
-        """The features at the stored states, or the written ones, shape (N, d); rounded.
-
-        Args:
-            anchors: the written ones.
-            dtype: of the array.
-        """
+        """The features at the stored states, or the written ones, shape (N, d); rounded."""
         made = _Features(self.certificate, self.graph, anchors=anchors)
         nodes, _ = self.graph.shares()
         found = self.graph.x.astype(dtype)
@@ -302,9 +285,7 @@ class Operator:
         """The named operator of a graph.
 
         Args:
-            name: symmetric or mean, and what it does with loops.
             edges: shape (2, E).
-            nodes: how many there are.
         """
         kind, _, loops = name.partition(", ")
         if kind not in ("symmetric", "mean") or loops not in ("", "loops added", "loops removed"):
@@ -374,11 +355,7 @@ class _Features:
     anchors: bool = False
 
     def controlled(self, rows: slice) -> Bounded:
-        """The features of some controlled nodes, shape (rows, d).
-
-        Args:
-            rows: positions among the controlled nodes.
-        """
+        """The features of some controlled nodes, shape (rows, d)."""
         nodes, shares = self.graph.shares()
         nodes, shares = nodes[rows], shares[rows]
         value = np.zeros((len(nodes), self.graph.x.shape[1]))
@@ -420,12 +397,7 @@ class _Features:
 
 
 def row_slices(count: int, width: int) -> Iterator[slice]:
-    """Rows of a wide matrix, few enough at a time.
-
-    Args:
-        count: of rows.
-        width: of one row.
-    """
+    """Rows of a wide matrix, few enough at a time."""
     step = max(1, ENTRIES // max(width, 1))
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
@@ -434,13 +406,7 @@ def row_slices(count: int, width: int) -> Iterator[slice]:
 def run_layers(
     layers: Sequence[Branches], operator: Operator, through: Callable[[Floats, Floats], Bounded]
 ) -> Bounded:
-    """The model's last values on the graph, with bounds on their rounding, shape (N, n).
-
-    Args:
-        layers: the model's, with biases.
-        operator: Ŝ of the graph.
-        through: X·Wᵀ + b of the features that the model is fed.
-    """
+    """The model's last values on the graph, with bounds on their rounding, shape (N, n)."""
     given: Bounded | None = None
     for layer in layers:
         total: Bounded | None = None

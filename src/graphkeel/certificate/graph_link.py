@@ -52,12 +52,7 @@ def graph_link(
     """What is said of message passing, tied to model, graph and states.
 
     Args:
-        content: an accepted certificate whose `graph` is proved to contract.
-        found: the model, recognised anew.
-        frozen: the model itself.
-        data: a graph with `x` and `edge_index`, or None.
         scores: what the model answers on that graph, shape (N, n), where that is known.
-        states: those that the certificate counts, as a file or as tensors, or None.
     """
     graph = content["graph"]
     difference = _layers_difference(graph, found)
@@ -75,13 +70,7 @@ def graph_link(
 
 
 def compared_edges(undirected: bool, frozen: FrozenModel, data: Any) -> str | None:
-    """How the graph's edges are others than the recognised model knows; None if not.
-
-    Args:
-        undirected: the model was recognised on graphs only whose edges go both ways.
-        frozen: the model itself.
-        data: the graph.
-    """
+    """How the graph's edges are others than the recognised model knows; None if not."""
     weighed = _weights_of(frozen.module, data)
     if weighed is not None:
         return (
@@ -103,11 +92,8 @@ def answers_difference(
     by rounding.
 
     Args:
-        found: the recognised model.
-        frozen: the model itself.
         x: features, shape (N, d).
         edge_index: shape (2, E).
-        which: how to call the features in a message.
     """
     try:
         return recognised_on(found, frozen, edge_index, len(x)).ask(x, which).difference
@@ -121,10 +107,7 @@ def recognised_on(
     """A model beside its layers, on one graph.
 
     Args:
-        found: the recognised model.
-        frozen: the model itself.
         edge_index: shape (2, E).
-        nodes: how many there are.
     """
     operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
     return Recognised(frozen, edge_index, model_layers(found), operator, found.output)
@@ -170,7 +153,6 @@ def own_answers(pair: Recognised, x: Tensor, scores: Tensor) -> Compared:
     """The model's answers to the given features, beside those of its layers.
 
     Args:
-        pair: the model and its layers.
         x: the given features, shape (N, d).
         scores: what the model answered to them, shape (N, n).
     """
@@ -260,11 +242,7 @@ def _compared_labels(stored: GraphStates, data: Any) -> tuple[int, int]:
 
 
 def model_layers(found: Aggregation) -> list[Branches]:
-    """The layers of a recognised model as arrays: power, weight and bias of each branch.
-
-    Args:
-        found: a recognised model.
-    """
+    """The layers of a recognised model as arrays: power, weight and bias of each branch."""
     return [
         [(branch.power, branch.weight.numpy(), branch.bias.numpy()) for branch in layer]
         for layer in found.layers

@@ -107,11 +107,7 @@ def anchored_lyapunov(R: ArrayLike, v: ArrayLike, equilibrium: ArrayLike) -> Sou
 
 
 def source_to_json(source: Source) -> list[list[dict[str, Any]]]:
-    """A source network as a certificate stores it.
-
-    Args:
-        source: layers of factors.
-    """
+    """A source network as a certificate stores it."""
     return [[factor.to_json() for factor in layer] for layer in source]
 
 

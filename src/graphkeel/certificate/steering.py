@@ -95,13 +95,7 @@ class ShippedFeatures:
         self, layers: Sequence[Branches], operator: str, slack: float = 1.0
     ) -> dict[str, Any]:
         """Nodes, a lower bound of those answered as decided, those with another feature than
-        given, and an upper bound of the median of |x′ − x|/|x|.
-
-        Args:
-            layers: the model's, with biases.
-            operator: the name of Ŝ.
-            slack: times every bound is used: above one, another machine finds no less.
-        """
+        given, and an upper bound of the median of |x′ − x|/|x|."""
         certain = self.as_decided(layers, operator, slack)
         changed = self._changed()
         return {
@@ -113,13 +107,7 @@ class ShippedFeatures:
 
     @np.errstate(all="ignore")
     def as_decided(self, layers: Sequence[Branches], operator: str, slack: float = 1.0) -> Flags:
-        """Where the decided class certainly leads in the answers of the layers, shape (N,).
-
-        Args:
-            layers: the model's, with biases.
-            operator: the name of Ŝ.
-            slack: times every rounding bound is used.
-        """
+        """Where the decided class certainly leads in the answers of the layers, shape (N,)."""
         widths = {weight.shape[1] for _, weight, _ in layers[0]}
         classes = len(layers[-1][0][2])
         if widths != {self.x.shape[1]} or not 0 <= self.wanted.min() <= self.wanted.max() < classes:
@@ -175,17 +163,7 @@ def with_steering(
     passes: int = 0,
     contraction: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The certificate with what holds of the features that ship.
-
-    Args:
-        certificate: any.
-        layers: the recognised model's, with biases (`model_layers`).
-        operator: the name of its Ŝ.
-        shipped: the features on their graph.
-        fall: V at the start and after every accepted step, as recorded.
-        passes: of the model that steering took.
-        contraction: of `linear_contraction`, for a linear model on an undirected graph.
-    """
+    """The certificate with what holds of the features that ship."""
     facts = shipped.measured(layers, operator, ROOM)
     facts["median_change"] *= SLACK
     facts |= {"fall": [float(value) for value in fall], "passes": int(passes)}
@@ -195,11 +173,7 @@ def with_steering(
 
 
 def without_features(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """The certificate without what it says of the features that ship; a contraction stays.
-
-    Args:
-        certificate: any.
-    """
+    """The certificate without what it says of the features that ship; a contraction stays."""
     contraction = (certificate.get("steering") or {}).get("contraction")
     if contraction is not None:
         return _stating(certificate, {"contraction": contraction, "features": None})
@@ -224,10 +198,6 @@ def linear_contraction(
 
     Args:
         weight: of the model's head, shape (n, d).
-        ridge: λ.
-        hops: K.
-        length: s, of a typical feature.
-        unit: ℓ, of a typical margin.
     """
     given = [float(ridge), float(length), float(unit)]
     if not all(0 < value < math.inf for value in given):
@@ -271,7 +241,6 @@ def read_shipped(
     """The stored features of a graph.
 
     Args:
-        stored: the file, or its tensors `features` and `wanted`.
         x: given features, shape (N, d).
         edges: shape (2, E).
     """
@@ -292,14 +261,7 @@ def read_shipped(
 def features_difference(
     stated: Mapping[str, Any], shipped: ShippedFeatures, layers: Sequence[Branches], operator: str
 ) -> str | None:
-    """How what is stated of the features differs from what they show; None if it follows.
-
-    Args:
-        stated: `steering.features` of an accepted certificate.
-        shipped: the stored features on the given graph.
-        layers: the given model's, with biases.
-        operator: the name of its Ŝ.
-    """
+    """How what is stated of the features differs from what they show; None if it follows."""
     if stated["sha256"] != shipped.sha256():
         return "the stored features are not those that the certificate names"
     found = shipped.measured(layers, operator)
@@ -320,11 +282,7 @@ def features_difference(
 
 
 def features_sentence(stated: Mapping[str, Any]) -> str:
-    """What was shown of the features that ship, in words; upper bounds are rounded up.
-
-    Args:
-        stated: `steering.features` of a certificate, compared with the features.
-    """
+    """What was shown of the features that ship, in words; upper bounds are rounded up."""
     return (
         f"With the features that ship, {stated['as_decided']} of {stated['nodes']} nodes certainly"
         f" have the decided class; {stated['changed']} features are not the given ones, and the"

@@ -45,12 +45,7 @@ def steering_link(
     """What is said of steering, tied to model, graph and stored features.
 
     Args:
-        content: an accepted certificate with `steering`.
-        found: the model, recognised anew.
-        frozen: the model itself.
-        data: a graph with `x` and `edge_index`, or None.
         scores: what the model answers on that graph, shape (N, n); needed with a graph.
-        stored: the features that ship, as a file or as tensors, or None.
     """
     steering = content["steering"]
     if found.reason:
@@ -77,8 +72,6 @@ def linear_difference(
 
     Args:
         weight: W, shape (n, d).
-        hops: K.
-        found: the recognised model.
         edges: shape (2, E), or None.
     """
     if found.operator not in SYMMETRIC:

@@ -40,11 +40,7 @@ HELP = "the same frozen weights on another graph, with few labels there or none"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     data = "a dataset's name or a graph of your own as FILE.npz"
     parser.add_argument("--source", required=True, metavar="NAME|FILE", help=f"where: {data}")
     parser.add_argument("--target", required=True, metavar="NAME|FILE", help=f"whereto: {data}")
@@ -103,11 +99,7 @@ def _labels(text: str) -> int | str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.paper.adapt.spec import AdaptSpec
 
     spec = AdaptSpec(
@@ -135,11 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def payload(result: RunResult[AdaptSpec]) -> dict[str, Any]:
-    """The stable JSON object of `keel adapt --json`.
-
-    Args:
-        result: of the run.
-    """
+    """The stable JSON object of `keel adapt --json`."""
     spec = result.spec
     keys = ("seed", "base", "accuracy", "balanced_base", "balanced", "kept")
     return {
@@ -156,11 +144,7 @@ def payload(result: RunResult[AdaptSpec]) -> dict[str, Any]:
 
 
 def show(result: RunResult[AdaptSpec]) -> None:
-    """Print a row a seed, then the mean.
-
-    Args:
-        result: of the run.
-    """
+    """Print a row a seed, then the mean."""
     from rich.table import Table
 
     spec = result.spec

@@ -47,11 +47,7 @@ HELP = "re-prove a certificate, independently of how it was made"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     parser.add_argument(
         "certificate",
         type=path_type,
@@ -77,11 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     started = time.perf_counter()
     try:
         result = _checked(args)
@@ -179,11 +171,7 @@ def _payload(
 
 
 def report(result: LinkedResult) -> list[str]:
-    """The result as lines: the verdict, then what is certified.
-
-    Args:
-        result: of the check.
-    """
+    """The result as lines: the verdict, then what is certified."""
     from graphkeel.checker.__main__ import NOT_LINKED, class_lines
 
     verdict = "accepted" if result.accepted else "REJECTED"

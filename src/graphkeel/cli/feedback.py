@@ -46,11 +46,7 @@ HELP = "take in labels that arrive later: new features, the same weights"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
@@ -95,11 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.core.signals import end_if_asked
     from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
 

@@ -26,11 +26,7 @@ HELP = "the paper's figures: embeddings under shift, and the Lyapunov surface"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     parser.add_argument(
         "figure", type=int, choices=(3, 4, 5), help="the figure's number in the paper"
     )
@@ -40,11 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.paper.figures import draw
     from graphkeel.paper.tables.job import RunSpec
 

@@ -32,11 +32,7 @@ HELP = "one self-contained HTML page about a run, its certificate, figures and t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     parser.add_argument(
         "folders",
         type=path_type,
@@ -73,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.core.optional import import_optional
 
     import_optional("jinja2", extra="report")

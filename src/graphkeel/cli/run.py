@@ -45,11 +45,7 @@ HELP = "better predictions from the same frozen weights, over several seeds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
     parser.add_argument(
@@ -91,11 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.paper.tables.run import RunSpec
 
     model, options = chosen_model(args)
@@ -122,13 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[AnySpec]:
-    """`run_seeds` with a progress bar on stderr.
-
-    Args:
-        spec: what is run.
-        seeds: one split and one trained model each.
-        options: `out`, as in `run_seeds`.
-    """
+    """`run_seeds` with a progress bar on stderr."""
     from rich.progress import Progress
 
     from graphkeel.core.signals import end_if_asked
@@ -148,11 +134,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
 
 
 def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
-    """The stable JSON object of `keel run --json`.
-
-    Args:
-        result: of the run.
-    """
+    """The stable JSON object of `keel run --json`."""
     spec = result.spec
     keys = ("seed", "base", "accuracy", "kept")
     return {
@@ -168,11 +150,7 @@ def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
 
 
 def show(result: RunResult[RunSpec]) -> None:
-    """Print a row a seed, then the mean with the paper's figure beside it.
-
-    Args:
-        result: of the run.
-    """
+    """Print a row a seed, then the mean with the paper's figure beside it."""
     from rich.table import Table
 
     spec = result.spec
@@ -206,11 +184,7 @@ def show(result: RunResult[RunSpec]) -> None:
 
 
 def show_decisions(result: RunResult[AnySpec]) -> None:
-    """Print what was decided, and why: a sentence, with the seeds that it is about.
-
-    Args:
-        result: of the run.
-    """
+    """Print what was decided, and why: a sentence, with the seeds that it is about."""
     seeds: dict[str, list[str]] = {}
     for row in result.rows:
         seeds.setdefault(str(row["decision"].get("reason", "")), []).append(str(row["seed"]))

@@ -61,11 +61,7 @@ ROW_BUDGET = 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of this command.
-
-    Args:
-        parser: of this command.
-    """
+    """The flags of this command."""
     parser.add_argument(
         "table",
         nargs="?",
@@ -190,11 +186,7 @@ def _counts(text: str) -> list[int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; returns its exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Run the command; returns its exit code."""
     from graphkeel.paper.tables.provenance import package_versions
     from graphkeel.paper.tables.store import FILE, Store
 
@@ -309,13 +301,7 @@ def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
 
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
-    """Compute the missing jobs, with a progress bar and an estimate of what is left.
-
-    Args:
-        args: --jobs, --backend, --address, --any-code and --retry.
-        jobs: what is wanted.
-        store: where the measurements are and go.
-    """
+    """Compute the missing jobs, with a progress bar and an estimate of what is left."""
     from graphkeel.paper.tables.grid import RowCosts, run_grid
     from graphkeel.paper.tables.workers import Workers
 

@@ -41,11 +41,7 @@ LINE_SECONDS = 10.0  # between two lines where the last one cannot be overwritte
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the command.
-
-    Args:
-        parser: of the command.
-    """
+    """The flags of the command."""
     parser.add_argument(
         "problem", type=path_type, metavar="PROBLEM", help="a .json or .npz problem file"
     )
@@ -87,11 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, decide, print.
-
-    Args:
-        args: the parsed flags.
-    """
+    """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
         return run_verify(args)
     from graphkeel.verify.crosscheck import cross_check
@@ -116,12 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def selected(listed: str | None, problem: Problem) -> tuple[str, ...]:
-    """The conditions that were asked for; by default all that the problem has.
-
-    Args:
-        listed: names with commas between them, or None.
-        problem: the problem.
-    """
+    """The conditions that were asked for; by default all that the problem has."""
     from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, check_conditions
 
     if listed is None:
@@ -170,12 +157,7 @@ class _ProgressLine:
 
 
 def engine(name: str, problem: Problem) -> Verifier:
-    """The engine of that name, if it can take the problem.
-
-    Args:
-        name: of the engine.
-        problem: the problem.
-    """
+    """The engine of that name, if it can take the problem."""
     from graphkeel.verify import load_engine
 
     verifier = load_engine(name)

@@ -119,7 +119,6 @@ def evaluate(layers: Layers, x: Tensor) -> Tensor:
     """A ReLU network's value at x of shape (..., d).
 
     Args:
-        layers: (weight, bias) pairs, a ReLU between each two.
         x: shape (..., d).
     """
     for i, (weight, bias) in enumerate(layers):
@@ -142,7 +141,6 @@ def jacobians(plant: Plant, x: Tensor) -> Tensor:
     by differences where the plant passes no gradients on.
 
     Args:
-        plant: C, from d features to n logits.
         x: shape (B, d).
 
     Returns:

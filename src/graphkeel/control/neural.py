@@ -226,8 +226,6 @@ def uniform_start(shape: tuple[int, ...], fan_in: int, generator: torch.Generato
 
     Args:
         shape: of the tensor.
-        fan_in: inputs of a unit.
-        generator: draws it.
     """
     bound = fan_in**-0.5
     return nn.Parameter(

@@ -10,12 +10,7 @@ from typing import Any
 def lazy_names(
     package: str, homes: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names live in modules not imported yet.
-
-    Args:
-        package: its dotted name.
-        homes: for each public name the module that defines it.
-    """
+    """The `__getattr__` and `__dir__` of a package whose names live in modules not imported yet."""
 
     def find(name: str) -> Any:
         if name not in homes:

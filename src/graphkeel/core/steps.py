@@ -50,11 +50,7 @@ class Callback(Protocol):
     """Whoever wants to know: any function of one step."""
 
     def __call__(self, step: Step) -> None:
-        """Take a step in.
-
-        Args:
-            step: the step that has ended.
-        """
+        """Take a step in."""
 
 
 @contextlib.contextmanager
@@ -62,11 +58,6 @@ def step(
     name: str, callbacks: Sequence[Callback] = (), *, verbose: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Time what happens inside; log it and tell the callbacks when it has ended well.
-
-    Args:
-        name: of the step.
-        callbacks: called one after the other.
-        verbose: show log lines and progress bars on stderr meanwhile.
 
     Yields a dictionary, to be filled with facts."""
     values: dict[str, Any] = {}
@@ -91,11 +82,7 @@ def _in_words(values: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def shown(verbose: bool) -> Iterator[None]:
-    """Log lines and progress bars on stderr, if asked for, as long as this lasts.
-
-    Args:
-        verbose: whether.
-    """
+    """Log lines and progress bars on stderr, if asked for, as long as this lasts."""
     if not verbose or _shown.get():
         yield
         return
@@ -126,15 +113,7 @@ def progress_shown() -> Iterator[None]:
 def progress(
     items: Iterable[Item], what: str, total: int, *, cost: Callable[[Item], float] | None = None
 ) -> Iterator[Item]:
-    """The same items, with a progress bar on stderr once they take longer than two seconds.
-
-    Args:
-        items: what is worked on.
-        what: the words beside the bar.
-        total: how many there are; with `cost`, what all of them cost.
-        cost: what an item costs, so that the time left is not told by the count; None: all the
-            same.
-    """
+    """The same items, with a progress bar on stderr once they take longer than two seconds."""
     if not _shown.get() or not sys.stderr.isatty():
         yield from items
         return

@@ -12,12 +12,8 @@ def printable(text: object) -> str:
 
     Newlines count as invisible: what this returns is one line. Applied twice it changes nothing.
 
-    Args:
-        text: a name, a path or a message; anything with a `str`.
-
     >>> print(printable("run\x1b[31m\n.npz"))
-    run\x1b[31m\n.npz
-    """
+    run\x1b[31m\n.npz"""
     shown = str(text)
     if shown.isprintable():
         return shown

@@ -18,11 +18,7 @@ class OutOfTime(BaseException):
 def processor_time(seconds: float | None) -> Iterator[None]:
     """End the block by `OutOfTime` once this process has worked on it for so long.
 
-    Where there is no such timer (Windows, threads of a Dask worker) the block takes its time.
-
-    Args:
-        seconds: of processor time; None: as long as it likes.
-    """
+    Where there is no such timer (Windows, threads of a Dask worker) the block takes its time."""
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield

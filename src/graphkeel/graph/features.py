@@ -128,11 +128,7 @@ class FittedPca:
 
 
 def parse_features(name: str) -> tuple[str, int]:
-    """The kind of features and the number of components that a name such as "pca20" stands for.
-
-    Args:
-        name: auto, raw, rownorm, pca, pca-raw, or pcaN.
-    """
+    """The kind of features and the number of components that a name such as "pca20" stands for."""
     if name.startswith("pca") and name not in ("pca", "pca-raw"):
         if not name[3:].isdecimal() or int(name[3:]) < 1:
             raise ConfigError(

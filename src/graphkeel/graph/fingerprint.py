@@ -66,7 +66,6 @@ class Fingerprint:
         Args:
             x: features, shape (N, d).
             edge_index: edges, shape (2, E).
-            carried: what edges carry, E rows each, by name.
         """
         nodes = _blocks(x, torch.float32, ROWS)
         edges = _blocks(edge_index.T, torch.int64, EDGES)
@@ -86,11 +85,7 @@ class Fingerprint:
         )
 
     def difference(self, other: Fingerprint) -> str | None:
-        """How another graph differs from this one, in words; None for the same graph.
-
-        Args:
-            other: the fingerprint of the graph that came.
-        """
+        """How another graph differs from this one, in words; None for the same graph."""
         for name, what in (("nodes", "nodes"), ("features", "features"), ("edges", "edges")):
             was, is_now = getattr(self, name), getattr(other, name)
             if was != is_now:
@@ -114,11 +109,7 @@ class Fingerprint:
 
 
 def carried_by(data: Any) -> dict[str, Tensor]:
-    """What the edges of a graph carry beside their ends, by name.
-
-    Args:
-        data: a PyG `Data`.
-    """
+    """What the edges of a graph carry beside their ends, by name."""
     found = {name: getattr(data, name, None) for name in CARRIED}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 

@@ -16,11 +16,7 @@ from graphkeel.graph.sparse_layouts import edges_of, is_adjacency
 
 def node_graph(data: Any) -> Any:
     """The graph with `edge_index` as a list and `y` as classes; a shallow copy where that changes
-    anything, and whatever is no graph at all as it is.
-
-    Args:
-        data: a PyG `Data`; edges as edge_index, or as adj_t in any sparse layout.
-    """
+    anything, and whatever is no graph at all as it is."""
     if isinstance(data, list | tuple) and len(data) == 1:
         data = data[0]  # a sample of one graph, as scikit-learn's searches cut it
     _refuse_other_containers(data)
@@ -44,11 +40,7 @@ def node_graph(data: Any) -> Any:
 
 
 def graph_edges(graph: Data) -> Tensor | None:
-    """The edges of a graph as a list, int64, shape (2, E), whichever way it keeps them.
-
-    Args:
-        graph: with edge_index, or with adj_t (a sparse matrix whose row i holds what node i gets).
-    """
+    """The edges of a graph as a list, int64, shape (2, E), whichever way it keeps them."""
     edge_index = graph.get("edge_index")
     if is_adjacency(edge_index):
         return edges_of(edge_index)

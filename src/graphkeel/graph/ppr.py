@@ -83,7 +83,6 @@ class PprDistance:
         """‖P_i − P_seed‖² for each i in nodes.
 
         Args:
-            seed: the node s.
             nodes: node ids, int64, shape (k,).
         """
         inner = self._column(seed)
@@ -184,11 +183,7 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
 
 
 def chebyshev_coefficients(alpha: float) -> Array:
-    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them.
-
-    Args:
-        alpha: the teleport.
-    """
+    """Coefficients of f on [-1, 1], cut where they stop to matter; an even number of them."""
     n = 64
     while True:
         theta = np.pi * (np.arange(n) + 0.5) / n
@@ -212,10 +207,6 @@ def forward_push(
 
     Args:
         indptr: row starts of the adjacency, shape (N + 1,).
-        indices: its columns.
-        seed: the node to push from.
-        alpha: the teleport.
-        epsilon: residual per neighbour below which mass stays.
     """
     estimate = {seed: 0.0}
     residual = {seed: alpha}

@@ -169,11 +169,6 @@ class ScalableBiasedSampler:
 
 
 def agreement(drawn: Sequence[Ids], published: Sequence[Ids]) -> float:
-    """Share of published training nodes that the drawn sets hold too.
-
-    Args:
-        drawn: training sets, lists of node ids.
-        published: the lists to compare with.
-    """
+    """Share of published training nodes that the drawn sets hold too."""
     same = sum(len(np.intersect1d(a, b)) for a, b in zip(drawn, published, strict=True))
     return same / sum(len(p) for p in published)

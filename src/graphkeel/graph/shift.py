@@ -87,7 +87,6 @@ def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
     Args:
         a: one sample, shape (n, d).
         b: the other, shape (m, d).
-        orders: the highest moment.
     """
     spread = np.maximum(np.maximum(a.max(0), b.max(0)) - np.minimum(a.min(0), b.min(0)), 1e-12)
     a = a / spread
@@ -107,7 +106,6 @@ def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
     Args:
         a: one sample, shape (n, d).
         b: the other, shape (m, d).
-        rng: draws the rows of a sample that is too large.
     """
     a = _subsample(a, rng)
     b = _subsample(b, rng)

@@ -15,34 +15,21 @@ SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 
 def is_adjacency(value: object) -> bool:
-    """Whether a value is a sparse matrix, and not an edge list.
-
-    Args:
-        value: anything.
-    """
+    """Whether a value is a sparse matrix, and not an edge list."""
     if isinstance(value, Tensor):
         return value.layout in SPARSE
     return hasattr(value, "coo") and hasattr(value, "sparse_sizes")
 
 
 def copy_sparse(values: Iterable[Any], memo: dict[int, Any]) -> None:
-    """Copy sparse tensors ahead of `copy.deepcopy`, which cannot copy compressed ones.
-
-    Args:
-        values: of which the sparse tensors are copied.
-        memo: what deepcopy remembers; gets the copies.
-    """
+    """Copy sparse tensors ahead of `copy.deepcopy`, which cannot copy compressed ones."""
     for value in values:
         if isinstance(value, Tensor) and is_adjacency(value):
             memo[id(value)] = value.clone()
 
 
 def edges_of(adjacency: Any) -> Tensor:
-    """The edges source -> target of an adjacency matrix, int64, shape (2, E), by target.
-
-    Args:
-        adjacency: square; dense or sparse.
-    """
+    """The edges source -> target of an adjacency matrix, int64, shape (2, E), by target."""
     if not isinstance(adjacency, Tensor):
         target, source, _ = adjacency.coo()
         return torch.stack([source, target])
@@ -52,11 +39,7 @@ def edges_of(adjacency: Any) -> Tensor:
 
 
 def weighs_edges(adjacency: Any) -> bool:
-    """Whether an adjacency matrix says more than which edges there are: a value that is not one.
-
-    Args:
-        adjacency: sparse.
-    """
+    """Whether an adjacency matrix says more than which edges there are: a value that is not one."""
     if isinstance(adjacency, Tensor):
         values = adjacency.to_sparse_coo().coalesce().values()
     else:
@@ -69,7 +52,6 @@ def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
     as the loop of a single node does in a normalised matrix.
 
     Args:
-        adjacency: the known one, or None for torch's CSR layout with ones.
         x: features of the other graph, shape (n, d).
         edge_index: its edges, shape (2, e).
     """

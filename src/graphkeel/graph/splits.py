@@ -66,12 +66,7 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
 
 
 def biased_training_set(graph: RawGraph, seed: int) -> Ids:
-    """Published list number `seed` where there is one; else drawn with that seed.
-
-    Args:
-        graph: the loaded graph.
-        seed: number of the list, or of the draw.
-    """
+    """Published list number `seed` where there is one; else drawn with that seed."""
     published = published_seeds(graph.name) if graph.name in _POOL else None
     if published is not None and 0 <= seed < len(published):
         return _checked(graph, published[seed])

@@ -230,7 +230,6 @@ def check_edges(edge_index: Tensor, n_nodes: int) -> None:
 
     Args:
         edge_index: int64, shape (2, E).
-        n_nodes: N.
     """
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise DataError("edge_index must have shape (2, edges)", got=tuple(edge_index.shape))

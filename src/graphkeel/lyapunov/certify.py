@@ -257,8 +257,6 @@ def enclosed(
     """The same with what holds of one graph's nodes, where the loop with message passing contracts.
 
     Args:
-        result: of `certify`.
-        frozen: the model.
         x: features of the graph, shape (N, d).
         edge_index: its edges, shape (2, E).
         labelled: nodes and their classes, int64, shape (L,) each; they are controlled, each by the
@@ -315,16 +313,10 @@ def steered(
     """The same with what holds of the features that ship, where the model was recognised.
 
     Args:
-        result: of `certify`.
-        frozen: the model.
         x: given features of the graph, shape (N, d).
         edge_index: its edges, shape (2, E).
         features: those that ship, shape (N, d).
         wanted: the decided class of every node, int64, shape (N,).
-        fall: V at the start and after every accepted step, as recorded.
-        passes: of the model that steering took.
-        linear: `ridge`, `hops`, `length` and `unit` of V; used where the model is linear, and the
-            graph undirected.
     """
     found = result.passing
     edges = edge_index.cpu().numpy()
@@ -367,13 +359,7 @@ def _linear(
 
 
 def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
-    """The model with its message passing, or the reason why nothing is said of that.
-
-    Args:
-        frozen: the model.
-        head: taken out of it.
-        model_kwargs: what the model gets beside x and edge_index.
-    """
+    """The model with its message passing, or the reason why nothing is said of that."""
     if model_kwargs:
         given = ", ".join(sorted(model_kwargs))
         return Aggregation(reason=f"the model takes further arguments: {given}")
@@ -399,11 +385,7 @@ def _on_graph(
 
 
 def released(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The certificate without what `enclosed` and `steered` said of one graph.
-
-    Args:
-        certificate: of a `CertifyResult`.
-    """
+    """The certificate without what `enclosed` and `steered` said of one graph."""
     return without_features(without_equilibrium(certificate))
 
 

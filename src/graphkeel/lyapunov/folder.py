@@ -40,19 +40,7 @@ def certify_into(
     on_round: Callable[[RoundLog], None],
     verifier: str = "auto",
 ) -> CertifyResult:
-    """`certify`, with everything kept in a folder; an interrupted run goes on where it was.
-
-    Args:
-        folder: exists; certificate.json, controllers.safetensors, training.json and, where it was
-            enclosed, the graph's equilibrium are written.
-        frozen: the model.
-        task: the graph.
-        config: what to train and what to prove.
-        classes: labels.
-        remarks: what the certificate should say of its making.
-        on_round: called after every round, once its state is on disk.
-        verifier: the name of an engine.
-    """
+    """`certify`, with everything kept in a folder; an interrupted run goes on where it was."""
     subject = frozen.weights_hash + task.hash + verifier
     fingerprint = _fingerprint(config, classes, subject)
 
@@ -121,25 +109,14 @@ def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> st
 
 
 def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write what a run needs to go on.
-
-    Args:
-        path: of the file.
-        state: tensors and log.
-        fingerprint: of task and configuration.
-    """
+    """Write what a run needs to go on."""
     log = json.dumps([entry.as_dict() for entry in state.log])
     metadata = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
     save_tensors(path, state.tensors, metadata)
 
 
 def load_state(path: Path, fingerprint: str) -> TrainState | None:
-    """What an interrupted run left; None if that was another run, or if the file is damaged.
-
-    Args:
-        path: of the file.
-        fingerprint: of task and configuration.
-    """
+    """What an interrupted run left; None if that was another run, or if the file is damaged."""
     if not path.exists():
         return None
     try:

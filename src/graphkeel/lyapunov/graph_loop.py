@@ -120,7 +120,6 @@ class GraphLoop:
         """From the answer to the given features to the equilibrium, as near as floats come.
 
         Args:
-            kappa: the factor of the loop, below one.
             gauge: r of V(z) = Σ rᵢ|zᵢ|, float64, shape (n,).
         """
         states = self.answer()
@@ -145,7 +144,6 @@ class GraphLoop:
 
         Args:
             states: shape (N, n).
-            radius: the distance, in the norm max_v V(z_v)/s_v.
             gauge: r of V, shape (n,).
         """
         best = states.argmax(dim=1, keepdim=True)

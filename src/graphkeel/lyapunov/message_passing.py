@@ -28,12 +28,7 @@ FOLLOW_STEPS = 2  # of the gauge, for each step of training
 
 
 def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
-    """What a certificate may claim of message passing; a reason where that is nothing.
-
-    Args:
-        aggregation: the model, recognised or not.
-        controls: the shipped controller of each class.
-    """
+    """What a certificate may claim of message passing; a reason where that is nothing."""
     if aggregation.reason:
         return GraphProof(reason=aggregation.reason)
     layers = used_layers(aggregation)
@@ -60,22 +55,14 @@ class Passing:
         self.layers = [] if aggregation.reason else used_layers(aggregation)
 
     def factor(self, controls: Sequence[NeuralWeights]) -> float:
-        """κ of the graph's loop in floats; zero where nothing is claimed of it.
-
-        Args:
-            controls: the shipped controller of each class.
-        """
+        """κ of the graph's loop in floats; zero where nothing is claimed of it."""
         if not self.layers:
             return 0.0
         gains = word_gains(self.layers, controls)
         return loop_factor(gains, common_gauge(gains))
 
     def term(self, controller: ControllerBatch) -> PassingTerm | None:
-        """What training adds to the loss; None where there is nothing to train for.
-
-        Args:
-            controller: of all classes, in an anchored form.
-        """
+        """What training adds to the loss; None where there is nothing to train for."""
         return PassingTerm(self.layers, controller) if self.layers else None
 
 
@@ -102,7 +89,6 @@ class PassingTerm:
         """The excess of each active class, shape (active,).
 
         Args:
-            active: positions of classes, int64.
             aim: the factor that training works for, shape (active, 1).
         """
         with torch.no_grad():
@@ -132,11 +118,7 @@ def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
 
 
 def used_layers(aggregation: Aggregation) -> list[list[tuple[int, Array]]]:
-    """(power, weight) of all branches whose weight is not zero; biases move nothing.
-
-    Args:
-        aggregation: a recognised model.
-    """
+    """(power, weight) of all branches whose weight is not zero; biases move nothing."""
     found = []
     for layer in aggregation.layers:
         branches = [(branch.power, branch.weight.numpy()) for branch in layer]
@@ -147,12 +129,7 @@ def used_layers(aggregation: Aggregation) -> list[list[tuple[int, Array]]]:
 def word_gains(
     layers: list[list[tuple[int, Array]]], controls: Sequence[NeuralWeights]
 ) -> NDArray[np.float64]:
-    """M ≥ 0 with |ΔF| ≤ M·|Δy| along each word, shape (words, classes, n, n).
-
-    Args:
-        layers: (power, weight) of each branch of each layer.
-        controls: the shipped controller of each class.
-    """
+    """M ≥ 0 with |ΔF| ≤ M·|Δy| along each word, shape (words, classes, n, n)."""
     first, *rest = layers
     ends = []
     for word in product(*rest):
@@ -176,11 +153,7 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
 
 
 def common_gauge(gains: Array) -> Array:
-    """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers.
-
-    Args:
-        gains: of `word_gains`.
-    """
+    """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
     candidates = [np.ones(total.shape[0]), _perron(total), np.sqrt(_perron(total))]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
@@ -204,7 +177,6 @@ def loop_factor(gains: Array, r: Array) -> float:
     """κ = Σ over words of the largest factor of any class, in floats.
 
     Args:
-        gains: of `word_gains`.
         r: of the gauge Σ rᵢ|zᵢ|, shape (n,).
     """
     factors = (np.einsum("i,wcij->wcj", r, gains) / r).max(axis=2)

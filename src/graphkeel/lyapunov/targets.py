@@ -45,11 +45,7 @@ class Targets:
     unreachable: tuple[int, ...] = ()
 
     def leads(self, classes: Sequence[int]) -> Tensor:
-        """By how much Y leads with its own class, shape (classes,).
-
-        Args:
-            classes: the label of each row.
-        """
+        """By how much Y leads with its own class, shape (classes,)."""
         return leads(self.equilibria, torch.tensor(list(classes)))
 
 
@@ -74,10 +70,7 @@ def targets_at(
     `choose_targets`.
 
     Args:
-        plant: the head C.
-        classes: the label of each feature.
         anchors: float32, shape (classes, d).
-        config: with strength and shift of the classes whose feature gives way.
     """
     if anchors.shape != (len(classes), plant.n_in):
         raise ConfigError(
@@ -100,24 +93,12 @@ def targets_at(
 
 
 def asked_targets(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
-    """m·e_c + s of each class, float64, shape (classes, n).
-
-    Args:
-        n: how many logits there are.
-        classes: labels.
-        config: with strength m and shift s.
-    """
+    """m·e_c + s of each class, float64, shape (classes, n)."""
     return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
 
 
 def choose_targets(plant: Plant, classes: Sequence[int], config: ResolvedConfig) -> Targets:
-    """An equilibrium for each class that the head can answer.
-
-    Args:
-        plant: the head C, with layers.
-        classes: labels.
-        config: with strength, shift, δ and form.
-    """
+    """An equilibrium for each class that the head can answer."""
     asked = asked_targets(plant.n_out, classes, config)
     if config.form == "paper":
         return Targets(asked, None, ("",) * len(classes))

@@ -101,7 +101,6 @@ def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out).
 
     Args:
-        layer: its branches.
         value: what goes in, shape (N, in).
         matrix: Ŝ, sparse, shape (N, N).
     """
@@ -119,7 +118,6 @@ def spread(value: Tensor, matrix: Tensor, power: int) -> Tensor:
     Args:
         value: H, shape (N, width).
         matrix: Ŝ, sparse, shape (N, N).
-        power: p.
     """
     for _ in range(power):
         value = matrix @ value
@@ -177,9 +175,7 @@ def operator_of(name: str, edge_index: Tensor, n: int) -> tuple[Tensor, Tensor]:
     """Ŝ ≥ 0, sparse, shape (n, n), and s > 0 with Ŝs ≤ s, shape (n,).
 
     Args:
-        name: a key of `OPERATORS`.
         edge_index: from the first row's nodes to the second row's, shape (2, E).
-        n: how many nodes there are.
     """
     loops, normalise = OPERATORS[name]
     return normalise(loops(edge_index, n), n)
@@ -189,13 +185,7 @@ def operator_of(name: str, edge_index: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def recognise(model: nn.Module, n_features: int, *, seed: int = 0) -> Aggregation:
-    """The model's layers with one operator, or the reason why there are none.
-
-    Args:
-        model: called as `model(x, edge_index)`.
-        n_features: d.
-        seed: of the random graph and features.
-    """
+    """The model's layers with one operator, or the reason why there are none."""
     found = _tried(model, n_features, seed, directed=True)
     return found if found.layers else _tried(model, n_features, seed, directed=False)
 

@@ -29,14 +29,7 @@ def bind(
     *,
     return_type: str | ReturnType = ReturnType.AUTO,
 ) -> tuple[FrozenModel, dict[str, Any]]:
-    """The frozen model, and every argument that its forward gets beside features and edges.
-
-    Args:
-        model: the trained model.
-        data: its graph; labels outside train_mask and val_mask are hidden from the model.
-        model_kwargs: arguments that the user passes on.
-        return_type: what the model's scores are.
-    """
+    """The frozen model, and every argument that its forward gets beside features and edges."""
     frozen = FrozenModel(model, return_type=return_type, graph=_without_hidden_labels(data))
     signature = frozen.calling.signature
     arguments = {**_found_in(data, signature, model_kwargs), **model_kwargs}

@@ -61,14 +61,10 @@ class Signature:
 def signature_of(forward: Callable[..., Any]) -> Signature:
     """How a forward takes its graph, by the names of its parameters.
 
-    Args:
-        forward: a bound `forward`, or any callable.
-
     >>> signature_of(lambda x, edge_index, edge_weight: x).required
     ('edge_weight',)
     >>> signature_of(lambda data: data.x).style
-    <Style.DATA: 'model(data)'>
-    """
+    <Style.DATA: 'model(data)'>"""
     try:
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):  # a scripted or a built-in forward has none
@@ -128,11 +124,8 @@ class Calling:
         """What the model returns.
 
         Args:
-            model: the model, or a copy of it.
             x: features, shape (n, d).
             edge_index: edges, shape (2, e).
-            arguments: further ones, as they were given for the bound graph.
-            placement: where the model wants its inputs; None leaves them where they are.
         """
         fitting = {
             name: self._fitting(name, value, x, edge_index) for name, value in arguments.items()

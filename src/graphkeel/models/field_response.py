@@ -86,9 +86,7 @@ def response_of(
     own graph, why nothing can be read off.
 
     Args:
-        frozen: the model.
         fields: examples, shape (B, d).
-        model_kwargs: further arguments of its forward.
     """
     single = FieldResponse(frozen, model_kwargs)
     probes = fields[:PROBED]

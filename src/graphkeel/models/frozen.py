@@ -223,9 +223,6 @@ def evaluating(model: nn.Module) -> Iterator[Snapshot]:
     a parameter, a buffer or a tensor attribute is refused: its answers would depend on the calls
     before.
 
-    Args:
-        model: changed for as long as the context lasts.
-
     Yields the state of the model's tensors at the beginning."""
     with lock_of(_owner(model)):
         check_initialised(model)

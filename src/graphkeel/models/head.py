@@ -84,7 +84,6 @@ def constant_field_response(model: nn.Module | FrozenModel, x: Tensor) -> Tensor
     """The model's logits for nodes whose receptive fields carry the rows of x.
 
     Args:
-        model: the model, wrapped or not.
         x: fields, shape (B, d); the answer has shape (B, n).
     """
     return FieldResponse(_frozen(model))(x)

@@ -89,12 +89,7 @@ class OneNodeType(nn.Module):
 
 def edges_within(data: HeteroData, node_type: str) -> Tensor:
     """Edges between nodes of one type, int64, shape (2, E): those of its own relations; without
-    any, pairs that share a neighbour of another type.
-
-    Args:
-        data: the whole graph.
-        node_type: the type.
-    """
+    any, pairs that share a neighbour of another type."""
     n_nodes = int(data[node_type].x.shape[0])
     own = [
         edges

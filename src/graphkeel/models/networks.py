@@ -68,7 +68,6 @@ def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
     """The features after the hops, shape (N, d).
 
     Args:
-        model: on a graph that is not too large for its messages (`SGC.is_large`).
         x: features, shape (N, d).
         edge_index: int64, shape (2, E).
     """
@@ -86,7 +85,6 @@ def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
     """What the model answers, bit for bit, with gradients into its weights alone.
 
     Args:
-        model: any SGC.
         x: features, shape (N, d).
         edge_index: int64, shape (2, E).
     """

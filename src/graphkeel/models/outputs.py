@@ -26,20 +26,12 @@ class ReturnType(StrEnum):
 
 
 def first_of(returned: Any) -> Any:
-    """The scores among what a forward returned: of a tuple or a list the first entry.
-
-    Args:
-        returned: what the forward returned.
-    """
+    """The scores among what a forward returned: of a tuple or a list the first entry."""
     return returned[0] if isinstance(returned, tuple | list) and returned else returned
 
 
 def warn_of_others(returned: Any) -> None:
-    """Say that only the first entry of a tuple counts.
-
-    Args:
-        returned: what the forward returned.
-    """
+    """Say that only the first entry of a tuple counts."""
     if isinstance(returned, tuple | list) and len(returned) > 1:
         warnings.warn(
             f"the model returns {len(returned)} values; the first is taken for the scores. Hand "
@@ -95,7 +87,6 @@ def two_columns(scores: Tensor, return_type: ReturnType) -> Tensor:
 
     Args:
         scores: shape (N, 1).
-        return_type: what they are.
     """
     if return_type is ReturnType.PROBS:
         return torch.cat([1.0 - scores, scores], dim=1)

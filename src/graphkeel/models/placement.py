@@ -22,11 +22,7 @@ class Placement:
     dtype: torch.dtype
 
     def moved(self, value: Any) -> Any:
-        """The value there; what is no tensor, and what is there already, is returned as it is.
-
-        Args:
-            value: any argument of a forward; lists, tuples and dicts are gone through.
-        """
+        """The value there; what is no tensor, and what is there already, is returned as it is."""
         if isinstance(value, Tensor):
             dtype = self.dtype if value.is_floating_point() else value.dtype
             return value.to(self.device, dtype)
@@ -41,7 +37,6 @@ def placement_of(model: nn.Module, x: Tensor | None = None) -> Placement | None:
     """Where the model's weights are; for a model without weights, where the features are.
 
     Args:
-        model: its first floating-point parameter or buffer counts.
         x: features, shape (N, d); for a model that has no weights.
     """
     for tensor in (*model.parameters(), *model.buffers()):

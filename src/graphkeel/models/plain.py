@@ -13,29 +13,17 @@ from torch import nn
 def uncompiled(model: Any) -> Any:
     """The module inside a `torch.compile`d one, with the same weights; others as they are.
 
-    Hooks and changed modes would compile it anew at every call.
-
-    Args:
-        model: a module or a callable.
-    """
+    Hooks and changed modes would compile it anew at every call."""
     return getattr(model, "_orig_mod", model)
 
 
 def as_module(model: nn.Module | Callable[..., Any]) -> nn.Module:
-    """A module that calls the model; a module is one already.
-
-    Args:
-        model: a module, or a callable whose closure, attributes or globals hold modules.
-    """
+    """A module that calls the model; a module is one already."""
     return model if isinstance(model, nn.Module) else CallableModule(model)
 
 
 def forward_of(model: nn.Module | Callable[..., Any]) -> Callable[..., Any]:
-    """The function whose parameters are those of a call.
-
-    Args:
-        model: a module or a callable.
-    """
+    """The function whose parameters are those of a call."""
     return model.forward if isinstance(model, nn.Module) else model
 
 
@@ -57,11 +45,7 @@ class CallableModule(nn.Module):
 
 def modules_within(function: Callable[..., Any]) -> list[nn.Module]:
     """The modules that a callable holds, by its closure, its object, its arguments or the globals
-    it names.
-
-    Args:
-        function: any callable.
-    """
+    it names."""
     found: dict[int, nn.Module] = {}
     for value in _held(function):
         if isinstance(value, nn.Module):
@@ -89,9 +73,5 @@ def _direct(function: Callable[..., Any]) -> list[nn.Module]:
 
 
 def vars_of(value: Any) -> list[Any]:
-    """What an object holds in its attributes.
-
-    Args:
-        value: any object.
-    """
+    """What an object holds in its attributes."""
     return list(getattr(value, "__dict__", {}).values())

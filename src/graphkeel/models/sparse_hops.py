@@ -23,7 +23,6 @@ def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
 
     Args:
         edge_index: int64, shape (2, E).
-        n_nodes: N.
     """
     known = _matrices.get(edge_index)
     if known is None or known[:2] != (edge_index._version, n_nodes):
@@ -37,7 +36,6 @@ def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
 
     Args:
         edge_index: int64, shape (2, E).
-        copied: a copy of it.
     """
     known = _matrices.get(edge_index)
     if known is not None and known[0] == edge_index._version:
@@ -52,7 +50,6 @@ def hop(
     Args:
         matrix: sparse, float32, shape (N, N).
         values: float32, shape (N, k).
-        transposed: of the matrix, for loops that need its gradients often; None: made each time.
     """
     if values.requires_grad and torch.is_grad_enabled():
         return _Hop.apply(values, matrix, transposed)  # type: ignore[no-any-return]

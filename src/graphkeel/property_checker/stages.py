@@ -39,7 +39,6 @@ def forms_of(terms: list[tuple[int, Matrix]], bias: Vector) -> list[Form]:
 
     Args:
         terms: (source, weight of shape (units, width of the source)).
-        bias: one number a unit.
     """
     forms: list[Form] = [{None: constant} for constant in bias.fractions()]
     for source, weight in terms:
@@ -55,7 +54,6 @@ def row_of(shape: Shape, weights: list[int]) -> Row:
 
     Args:
         shape: of the inequalities that a leaf uses.
-        weights: μ, one for each of them.
     """
     final, constant = Vector([0] * len(shape.finals[0][0])), Fraction(0)
     for mu, (form, own) in zip(weights, shape.finals, strict=True):
@@ -65,14 +63,7 @@ def row_of(shape: Shape, weights: list[int]) -> Row:
 
 
 def shape_of(blocks: list[Block], rows: list[Form], n: int, work: Work) -> Shape:
-    """The stages of what some inequalities depend on, each ReLU as late as it can be.
-
-    Args:
-        blocks: the network, value 0 first.
-        rows: the inequalities, over the inputs and the last block.
-        n: the number of inputs.
-        work: the limit on what may be computed.
-    """
+    """The stages of what some inequalities depend on, each ReLU as late as it can be."""
     after: dict[Unit, int] = {}  # of the units needed: how many ReLUs come after them, at most
     _note(rows, 0, after)
     for b in range(len(blocks) - 1, 0, -1):

@@ -51,12 +51,7 @@ class Loop(NamedTuple):
 
 
 def read_loop(value: Any, work: Work) -> Loop:
-    """The loop of a proof.
-
-    Args:
-        value: its JSON.
-        work: the limit on what may be computed.
-    """
+    """The loop of a proof."""
     content = mapping(value, "loop", {"F", "V", *_ARRAYS, *_NUMBERS}, frozenset({"floor"}))
     forward, gauge = _network(content["F"], "F", work), _network(content["V"], "V", work)
     n = forward[0].weight.width
@@ -79,12 +74,7 @@ def read_loop(value: Any, work: Work) -> Loop:
 
 
 def cases_of(loop: Loop, condition: str) -> list[Case]:
-    """All ways to violate a condition, in the order of the format.
-
-    Args:
-        loop: the loop.
-        condition: its name.
-    """
+    """All ways to violate a condition, in the order of the format."""
     below: Form = {loop.here: Fraction(-1), None: loop.level}
     if condition == STAYS:
         grown: Form = {loop.there: Fraction(1), None: -loop.level}
@@ -100,12 +90,7 @@ def cases_of(loop: Loop, condition: str) -> list[Case]:
 
 
 def covers(lower: Vector, upper: Vector, case: Case) -> bool:
-    """Whether a stored root holds all of a case's part of the box.
-
-    Args:
-        lower, upper: the root.
-        case: the case.
-    """
+    """Whether a stored root holds all of a case's part of the box."""
     stored = zip(lower.fractions(), upper.fractions(), case.ends, strict=True)
     return all(low <= ends[0] and ends[1] <= high for low, high, ends in stored)
 

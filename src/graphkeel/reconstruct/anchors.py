@@ -78,12 +78,7 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
     Whatever the features, the head answers W₂a + b₂ with a ≥ 0. The best such a is non-negative
     least squares, a convex problem; and x with W₁x + b₁ = a exists because W₁ has full row rank.
     All these x have no negative pre-activation, nor has any mixture of them, so no unit switches in
-    between: C(Σ p_c h*_c) = Σ p_c C(h*_c).
-
-    Args:
-        plant: the head C, from d features to n logits.
-        strength: m.
-    """
+    between: C(Σ p_c h*_c) = Σ p_c C(h*_c)."""
     (inner, inner_bias), (outer, outer_bias) = plant.layers
     lift = torch.linalg.pinv(inner)
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
@@ -105,12 +100,7 @@ def blendable_anchors(plant: Plant, strength: float) -> Anchors:
 def searched_anchors(plant: Plant, strength: float) -> Anchors:
     """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
 
-    What the steps could not reach is in the residuals.
-
-    Args:
-        plant: the head, from d features to n logits.
-        strength: m.
-    """
+    What the steps could not reach is in the residuals."""
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(plant.n_out, plant.n_in, generator=generator, dtype=torch.float64)
@@ -125,20 +115,12 @@ def searched_anchors(plant: Plant, strength: float) -> Anchors:
 
 
 def hidden_is_free(layers: Layers) -> bool:
-    """One hidden layer, each of whose pre-activations some feature reaches.
-
-    Args:
-        layers: (weight, bias) pairs, a ReLU between each two.
-    """
+    """One hidden layer, each of whose pre-activations some feature reaches."""
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
 
 
 def named_controller(name: str) -> Controller:
-    """A classical controller by name.
-
-    Args:
-        name: one of `CLASSICAL`.
-    """
+    """A classical controller by name."""
     if name not in CLASSICAL:
         raise ConfigError(f"the controller must be one of {', '.join(CLASSICAL)}", got=repr(name))
     return CLASSICAL[name]()
@@ -146,11 +128,5 @@ def named_controller(name: str) -> Controller:
 
 def plant_of(frozen: FrozenModel, n_features: int, **model_kwargs: Any) -> Plant:
     """The head as an exact network where it can be read off, else the model itself on constant
-    fields.
-
-    Args:
-        frozen: the model.
-        n_features: d.
-        model_kwargs: further arguments of its forward.
-    """
+    fields."""
     return extract_head(frozen, n_features, **model_kwargs)

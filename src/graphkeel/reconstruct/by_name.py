@@ -32,11 +32,7 @@ class Setting:
 
 
 def settings_of(method: str) -> tuple[Setting, ...]:
-    """What a method tries.
-
-    Args:
-        method: `replace` or `diffuse`.
-    """
+    """What a method tries."""
     if method == "replace":
         return tuple(Setting(strength) for strength in (1.0, 5.0, 20.0, None))
     alphas = (0.5, 0.8, 0.9, 0.95)
@@ -53,15 +49,7 @@ class Tried:
 
 
 def best_setting(context: Context, known: Known, method: str, folds: int, seed: int) -> Tried:
-    """The setting that is right at most judging labels; of several, the one that changes least.
-
-    Args:
-        context: the model on its graph.
-        known: the labels at hand.
-        method: `replace` or `diffuse`.
-        folds: parts in which labels judge.
-        seed: of these parts.
-    """
+    """The setting that is right at most judging labels; of several, the one that changes least."""
     sets, judged_by = known.sets(folds, seed)
     served = [_labels(sets.nodes[used], sets.classes[used], known) for used in sets.used]
     judges = known.nodes[known.judging]
@@ -83,13 +71,7 @@ def best_setting(context: Context, known: Known, method: str, folds: int, seed: 
 
 
 def features_of(context: Context, labels: Labels, setting: Setting) -> Tensor:
-    """The features of a setting.
-
-    Args:
-        context: the model on its graph.
-        labels: where anchors are written.
-        setting: how.
-    """
+    """The features of a setting."""
     written = replace(context.x, labels, context.anchors(setting.strength).features)
     if setting.alpha is None:
         return written

@@ -27,12 +27,7 @@ Contents = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
-    """Tensors and JSON values of a fitted reconstructor.
-
-    Args:
-        rec: the reconstructor.
-        notes: JSON values of the caller's own.
-    """
+    """Tensors and JSON values of a fitted reconstructor."""
     held, judged = rec._held
     tensors = {
         "features": rec.features_,
@@ -78,12 +73,7 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
 
 
 def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
-    """The same of what may leave the house: class statistics, no feature, label or edge.
-
-    Args:
-        rec: the reconstructor.
-        notes: JSON values of the caller's own.
-    """
+    """The same of what may leave the house: class statistics, no feature, label or edge."""
     summary = rec._summary()
     facts = {
         "parameters": _parameters(rec),
@@ -99,13 +89,7 @@ def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
 def restored(
     rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any]
 ) -> Reconstructor:
-    """Fill a new reconstructor with what was stored.
-
-    Args:
-        rec: made with the stored parameters.
-        tensors: as stored.
-        facts: as stored.
-    """
+    """Fill a new reconstructor with what was stored."""
     rec.notes_ = facts["notes"]
     rec.classes_ = torch.arange(facts["n_classes"])
     rec._weight_digests = dict(facts.get("weights") or {})

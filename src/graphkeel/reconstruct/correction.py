@@ -127,14 +127,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
 def corrected_again(
     context: Context, known: Known, rounds: Sequence[PoolWeights], rule: Rule
 ) -> tuple[Decision, Tensor, Steered | None]:
-    """The change with weights that were chosen before: the same graph, later.
-
-    Args:
-        context: the model on the graph as it is now.
-        known: the labels at hand.
-        rounds: the pools of a decision.
-        rule: how.
-    """
+    """The change with weights that were chosen before: the same graph, later."""
     decision = decide_again(context.scene, known, rounds, rule.decide)
     return decision, *written(context, decision, rule.steer)
 
@@ -144,13 +137,7 @@ def written(
 ) -> tuple[Tensor, Steered | None]:
     """Features under which the model answers what was decided.
 
-    A model that passes no gradients back gets the blend of class anchors, and its user is told.
-
-    Args:
-        context: the model on its graph.
-        decision: what was decided.
-        settings: of the steering.
-    """
+    A model that passes no gradients back gets the blend of class anchors, and its user is told."""
     posterior = torch.from_numpy(decision.posterior)
     linear = None
     if not context.model_kwargs:
@@ -214,10 +201,6 @@ def _by_name(context: Context, known: Known, rule: Rule, away: Known | None) -> 
 
 def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
     """Half of the judging labels, at random, leave.
-
-    Args:
-        known: the labels at hand.
-        rule: with the seed.
 
     Returns:
         Those that take part, and those that do not.
@@ -310,8 +293,6 @@ def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:
     """The labels at hand as the rule takes them.
 
     Args:
-        labels: those that serve.
-        validation: those that only judge; where there are any, no other ones do.
         trained_on: bool, shape (N,): labels that the model has seen in training.
     """
     parts: Sequence[Labels] = (labels, validation)

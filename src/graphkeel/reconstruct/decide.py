@@ -169,16 +169,7 @@ def decide(
     balanced: bool = False,
     without: Iterable[str] = (),
 ) -> Decision:
-    """The pooled answer for every node.
-
-    Args:
-        scene: the model's answers on its graph.
-        known: the labels at hand.
-        seed: of the folds.
-        settings: numbers of the decision.
-        balanced: count classes alike.
-        without: sources of evidence that are left out.
-    """
+    """The pooled answer for every node."""
     labels, judged_by = known.sets(settings.folds, seed)
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
     prior = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
@@ -221,14 +212,7 @@ def decide_again(
     rounds: Sequence[PoolWeights],
     settings: DecideSettings = DecideSettings(),
 ) -> Decision:
-    """The answer with weights that were chosen before: the same graph, later.
-
-    Args:
-        scene: the model's answers on the graph as it is now.
-        known: the labels at hand.
-        rounds: the pools of a decision.
-        settings: numbers of the decision.
-    """
+    """The answer with weights that were chosen before: the same graph, later."""
     serving = known.chosen(
         np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging
     )

@@ -138,11 +138,7 @@ def kind_of(name: str) -> str:
 
 
 def sources_of(decision: Decision) -> tuple[Source, ...]:
-    """All sources with a weight, the largest share first.
-
-    Args:
-        decision: what was decided.
-    """
+    """All sources with a weight, the largest share first."""
     first, second = _two_likeliest(decision.scores)
     rows = np.arange(len(first))
     parts = {
@@ -158,11 +154,7 @@ def sources_of(decision: Decision) -> tuple[Source, ...]:
 
 
 def shares_by_kind(sources: tuple[Source, ...]) -> dict[str, float]:
-    """The share of each group, in the words of `KINDS`, largest first.
-
-    Args:
-        sources: as `sources_of` gives them.
-    """
+    """The share of each group, in the words of `KINDS`, largest first."""
     sums = dict.fromkeys(KINDS.values(), 0.0)
     for source in sources:
         sums[KINDS[source.kind]] += source.share
@@ -172,15 +164,7 @@ def shares_by_kind(sources: tuple[Source, ...]) -> dict[str, float]:
 def explain_node(
     scene: Scene, decision: Decision, known: Known, node: int, most: int = 5
 ) -> Explanation:
-    """Why a node is answered as it is.
-
-    Args:
-        scene: the model's answers on its graph.
-        decision: what was decided.
-        known: the labels at hand.
-        node: its id.
-        most: neighbours and labelled nodes that are named.
-    """
+    """Why a node is answered as it is."""
     node = _checked(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [

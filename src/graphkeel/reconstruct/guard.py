@@ -86,11 +86,7 @@ def mid_p(wins: int, losses: int) -> float:
 
 
 def weighted_p(difference: NDArray[np.float64]) -> float:
-    """The same for labels of different weight: the normal approximation of random signs.
-
-    Args:
-        difference: of each label, its weight times +1 (won), −1 (lost) or 0.
-    """
+    """The same for labels of different weight: the normal approximation of random signs."""
     spread = math.sqrt(float(difference @ difference))
     return float(norm.sf(difference.sum() / spread)) if spread else 0.5
 
@@ -102,8 +98,6 @@ def compare(
 
     Args:
         after: which labels the decided answer has right, shape (n,).
-        before: which the untouched model has right.
-        weights: of the labels, where classes count alike.
     """
     wins = int((after & ~before).sum())
     losses = int((before & ~after).sum())

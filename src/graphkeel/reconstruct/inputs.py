@@ -27,12 +27,7 @@ SHOWN = 5  # values of a list that a message shows
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
-    """Refuse constructor arguments of a wrong type or out of range.
-
-    Args:
-        parameters: as `Reconstructor.get_params` gives them. What the model and its return type
-            are, `FrozenModel` checks.
-    """
+    """Refuse constructor arguments of a wrong type or out of range."""
     if parameters["model"] is None:
         raise ModelError(
             "there is no model to reconstruct for",
@@ -95,12 +90,7 @@ def _check_callbacks(value: object) -> None:
 
 
 def check_keep(value: object, known: tuple[str, ...] = KEEP) -> None:
-    """Refuse a level of keeping that there is not.
-
-    Args:
-        value: as given.
-        known: the levels there are.
-    """
+    """Refuse a level of keeping that there is not."""
     _check_choice("keep", value, known)
 
 
@@ -112,7 +102,6 @@ def check_graph(data: object, *, with_ids: bool = True) -> None:
 
     Args:
         data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
-        with_ids: look at every node id as well.
     """
     for field in ("x", "edge_index"):
         if not hasattr(data, field):
@@ -176,12 +165,7 @@ def check_scores(scores: Tensor) -> None:
 def checked_feedback(
     nodes: object, labels: object, n_nodes: int, n_classes: int
 ) -> tuple[Tensor, Tensor]:
-    """Node ids and their classes as int64 tensors, shape (L,) both.
-
-    Args:
-        nodes: ids in 0..n_nodes-1: a tensor, an array or a list.
-        labels: as many classes in 0..n_classes-1.
-    """
+    """Node ids and their classes as int64 tensors, shape (L,) both."""
     ids = _whole_numbers("nodes", nodes, n_nodes)
     classes = _whole_numbers("labels", labels, n_classes)
     if ids.shape != classes.shape:

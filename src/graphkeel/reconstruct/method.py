@@ -43,29 +43,14 @@ class Method(Protocol):
     def fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        """Class scores of every node, or the untouched model.
-
-        Args:
-            frozen: the model.
-            task: graph, features, labels and split.
-            labelled: ids of nodes whose label may be used, int64.
-            validation: ids of nodes that may be used to select, int64.
-            seed: of everything random.
-        """
+        """Class scores of every node, or the untouched model."""
 
 
 def check_nodes(
     task: GraphTask, labelled: Tensor, validation: Tensor, *, needs_labels: bool = False
 ) -> None:
     """Refuse nodes that a method cannot learn from or must not select on; every `fit_predict`
-    begins with it.
-
-    Args:
-        task: graph, features, labels and split.
-        labelled: ids of nodes whose label may be used, int64.
-        validation: ids of nodes that may be used to select.
-        needs_labels: whether an empty `labelled` is refused.
-    """
+    begins with it."""
     for name, nodes in (("labelled", labelled), ("validation", validation)):
         if nodes.dtype != torch.int64 or nodes.dim() != 1:
             got = f"{nodes.dtype} of shape {tuple(nodes.shape)}"

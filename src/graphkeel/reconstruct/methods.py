@@ -52,15 +52,7 @@ class Reconstruction:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
-        """Class scores of every node, or the untouched model.
-
-        Args:
-            frozen: the model.
-            task: graph, features, labels and split.
-            labelled: ids of nodes whose label may be used, int64.
-            validation: ids of nodes that may be used to select, int64.
-            seed: of everything random.
-        """
+        """Class scores of every node, or the untouched model."""
         check_nodes(task, labelled, validation, needs_labels=bool(self.without))
         model = untrained(frozen.model, seed) if self.random_weights else frozen.model
         rec = Reconstructor(
@@ -86,12 +78,7 @@ class Reconstruction:
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:
-    """A copy with weights as before training.
-
-    Args:
-        model: a module whose parts have `reset_parameters`.
-        seed: of the weights.
-    """
+    """A copy with weights as before training."""
     twin = copy.deepcopy(model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -126,15 +113,7 @@ class ReplaceOne:
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
-        """Class scores of every node, or the untouched model.
-
-        Args:
-            frozen: the model.
-            task: graph, features, labels and split.
-            labelled: ids of nodes whose label may be used, int64.
-            validation: ids of nodes that may be used to select, int64.
-            seed: of everything random.
-        """
+        """Class scores of every node, or the untouched model."""
         check_nodes(task, labelled, validation, needs_labels=True)
         context = Context(frozen, task.x, task.edge_index, seed=seed)
         labels = known_labels(task, labelled)

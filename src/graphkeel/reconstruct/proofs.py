@@ -26,11 +26,6 @@ def certify_context(
     """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
     shift, or where the head answers an anchor in use with another class.
 
-    Args:
-        context: the model on its graph.
-        verifier: name of the engine, or `auto`.
-        settings: fields of `LyapunovConfig`.
-
     Returns:
         What was proved, and the anchors that it is about, where all of it is.
     """
@@ -68,9 +63,6 @@ def enclose(
     use from it.
 
     Args:
-        result: what was proved.
-        context: the model on its graph.
-        labels: the known labels.
         features: those in use, shape (N, d).
     """
     if not len(labels):
@@ -97,12 +89,8 @@ def with_shipped(
     and for a linear model the contraction.
 
     Args:
-        result: what was proved.
-        context: the model on its graph.
         features: those that ship, shape (N, d).
         wanted: the decided classes, shape (N,).
-        fall: V at the start and after every accepted step.
-        passes: of the model that it took.
     """
     linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
     units = None if linear is None else linear_units(linear, context.x, SteerSettings())

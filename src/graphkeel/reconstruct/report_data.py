@@ -26,13 +26,8 @@ def report_data(
     """Decision, sizes and a column per fact of every node.
 
     Args:
-        context: the model on its graph.
         features: the features in use, shape (N, d).
-        decision: the guard's.
-        known: the labels in use.
         trained_on: bool, shape (N,): labels the model has seen in training.
-        judging: the labels that only judge.
-        data: the graph with labels to score by (y and test_mask); None: there are none.
     """
     before = context.logits.argmax(dim=1)
     after = context.logits_for(features).argmax(dim=1)

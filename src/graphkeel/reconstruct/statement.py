@@ -80,10 +80,6 @@ def approximate_statement(
 
     Args:
         after: which labels what ships has right, shape (n,).
-        before: the same for the untouched model.
-        n_predicted: m, the nodes that the statement is about; None: very many.
-        served: the share of the labels that the judged answers were made from.
-        settings: confidence and corrections.
     """
     n = len(after)
     if n == 0:
@@ -117,8 +113,6 @@ def exact_statement(
 
     Args:
         after: which held-out labels are right, shape (n,); none of them had a part in anything.
-        before: the same for the untouched model.
-        settings: with the confidence.
     """
     n = len(after)
     if n == 0:
@@ -187,7 +181,6 @@ def allowed_margin(scores: Array, classes: NDArray[np.int64], coverage: float) -
     Args:
         scores: at labels that had no part in them, shape (n, C).
         classes: the labels, shape (n,).
-        coverage: how often a set is to hold the true class, in (0, 1).
     """
     if not 0.0 < coverage < 1.0:
         raise ConfigError("coverage must lie strictly between 0 and 1", got=coverage)
@@ -207,7 +200,5 @@ def expected_accuracy(posterior: Array, correction: float = 0.0) -> float:
 
     Args:
         posterior: shape (N, C).
-        correction: points by which the posterior was found to be too modest where labels were
-            known (negative: too sure).
     """
     return float(np.clip(100.0 * posterior.max(axis=1).mean() + correction, 0.0, 100.0))

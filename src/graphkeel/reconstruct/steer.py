@@ -107,12 +107,9 @@ def steer(
     """Change the features as little as the model needs to answer with the wanted classes.
 
     Args:
-        ask: logits (N, C) of features (N, d), by operations that pass gradients on.
         x: the features as they are, float32, shape (N, d); not changed.
         wanted: the class that every node should be answered with, int64, shape (N,).
         posterior: class probabilities; a node counts by its wanted class's, shape (N, C).
-        settings: None: the default ones.
-        linear: the model as a linear map, where it is one: passes are then much cheaper.
     """
     chosen = settings or SteerSettings()
     _check_finite(x, "features")
@@ -388,9 +385,7 @@ def linear_units(linear: LinearMap, x: Tensor, settings: SteerSettings) -> dict[
     """The numbers of V for a linear model that its contraction depends on.
 
     Args:
-        linear: the model.
         x: the features as they are, shape (N, d).
-        settings: with the ridge.
     """
     reduced, _ = linear.reduced(x)
     with torch.no_grad():

@@ -24,13 +24,7 @@ FORMAT = 4
 
 
 def save_folder(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Store both; whatever was in the folder before stays valid until the last moment.
-
-    Args:
-        folder: where to write.
-        tensors: what to store, by name.
-        facts: JSON values to store beside them.
-    """
+    """Store both; whatever was in the folder before stays valid until the last moment."""
     with locked(folder):
         part = folder / "reconstruction.part"
         save_tensors(part, tensors)
@@ -47,11 +41,7 @@ def save_folder(folder: Path, tensors: dict[str, Tensor], facts: dict[str, Any])
 
 
 def load_folder(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and JSON values that `save_folder` stored.
-
-    Args:
-        folder: where it lies.
-    """
+    """Tensors and JSON values that `save_folder` stored."""
     if not (folder / FACTS).is_file():
         raise DataError(
             f"{folder} holds no stored reconstruction",

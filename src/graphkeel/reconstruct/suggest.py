@@ -51,11 +51,9 @@ def suggested(
     """Node ids in the order of what they add, int64, shape (k,) or fewer.
 
     Args:
-        propagator: multiplies by Ŝ.
         weights: what covering a node is worth, not negative, shape (N,).
         labelled: ids of the nodes that have a label, int64, shape (L,).
         allowed: which nodes may be suggested, bool, shape (N,); none of them has a label.
-        k: how many.
     """
     states = np.zeros((len(weights), 2))
     states[:, _WORTH] = weights.double().numpy()
@@ -97,12 +95,7 @@ def _gains_of(graph: Graph, states: Floats, nodes: Ids, gains: Floats, room: int
 
 
 def allowed_nodes(among: object, n_nodes: int) -> Tensor:
-    """Which nodes may be suggested, bool, shape (N,).
-
-    Args:
-        among: a mask, ids, or None for all.
-        n_nodes: N.
-    """
+    """Which nodes may be suggested, bool, shape (N,)."""
     if among is None:
         return torch.ones(n_nodes, dtype=torch.bool)
     given = torch.as_tensor(among).cpu()
@@ -119,12 +112,7 @@ def allowed_nodes(among: object, n_nodes: int) -> Tensor:
 
 
 def checked_count(k: object, n_allowed: int) -> int:
-    """How many suggestions are wanted, checked.
-
-    Args:
-        k: as given.
-        n_allowed: how many nodes there are to choose from.
-    """
+    """How many suggestions are wanted, checked."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise ConfigError("suggest needs a whole number of nodes, at least 1", got=repr(k))
     if not n_allowed:

@@ -40,11 +40,7 @@ class SourceSummary:
         return self.accuracy - self.confidence
 
     def check(self, context: Context) -> None:
-        """Refuse a target whose classes or features are others.
-
-        Args:
-            context: the model on the target.
-        """
+        """Refuse a target whose classes or features are others."""
         if self.n_classes != context.n_classes:
             raise DataError(
                 f"the source has {self.n_classes} classes, the model answers with another number",
@@ -64,13 +60,7 @@ class SourceSummary:
 
 def summarise(context: Context, known: Known, rule: Rule) -> SourceSummary:
     """The rule on the source, as if no label of it were known, against the labels that the model
-    was not trained on.
-
-    Args:
-        context: the model on the source.
-        known: the labels at hand.
-        rule: how features are corrected.
-    """
+    was not trained on."""
     sizes = (int(context.x.shape[1]), context.n_classes)
     fresh = known.chosen(known.judging)
     if not len(fresh.nodes):

@@ -14,7 +14,6 @@ def check_grown(x: Tensor, new_x: Tensor) -> None:
 
     Args:
         x: features as they were, shape (n, d).
-        new_x: features now.
     """
     if new_x.shape[1] != x.shape[1]:
         raise DataError(
@@ -31,13 +30,7 @@ def check_grown(x: Tensor, new_x: Tensor) -> None:
 
 
 def arguments_again(before: dict[str, Any], given: dict[str, Any], graph: Any) -> dict[str, Any]:
-    """Arguments of the model's forward on the new graph; a tensor of the old one is of no use.
-
-    Args:
-        before: the arguments on the graph as it was.
-        given: those named now.
-        graph: the graph as it is, which may hold some under their name.
-    """
+    """Arguments of the model's forward on the new graph; a tensor of the old one is of no use."""
     arguments = dict(given)
     for name, value in before.items():
         if name in given:

@@ -41,12 +41,7 @@ CONDITIONS = {
 
 def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[str, Any]:
     """Everything the template needs, in plain values; a certificate is shown as proof only if it
-    was accepted.
-
-    Args:
-        certificate: the content of certificate.json.
-        checked: what the independent checker says of it.
-    """
+    was accepted."""
     classes = [_class_row(entry) for entry in certificate["classes"]]
     verdicts = [row["verdict"] for row in classes]
     provenance = certificate.get("provenance") or {}
@@ -121,11 +116,7 @@ def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def loop_data(certificate: dict[str, Any]) -> list[dict[str, Any]]:
-    """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws.
-
-    Args:
-        certificate: the content of certificate.json.
-    """
+    """F, V, the box and Y of each class as plain lists: what the page's own evaluation draws."""
     return [
         {
             "label": entry["class"],

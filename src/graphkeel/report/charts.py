@@ -14,13 +14,7 @@ RIGHT = 60
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
-    """A chart with a line a row from `before` to `after`, in percent.
-
-    Args:
-        rows: each with name, before and after.
-        label: what the chart shows, for readers who do not see it.
-        neutral: more is not better, so that no colour says so.
-    """
+    """A chart with a line a row from `before` to `after`, in percent."""
     if not rows:
         return Markup("")
     low = min(min(row["before"], row["after"]) for row in rows)
@@ -54,12 +48,7 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
 
 
 def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
-    """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent.
-
-    Args:
-        rows: each with name and share.
-        label: what the chart shows, for readers who do not see it.
-    """
+    """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent."""
     if not rows:
         return Markup("")
     height = BAR_ROW * len(rows) + 4

@@ -31,14 +31,7 @@ def graph_loop_chart(
     steps: Mapping[str, Any], nodes: int, kappa: float, *, alone: bool = False
 ) -> Markup:
     """V(Ŷ) = ‖loop(Ŷ) − Ŷ‖ (left, logarithmic), what κ allows of it (dashed), and the share of
-    nodes whose class is certain (right), step by step.
-
-    Args:
-        steps: `residuals` and `certain` of every state met, as `keel certify` stores them.
-        nodes: how many the graph has.
-        kappa: the proved factor.
-        alone: with colours of its own, for a file; else the page's style draws it.
-    """
+    nodes whose class is certain (right), step by step."""
     residuals = [float(value) for value in steps["residuals"]][:MOST_STEPS]
     certain = [int(value) for value in steps["certain"]][:MOST_STEPS]
     if not residuals or len(residuals) != len(certain) or nodes < 1:

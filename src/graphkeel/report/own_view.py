@@ -11,11 +11,7 @@ MOST_NODES = 120_000  # rows in the page; beyond it the nodes that changed come 
 
 
 def own_view(facts: dict[str, Any]) -> dict[str, Any]:
-    """Everything the template needs, in plain values.
-
-    Args:
-        facts: what `Reconstructor.report` hands over.
-    """
+    """Everything the template needs, in plain values."""
     decision = facts["decision"]
     columns = facts["columns"]
     changed = columns["before"] != columns["after"]
@@ -44,11 +40,7 @@ def _evidence(shares: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
-    """Columns for the page's search.
-
-    Args:
-        facts: what `Reconstructor.report` hands over.
-    """
+    """Columns for the page's search."""
     columns = facts["columns"]
     changed = columns["before"] != columns["after"]
     order = np.argsort(~changed, kind="stable")[:MOST_NODES]

@@ -138,11 +138,7 @@ def _own_chart(own: dict[str, Any] | None) -> Markup:
 
 def script_json(value: Any) -> Markup:
     """JSON that may stand in a script element: no character of it can end the element or begin a
-    comment.
-
-    Args:
-        value: plain values.
-    """
+    comment."""
     text = json.dumps(_printable(value), allow_nan=False, separators=(",", ":"))
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")

@@ -16,11 +16,7 @@ NODE_LIMIT = 120_000
 
 
 def run_view(run: RunFiles) -> dict[str, Any]:
-    """Everything the template needs, in plain values.
-
-    Args:
-        run: what was read of a run's folder.
-    """
+    """Everything the template needs, in plain values."""
     base = [row["base"] for row in run.rows]
     after = [row["accuracy"] for row in run.rows]
     seeds = _shown_seeds(run)
@@ -47,11 +43,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
 
 
 def is_adaptation(spec: dict[str, Any]) -> bool:
-    """Whether a run took a model to another graph.
-
-    Args:
-        spec: of the run.
-    """
+    """Whether a run took a model to another graph."""
     return "source" in spec and "target" in spec
 
 
@@ -71,11 +63,7 @@ def _lead(spec: dict[str, Any], n_seeds: int) -> str:
 
 
 def node_data(run: RunFiles) -> dict[str, Any]:
-    """Columns of every node for the page's search, seed by seed.
-
-    Args:
-        run: what was read of a run's folder.
-    """
+    """Columns of every node for the page's search, seed by seed."""
     return {
         str(seed): {name: run.nodes[seed][name].tolist() for name in _COLUMNS}
         for seed in _shown_seeds(run)

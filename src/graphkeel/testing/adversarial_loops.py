@@ -37,11 +37,7 @@ class Adversary:
 
 
 def adversarial_loop(seed: int) -> Adversary:
-    """One loop; kinds take turns.
-
-    Args:
-        seed: of all random choices.
-    """
+    """One loop; kinds take turns."""
     kinds = list(KINDS)
     kind = kinds[seed % len(kinds)]
     rng = np.random.default_rng([seed, 77])
@@ -96,13 +92,7 @@ def _rescaled(rng: Rng) -> Adversary:
 
 
 def in_units(problem: Problem, by_state: float, by_value: float) -> Problem:
-    """The same loop in other units.
-
-    Args:
-        problem: the loop.
-        by_state: states are multiplied by it, a power of two.
-        by_value: V is multiplied by it, a power of two.
-    """
+    """The same loop in other units."""
 
     def changed(network: Network, out: float) -> Network:
         first, *rest = network.layers

@@ -37,11 +37,7 @@ ENGINES = tuple(_ENGINES)
 
 
 def load_engine(name: str) -> Verifier:
-    """One engine, its module imported now.
-
-    Args:
-        name: one of `ENGINES`.
-    """
+    """One engine, its module imported now."""
     if name not in _ENGINES:
         raise ConfigError(f"a verification engine must be one of {tuple(_ENGINES)}", got=repr(name))
     module, cls, _ = _ENGINES[name]
@@ -70,19 +66,11 @@ def verify(
 ) -> VerifyReport:
     """Decide the conditions of a problem with one engine.
 
-    Args:
-        problem: the problem.
-        engine: one of `ENGINES`.
-        budget: for all conditions together.
-        conditions: names, of `CONDITIONS`, "region" for a problem with a region, and
-            "sublevel-invariance" and "sublevel-decrease" for one with a sublevel set.
-
     >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
     >>> halving = Network.of(([[0.5]], [0.0]))
     >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75)
     >>> verify(problem).verdict
-    <Verdict.PROVED: 'proved'>
-    """
+    <Verdict.PROVED: 'proved'>"""
     check_conditions(problem, conditions)
     verifier = load_engine(engine)
     against = verifier.supports(problem)

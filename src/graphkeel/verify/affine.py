@@ -12,41 +12,24 @@ ROUND = 2.0**-51  # more than the relative rounding of two operations
 
 def gamma(terms: int) -> float:
     """A relative bound on the rounding of a float64 sum of `terms` products, in any order, with
-    room to spare.
-
-    Args:
-        terms: the number of products.
-    """
+    room to spare."""
     return (terms + 16) * 2.0**-51
 
 
 def errors_of(layer: Affine) -> tuple[Array, Array]:
-    """(weight error, bias error) with zeros for exact layers.
-
-    Args:
-        layer: the layer.
-    """
+    """(weight error, bias error) with zeros for exact layers."""
     weight = np.zeros_like(layer.weight) if layer.weight_error is None else layer.weight_error
     bias = np.zeros_like(layer.bias) if layer.bias_error is None else layer.bias_error
     return weight, bias
 
 
 def zero(n_in: int) -> Affine:
-    """The map that is 0 for every one of its n_in inputs; one output.
-
-    Args:
-        n_in: the number of inputs.
-    """
+    """The map that is 0 for every one of its n_in inputs; one output."""
     return Affine(np.zeros((1, n_in)), np.zeros(1))
 
 
 def compose(outer: Affine, inner: Affine) -> Affine:
-    """outer ∘ inner as one affine map, its rounding and both maps' errors in the error bounds.
-
-    Args:
-        outer: the map that is applied last.
-        inner: the map that is applied first.
-    """
+    """outer ∘ inner as one affine map, its rounding and both maps' errors in the error bounds."""
     weight_error, bias_error = errors_of(outer)
     inner_weight_error, inner_bias_error = errors_of(inner)
     rounding = gamma(outer.n_in)
@@ -78,12 +61,7 @@ def compose(outer: Affine, inner: Affine) -> Affine:
 
 
 def scaled(layer: Affine, factor: float) -> Affine:
-    """factor · layer.
-
-    Args:
-        layer: the layer.
-        factor: the factor.
-    """
+    """factor · layer."""
     weight = factor * layer.weight
     bias = factor * layer.bias
     if abs(factor) == 1.0:
@@ -99,12 +77,7 @@ def scaled(layer: Affine, factor: float) -> Affine:
 
 
 def added(a: Affine, b: Affine) -> Affine:
-    """a + b, for maps of one shape.
-
-    Args:
-        a: the one.
-        b: the other.
-    """
+    """a + b, for maps of one shape."""
     (weight_a, bias_a), (weight_b, bias_b) = errors_of(a), errors_of(b)
     weight = a.weight + b.weight
     bias = a.bias + b.bias
@@ -114,12 +87,7 @@ def added(a: Affine, b: Affine) -> Affine:
 
 
 def output_row(layer: Affine, index: int) -> Affine:
-    """One output of a layer as a map of its own.
-
-    Args:
-        layer: the layer.
-        index: of the output.
-    """
+    """One output of a layer as a map of its own."""
     one = slice(index, index + 1)
     weight_error, bias_error = errors_of(layer)
     return Affine(layer.weight[one], layer.bias[one], weight_error[one], bias_error[one])

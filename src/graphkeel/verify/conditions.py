@@ -19,12 +19,7 @@ from graphkeel.verify.region import region_rows
 
 
 def rows_of(problem: Problem, condition: str) -> list[Row]:
-    """The rows of a condition.
-
-    Args:
-        problem: the problem.
-        condition: "positivity", "decrease", "invariance" or "region".
-    """
+    """The rows of a condition."""
     builders: dict[str, Callable[[Problem], list[Row]]] = {
         "decrease": _decrease,
         "positivity": _positivity,
@@ -37,11 +32,7 @@ def rows_of(problem: Problem, condition: str) -> list[Row]:
 
 
 def inner_radius(problem: Problem) -> float:
-    """A float not above r∞, the radius of the hole in the sup norm.
-
-    Args:
-        problem: the problem.
-    """
+    """A float not above r∞, the radius of the hole in the sup norm."""
     exact = sup_radius(problem)
     radius = float(exact)
     return radius if Fraction(radius) <= exact else float(np.nextafter(radius, 0.0))

@@ -22,12 +22,6 @@ def cross_check(
     """The first final answer to each condition, with the names of all engines that agree in its
     reason.
 
-    Args:
-        problem: the problem.
-        budget: of each engine.
-        conditions: the names of the conditions.
-        among: the engines to ask, by default every one that is installed.
-
     Raises:
         EngineDisagreementError: one engine proved a condition that another refuted.
     """

@@ -20,11 +20,7 @@ class ConditionwiseEngine(ABC):
     sublevels = False  # whether it can take conditions on a sublevel set
 
     def supports(self, problem: Problem) -> str | None:
-        """Why the engine cannot take the problem, or None.
-
-        Args:
-            problem: the problem that would be asked about.
-        """
+        """Why the engine cannot take the problem, or None."""
         return None
 
     def prepare(self) -> None:
@@ -33,13 +29,7 @@ class ConditionwiseEngine(ABC):
 
     @abstractmethod
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Decide one condition.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Decide one condition."""
 
     def solve(
         self,
@@ -47,13 +37,7 @@ class ConditionwiseEngine(ABC):
         budget: Budget | None = None,
         conditions: Sequence[str] = tuple(CONDITIONS),
     ) -> VerifyReport:
-        """Decide the conditions in turn, each with an equal share of the time that is left.
-
-        Args:
-            problem: the problem.
-            budget: for all conditions together.
-            conditions: their names; the report has them in this order.
-        """
+        """Decide the conditions in turn, each with an equal share of the time that is left."""
         check_conditions(problem, conditions)
         budget = budget or Budget()
         self.prepare()
@@ -80,22 +64,12 @@ class ConditionwiseEngine(ABC):
 
 
 def refuted_one(reports: Mapping[str, ConditionReport]) -> str | None:
-    """The name of a refuted condition, if there is one.
-
-    Args:
-        reports: answers by condition.
-    """
+    """The name of a refuted condition, if there is one."""
     verdicts = ((name, report.verdict) for name, report in reports.items())
     return next((name for name, verdict in verdicts if verdict is Verdict.REFUTED), None)
 
 
 def not_asked(condition: str, refuted: str, engine: str) -> ConditionReport:
-    """The report of a condition that nothing depends on any more.
-
-    Args:
-        condition: its name.
-        refuted: the condition that was refuted.
-        engine: who would have been asked.
-    """
+    """The report of a condition that nothing depends on any more."""
     reason = f"not asked: {refuted} is refuted"
     return ConditionReport(condition, Verdict.UNKNOWN, engine, reason)

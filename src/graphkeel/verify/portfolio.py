@@ -32,11 +32,7 @@ class AutoVerifier:
         self.complete = complete
 
     def supports(self, problem: Problem) -> str | None:
-        """None: there is always an engine that answers, if only with `unknown`.
-
-        Args:
-            problem: the problem.
-        """
+        """None: there is always an engine that answers, if only with `unknown`."""
         return None
 
     def solve(
@@ -45,13 +41,7 @@ class AutoVerifier:
         budget: Budget | None = None,
         conditions: Sequence[str] = tuple(CONDITIONS),
     ) -> VerifyReport:
-        """Decide the conditions.
-
-        Args:
-            problem: the problem.
-            budget: for all conditions together.
-            conditions: their names; the report has them in this order.
-        """
+        """Decide the conditions."""
         check_conditions(problem, conditions)
         budget = budget or Budget()
         start = budget.now()

@@ -325,12 +325,7 @@ SUBLEVEL: Sequence[str] = (STAYS, FALLS)  # likewise: they need a problem with a
 
 
 def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
-    """Refuse a name that is no condition: a proof of something else must not be filed under it.
-
-    Args:
-        problem: the problem they are asked about.
-        conditions: names, of CONDITIONS, "region" or SUBLEVEL.
-    """
+    """Refuse a name that is no condition: a proof of something else must not be filed under it."""
     known = (*CONDITIONS, REGION, *SUBLEVEL)
     for condition in conditions:
         if condition not in known:
@@ -342,11 +337,7 @@ def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
 
 
 def region_of(problem: Problem) -> Region:
-    """The problem's decision region; a `ProblemError` where it has none.
-
-    Args:
-        problem: the problem.
-    """
+    """The problem's decision region; a `ProblemError` where it has none."""
     if problem.region is None:
         raise ProblemError(
             "the condition 'region' needs a problem with a region",
@@ -357,11 +348,7 @@ def region_of(problem: Problem) -> Region:
 
 
 def sublevel_of(problem: Problem) -> Sublevel:
-    """The problem's sublevel set; a `ProblemError` where it has none.
-
-    Args:
-        problem: the problem.
-    """
+    """The problem's sublevel set; a `ProblemError` where it has none."""
     if problem.sublevel is None:
         raise ProblemError(
             "a condition on a sublevel set needs a problem with one",

@@ -83,12 +83,7 @@ def write_problem(problem: Problem, path: str | Path, *, readable: bool = False)
 
 
 def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
-    """The JSON object of a problem.
-
-    Args:
-        problem: the problem.
-        readable: whether arrays are nested lists of digits.
-    """
+    """The JSON object of a problem."""
 
     def encode(array: Array) -> Any:
         return array.tolist() if readable else encode_array(array.astype(np.float64))
@@ -131,12 +126,7 @@ def _sublevel_entries(problem: Problem) -> dict[str, float]:
 
 
 def from_dict(content: Any, *, name: str = "problem") -> Problem:
-    """A problem from its JSON object.
-
-    Args:
-        content: the JSON object.
-        name: the problem's name, where the object has none.
-    """
+    """A problem from its JSON object."""
     if not isinstance(content, dict):
         raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
     return _problem(content, name)

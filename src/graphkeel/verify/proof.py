@@ -18,52 +18,31 @@ Json = dict[str, Any]
 
 
 def encode(array: NDArray[Any]) -> Json:
-    """An array as base64 of its little-endian bytes in C order: exact, whatever the machine.
-
-    Args:
-        array: the array.
-    """
+    """An array as base64 of its little-endian bytes in C order: exact, whatever the machine."""
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     text = base64.b64encode(little.tobytes()).decode("ascii")
     return {"dtype": little.dtype.str, "shape": list(little.shape), "base64": text}
 
 
 def decode(entry: Json) -> NDArray[Any]:
-    """The array that `encode` wrote; for our own proofs, strangers' go through the checker.
-
-    Args:
-        entry: the JSON of an array.
-    """
+    """The array that `encode` wrote; for our own proofs, strangers' go through the checker."""
     raw = base64.b64decode(entry["base64"])
     return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
 
 
 def head(kind: str, condition: str) -> Json:
-    """The keys that every proof begins with.
-
-    Args:
-        kind: of the proof.
-        condition: the name of one of its conditions.
-    """
+    """The keys that every proof begins with."""
     return {"version": VERSION, "kind": kind, "condition": condition}
 
 
 def multipliers_entry(rows: list[Row]) -> Json:
-    """The multipliers that were folded into rows, one line a row, or nothing.
-
-    Args:
-        rows: the rows.
-    """
+    """The multipliers that were folded into rows, one line a row, or nothing."""
     folded = [row.multipliers for row in rows if row.multipliers is not None]
     return {"multipliers": encode(np.stack(folded))} if folded else {}
 
 
 def empty_tree(row: Row) -> Json:
-    """The tree of a row whose box is empty.
-
-    Args:
-        row: the row.
-    """
+    """The tree of a row whose box is empty."""
     return {"row": row.name, "empty": True}
 
 
@@ -79,14 +58,8 @@ def tree_entry(
     """One tree of a proof.
 
     Args:
-        row: the row that it proves.
         axis: one entry per node in preorder, shape (nodes,).
         cut: one entry per inner node, shape (cuts,).
-        slopes: one line per leaf with stored slopes.
-        couplings: the couplings that leaves refer to by number, from 1 on.
-        multipliers: Q, β_1, … of every relaxed leaf below unit cuts.
-        supports: λ, γ, θ, a line each, and for every leaf with levels a line of numbers of these,
-            from 1 on; where there are level cuts.
     """
     entry: Json = {
         "row": row.name,
@@ -106,11 +79,7 @@ def tree_entry(
 
 
 def one_leaf_tree(row: Row) -> Json:
-    """The tree of a row that default slopes prove on its whole box.
-
-    Args:
-        row: the row.
-    """
+    """The tree of a row that default slopes prove on its whole box."""
     axis = np.array([RELAXED], dtype=np.int8)
     slopes = np.zeros((0, slope_columns(row)), np.uint8)
     return tree_entry(row, axis, np.zeros(0), slopes, [], [])
@@ -120,11 +89,7 @@ def unit_numbers(row: Row) -> tuple[list[int], list[int]]:
     """The numbers of the first units of every hidden layer, for chain A and chain B.
 
     Units are numbered by stage: both chains are aligned at their ends, and a stage has the units of
-    chain A before those of chain B.
-
-    Args:
-        row: the row.
-    """
+    chain A before those of chain B."""
     numbers: tuple[list[int], list[int]] = ([], [])
     depth = max(map(len, row.hidden))
     count = 0
@@ -138,10 +103,6 @@ def unit_numbers(row: Row) -> tuple[list[int], list[int]]:
 
 
 def slope_columns(row: Row) -> int:
-    """How many numbers a leaf with stored slopes has: first layers' units, then coupled units.
-
-    Args:
-        row: the row.
-    """
+    """How many numbers a leaf with stored slopes has: first layers' units, then coupled units."""
     couples = row.name == "decrease" and len(row.hidden[1]) == 1
     return sum(row.first_widths) + (row.first_widths[1] if couples else 0)

@@ -87,13 +87,7 @@ class Row:
 
 
 def form_over(direct: Affine, hidden: tuple[Layers, Layers], a: Affine, b: Affine) -> Form:
-    """A form whose parts over chains without hidden layers are affine in y: these join `direct`.
-
-    Args:
-        direct: q and k, from n inputs to one output.
-        hidden: the hidden layers of both chains.
-        a, b: the last layer of each chain; `zero(0)` where there is no such chain at all.
-    """
+    """A form whose parts over chains without hidden layers are affine in y: these join `direct`."""
     finals = []
     for layers, final in zip(hidden, (a, b), strict=True):
         if layers:

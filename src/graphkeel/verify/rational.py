@@ -31,21 +31,12 @@ ZERO = Fraction(0)
 
 
 def rationals(values: Iterable[float]) -> Vector:
-    """Floats as the rational numbers they are.
-
-    Args:
-        values: the numbers.
-    """
+    """Floats as the rational numbers they are."""
     return [Fraction(float(value)) for value in values]
 
 
 def dot(a: Vector, b: Vector) -> Fraction:
-    """The exact inner product of two vectors of one length.
-
-    Args:
-        a: a vector.
-        b: a vector of the same length.
-    """
+    """The exact inner product of two vectors of one length."""
     return sum((x * y for x, y in zip(a, b, strict=True) if x and y), ZERO)
 
 
@@ -60,11 +51,7 @@ class RationalLayer:
 
     @classmethod
     def of(cls, layer: Affine) -> RationalLayer:
-        """The layer's floats as rationals.
-
-        Args:
-            layer: the layer.
-        """
+        """The layer's floats as rationals."""
         weight = [rationals(row) for row in layer.weight]
         if layer.weight_error is None:
             weight_error = [[ZERO] * layer.n_in for _ in range(layer.n_out)]
@@ -92,21 +79,12 @@ class RationalLayer:
 
 
 def bias_errors(layer: Affine) -> Vector:
-    """The bounds on a layer's bias, shape (out,).
-
-    Args:
-        layer: the layer.
-    """
+    """The bounds on a layer's bias, shape (out,)."""
     return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
 
 
 def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
-    """The exact range of a network's outputs over its error bounds, interval by interval.
-
-    Args:
-        network: the network.
-        point: one interval per input; a single state is [(y, y), …].
-    """
+    """The exact range of a network's outputs over its error bounds, interval by interval."""
     values = point
     for index, layer in enumerate(network.layers):
         values = RationalLayer.of(layer)(values)
@@ -116,11 +94,7 @@ def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
 
 
 def sup_radius(problem: Problem) -> Fraction:
-    """r∞, rounded down: every state outside the hole is at least this far away in the sup norm.
-
-    Args:
-        problem: the problem.
-    """
+    """r∞, rounded down: every state outside the hole is at least this far away in the sup norm."""
     radius = Fraction(problem.hole_radius)
     if problem.hole_norm == "inf" or radius == 0:
         return radius
@@ -132,12 +106,7 @@ def sup_radius(problem: Problem) -> Fraction:
 
 
 def in_hole(problem: Problem, state: Vector) -> bool:
-    """Whether the state is excluded: strictly inside the open hole, or the equilibrium itself.
-
-    Args:
-        problem: the problem.
-        state: a state in rationals.
-    """
+    """Whether the state is excluded: strictly inside the open hole, or the equilibrium itself."""
     offset = [abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True)]
     radius = Fraction(problem.hole_radius)
     if not any(offset):
@@ -148,12 +117,7 @@ def in_hole(problem: Problem, state: Vector) -> bool:
 
 
 def in_box(problem: Problem, state: Vector) -> bool:
-    """Whether the state lies in the closed box.
-
-    Args:
-        problem: the problem.
-        state: a state in rationals.
-    """
+    """Whether the state lies in the closed box."""
     bounds = zip(state, rationals(problem.lower), rationals(problem.upper), strict=True)
     return all(low <= y <= high for y, low, high in bounds)
 
@@ -163,8 +127,6 @@ def violates(problem: Problem, condition: str, point: Array) -> bool:
     within the errors.
 
     Args:
-        problem: the problem.
-        condition: the name of one of the problem's conditions.
         point: a state, shape (n,).
     """
     state = rationals(point)
@@ -244,8 +206,6 @@ def nearest_confirmed(problem: Problem, condition: str, point: Array) -> Array |
     be, moved out of the hole by the last bits.
 
     Args:
-        problem: the problem.
-        condition: one of its conditions.
         point: a state, shape (n,).
     """
     clipped = np.clip(np.asarray(point, dtype=np.float64), problem.lower, problem.upper)

@@ -15,11 +15,7 @@ from graphkeel.verify.relaxation import Relaxation
 
 
 def region_rows(problem: Problem) -> list[Row]:
-    """F_k − F_c + γ + Σ_j λ_j·(y_c − y_j − γ) for every k ≠ c, roundings in the error bounds.
-
-    Args:
-        problem: the problem.
-    """
+    """F_k − F_c + γ + Σ_j λ_j·(y_c − y_j − γ) for every k ≠ c, roundings in the error bounds."""
     region = region_of(problem)
     *layers, last = problem.closed_loop.layers
     hidden: tuple[Layers, Layers] = (tuple(layers), ())
@@ -60,11 +56,7 @@ def _tilt(region: Region, pull: Array) -> Affine:
 def multipliers(problem: Problem) -> Array:
     """λ that brings the relaxation's bound on the whole box down, shape (n − 1, n).
 
-    Row by row for k ≠ c in ascending order, a column for every j; column c is 0.
-
-    Args:
-        problem: the problem.
-    """
+    Row by row for k ≠ c in ascending order, a column for every j; column c is 0."""
     region = region_of(problem)
     rivals = region.rivals(problem.n)
     differences = np.zeros((len(rivals), problem.n))

@@ -27,12 +27,7 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
     """The lines around one ReLU with input in [low, high]: (chord, lift, slope).
 
     slope·z ≤ relu(z) ≤ chord·z + lift; the lower line passes through the origin. Both ends of the
-    chord lie above the ReLU although its slope is rounded.
-
-    Args:
-        low: the lower bound of its input.
-        high: the upper bound of its input.
-    """
+    chord lie above the ReLU although its slope is rounded."""
     if low >= 0.0:
         return 1.0, 0.0, 1.0
     if high <= 0.0:
@@ -77,7 +72,6 @@ class Relaxation:
         """Relax hidden layers over a box.
 
         Args:
-            hidden: layers with a ReLU after each.
             lower, upper: the box, shape (n,).
         """
         units = sum(layer.n_out for layer in hidden)

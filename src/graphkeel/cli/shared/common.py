@@ -107,12 +107,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's; an option that does not exist is refused by the command it was given to.
-
-        Args:
-            args: words of the command line.
-            namespace: to fill.
-        """
+        """As argparse's; an option that does not exist is refused by the command it was given
+        to."""
         found, others = super().parse_known_args(args, namespace)
         strangers = [word for word in others if word.startswith("--")]
         if strangers:
@@ -175,12 +171,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say_reused(what: str, folder: Path) -> None:
-    """On stderr: what an earlier run has left, so that nobody wonders why this one was quick.
-
-    Args:
-        what: how many of what.
-        folder: where they are.
-    """
+    """On stderr: what an earlier run has left, so that nobody wonders why this one was quick."""
     sys.stderr.write(printable(f"{what} were in {folder} already and are reused") + "\n")
 
 

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_spec(spec: RunSpec | AdaptSpec, seed: int) -> None:
-    """That model, method, split, features and data of a run exist.
-
-    Args:
-        spec: what is to be run.
-        seed: the first one, whose data are loaded; a run needs them next.
-    """
+    """That model, method, split, features and data of a run exist."""
     from graphkeel.paper.adapt.spec import AdaptSpec
     from graphkeel.paper.baselines.registry import find_method
 
@@ -34,11 +29,7 @@ def check_spec(spec: RunSpec | AdaptSpec, seed: int) -> None:
 
 
 def check_model(name: str) -> None:
-    """That a base model has this name.
-
-    Args:
-        name: of the zoo, of the paper's bases, or the user's own.
-    """
+    """That a base model has this name."""
     from graphkeel.models.zoo import MODELS
     from graphkeel.paper.baselines.bases import NAMED, TUNED
     from graphkeel.paper.tables.own_model import OWN
@@ -48,22 +39,14 @@ def check_model(name: str) -> None:
 
 
 def check_split(kind: str) -> None:
-    """That there is a split of this kind.
-
-    Args:
-        kind: its name, without a number.
-    """
+    """That there is a split of this kind."""
     from graphkeel.graph.splits import KINDS
 
     _one_of("the split", kind, KINDS)
 
 
 def check_features(kind: str) -> None:
-    """That there are features of this kind.
-
-    Args:
-        kind: their name.
-    """
+    """That there are features of this kind."""
     from graphkeel.graph.datasets.registry import FEATURES
 
     _one_of("features", kind, FEATURES)

@@ -15,11 +15,7 @@ OWN = "own"
 
 
 def add_own_model(parser: argparse.ArgumentParser) -> None:
-    """--weights and --factory.
-
-    Args:
-        parser: of a command.
-    """
+    """--weights and --factory."""
     parser.add_argument(
         "--weights",
         type=path_type,
@@ -36,11 +32,7 @@ def add_own_model(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Name and options of the model for a `RunSpec`: one of ours, or the user's own.
-
-    Args:
-        args: the flags.
-    """
+    """Name and options of the model for a `RunSpec`: one of ours, or the user's own."""
     if args.weights is None and args.factory is None:
         return getattr(args, "model", OWN), {}
     if args.weights is None or args.factory is None:
@@ -58,11 +50,7 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def add_class_weight(parser: argparse.ArgumentParser) -> None:
-    """--class-weight.
-
-    Args:
-        parser: of a command.
-    """
+    """--class-weight."""
     parser.add_argument(
         "--class-weight",
         choices=("balanced",),
@@ -72,11 +60,7 @@ def add_class_weight(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_method(args: argparse.Namespace) -> str:
-    """The method, with its class weight.
-
-    Args:
-        args: the flags.
-    """
+    """The method, with its class weight."""
     method = str(getattr(args, "method", "auto"))
     if getattr(args, "class_weight", None) is None:
         return method
@@ -86,11 +70,7 @@ def chosen_method(args: argparse.Namespace) -> str:
 
 
 def chosen_spec(args: argparse.Namespace) -> RunSpec:
-    """One model, ours or the user's, on one dataset.
-
-    Args:
-        args: the flags.
-    """
+    """One model, ours or the user's, on one dataset."""
     from graphkeel.paper.tables.run import RunSpec
 
     model, options = chosen_model(args)
@@ -105,9 +85,5 @@ def chosen_spec(args: argparse.Namespace) -> RunSpec:
 
 
 def model_name(args: argparse.Namespace) -> str:
-    """What to call the model in a title.
-
-    Args:
-        args: the flags.
-    """
+    """What to call the model in a title."""
     return str(args.model if args.factory is None else args.factory)

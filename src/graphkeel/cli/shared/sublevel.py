@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_sublevel_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of `keel verify`.
-
-    Args:
-        parser: of that command.
-    """
+    """The flags of `keel verify`."""
     parser.add_argument(
         "--sublevel",
         type=number(-1e300, 1e300),
@@ -39,11 +35,7 @@ def add_sublevel_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_check_problem(parser: argparse.ArgumentParser) -> None:
-    """The flag of `keel check`.
-
-    Args:
-        parser: of that command.
-    """
+    """The flag of `keel check`."""
     parser.add_argument(
         "--problem",
         type=path_type,
@@ -53,12 +45,7 @@ def add_check_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def with_sublevel(problem: Problem, args: argparse.Namespace) -> Problem:
-    """The problem with the sublevel set of the flags, if they name one.
-
-    Args:
-        problem: of the file.
-        args: the flags.
-    """
+    """The problem with the sublevel set of the flags, if they name one."""
     from graphkeel.verify.problem import Sublevel
 
     level, floor = args.sublevel, args.sublevel_floor
@@ -73,13 +60,7 @@ def with_sublevel(problem: Problem, args: argparse.Namespace) -> Problem:
 
 
 def store_proof(problem: Problem, report: VerifyReport, path: Path | None) -> list[str]:
-    """Write the proofs of conditions on the sublevel set; their names.
-
-    Args:
-        problem: the problem.
-        report: the answers.
-        path: of the file, or None.
-    """
+    """Write the proofs of conditions on the sublevel set; their names."""
     from graphkeel.verify.problem import SUBLEVEL
 
     proofs = {
@@ -97,12 +78,7 @@ def store_proof(problem: Problem, report: VerifyReport, path: Path | None) -> li
 
 
 def proof_lines(path: Path | None, shown: list[str]) -> list[str]:
-    """What is said of the file of a proof.
-
-    Args:
-        path: of the file, or None.
-        shown: the conditions that it shows.
-    """
+    """What is said of the file of a proof."""
     if path is None:
         return []
     if not shown:
@@ -111,12 +87,7 @@ def proof_lines(path: Path | None, shown: list[str]) -> list[str]:
 
 
 def link_problem(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
-    """The result of a check, with the proof's loop compared to that of a file.
-
-    Args:
-        args: the flags; `problem` names the file.
-        result: of the check of the proof by itself.
-    """
+    """The result of a check, with the proof's loop compared to that of a file."""
     from graphkeel.certificate.encoding import read_certificate
     from graphkeel.verify.problem_io import read_problem
     from graphkeel.verify.property.proof import FORMAT

@@ -29,11 +29,7 @@ _WORDS = {
 
 
 def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the two-file form of `keel verify`.
-
-    Args:
-        parser: of that command.
-    """
+    """The flags of the two-file form of `keel verify`."""
     parser.add_argument(
         "property",
         type=path_type,
@@ -50,11 +46,7 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_check_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of `keel check` for a property's proof.
-
-    Args:
-        parser: of that command.
-    """
+    """The flags of `keel check` for a property's proof."""
     for name, kind in (("network", "NET.onnx"), ("property", "PROP.vnnlib")):
         parser.add_argument(
             f"--{name}",
@@ -65,11 +57,7 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Decide a property; returns the exit code.
-
-    Args:
-        args: the flags.
-    """
+    """Decide a property; returns the exit code."""
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
     from graphkeel.verify.property.decide import decide
@@ -137,12 +125,7 @@ def _lines(answer: Answer, args: argparse.Namespace, stored: bool) -> list[str]:
 
 
 def refuse_others(args: argparse.Namespace, *others: str) -> None:
-    """A proof is compared with its own files; what else is named would go unchecked.
-
-    Args:
-        args: the flags of `keel check`.
-        others: flags that do not belong to this kind of proof, besides those of a model.
-    """
+    """A proof is compared with its own files; what else is named would go unchecked."""
     names = ("model", "weights", "factory", "data", *others)
     given = [f"--{name}" for name in names if getattr(args, name) is not None]
     if given:
@@ -150,12 +133,7 @@ def refuse_others(args: argparse.Namespace, *others: str) -> None:
 
 
 def link_proof(args: argparse.Namespace, result: LinkedResult) -> LinkedResult:
-    """The result of a check, with the proof compared to its files.
-
-    Args:
-        args: the flags; `network` and `property` name the files.
-        result: of the check of the proof by itself.
-    """
+    """The result of a check, with the proof compared to its files."""
     from graphkeel.certificate.encoding import read_certificate
     from graphkeel.verify.formats.onnx_reader import read_onnx
     from graphkeel.verify.formats.vnnlib_reader import read_vnnlib

@@ -24,13 +24,8 @@ def terminal_width() -> int | None:
 def fitted(lines: Iterable[str], width: int | None) -> list[str]:
     """Lines that are at most so wide, where words allow it.
 
-    Args:
-        lines: paragraphs and tables, with empty lines between them.
-        width: in characters; None leaves all as it is.
-
     >>> fitted(["one two three"], 8)
-    ['one two', 'three']
-    """
+    ['one two', 'three']"""
     if width is None:
         return list(lines)
     found: list[str] = []

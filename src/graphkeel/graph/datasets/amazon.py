@@ -23,11 +23,7 @@ FOLDERS = {"photo": "Photo", "computers": "Computers"}
 
 def load_amazon(name: str) -> RawGraph:
     """Read and check one co-purchase graph; all of its nodes are labelled, and it has no public
-    split.
-
-    Args:
-        name: of the dataset.
-    """
+    split."""
     file = f"amazon_electronics_{name}.npz"
     place = find_raw(FOLDERS[name], [file]) or fetch_amazon(FOLDERS[name], file)
     content = verify_checksum(place / file, SHA256[file])
@@ -35,13 +31,7 @@ def load_amazon(name: str) -> RawGraph:
 
 
 def read_amazon(name: str, content: bytes, *, source: str) -> RawGraph:
-    """The graph in the bytes of such a file.
-
-    Args:
-        name: of the dataset.
-        content: path or file of the archive.
-        source: what to call it in an error.
-    """
+    """The graph in the bytes of such a file."""
     try:
         return _assemble(name, read_arrays(io.BytesIO(content), _KEYS, source=source))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError, MemoryError) as error:

@@ -29,11 +29,6 @@ def read_arrays(
     Raises:
         MemoryLimitError: if they would not fit into memory.
         DataError: if anything is wrong with the file.
-
-    Args:
-        file: path or file of the archive.
-        names: the names asked for.
-        source: what to call it in an error.
     """
     try:
         with zipfile.ZipFile(file) as archive:

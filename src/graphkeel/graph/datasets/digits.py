@@ -18,11 +18,7 @@ _MAX_PIXEL = 16.0
 
 def load_digits(only: Sequence[int] = ()) -> RawGraph:
     """Images as nodes, pixels/16 as features, an edge between each image and its 6 nearest
-    neighbours.
-
-    Args:
-        only: the digits that are taken, which become classes 0, 1, …; all of them when empty.
-    """
+    neighbours."""
     images, labels = sklearn_digits(return_X_y=True)
     if only:
         taken = np.isin(labels, only)
@@ -40,11 +36,7 @@ def load_digits(only: Sequence[int] = ()) -> RawGraph:
 
 
 def digits_by_name(name: str) -> RawGraph:
-    """All digits, or those after a colon: `digits:0,1,2`.
-
-    Args:
-        name: of the dataset.
-    """
+    """All digits, or those after a colon: `digits:0,1,2`."""
     chosen = name.partition(":")[2].split(",") if ":" in name else []
     if not all(len(digit) == 1 and digit.isdecimal() for digit in chosen):
         raise DataError("digits are chosen by name: digits:0,1,2", got=repr(name))

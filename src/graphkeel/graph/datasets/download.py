@@ -13,24 +13,14 @@ logger = logging.getLogger(__name__)
 
 
 def fetch_planetoid(folder: str, names: list[str]) -> Path:
-    """Download the files of a Planetoid graph.
-
-    Args:
-        folder: where the files go.
-        names: of the files.
-    """
+    """Download the files of a Planetoid graph."""
     from torch_geometric.datasets import Planetoid
 
     return _fetch(folder, [f"{Planetoid.url}/{name}" for name in names])
 
 
 def fetch_amazon(folder: str, name: str) -> Path:
-    """Download the file of an Amazon graph.
-
-    Args:
-        folder: where the file goes.
-        name: of the dataset.
-    """
+    """Download the file of an Amazon graph."""
     from torch_geometric.datasets import Amazon
 
     return _fetch(folder, [f"{Amazon.url.rstrip('/')}/{name}"])

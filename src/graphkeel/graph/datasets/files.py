@@ -15,11 +15,7 @@ ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
 
 def is_there(check: Callable[[], bool]) -> bool:
     """`path.is_file` or `path.is_dir`, where a name that no file can have (too long, say) is one
-    that is not there.
-
-    Args:
-        check: a method of `Path` that tells.
-    """
+    that is not there."""
     try:
         return check()
     except (OSError, ValueError):
@@ -53,22 +49,13 @@ def data_root() -> Path | None:
 
 
 def raw_folders(folder: str) -> list[Path]:
-    """The places where `folder`/raw may lie, in the order they are tried.
-
-    Args:
-        folder: the dataset's folder name.
-    """
+    """The places where `folder`/raw may lie, in the order they are tried."""
     root = data_root()
     return [base / folder / "raw" for base in (root, user_cache() / "datasets") if base is not None]
 
 
 def find_raw(folder: str, names: list[str]) -> Path | None:
-    """The first place that holds every file of `names`, or None.
-
-    Args:
-        folder: the dataset's folder name.
-        names: the names asked for.
-    """
+    """The first place that holds every file of `names`, or None."""
     for place in raw_folders(folder):
         if all((place / name).is_file() for name in names):
             return place
@@ -76,12 +63,7 @@ def find_raw(folder: str, names: list[str]) -> Path | None:
 
 
 def verify_checksum(path: Path, expected: str) -> bytes:
-    """The bytes of `path`, if they are the published ones.
-
-    Args:
-        path: of the file.
-        expected: SHA-256 in hex.
-    """
+    """The bytes of `path`, if they are the published ones."""
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != expected:

@@ -24,11 +24,7 @@ _KINDS = {"x": "fiub", "edge_index": "iu", "y": "iu"}
 
 
 def load_npz(path: Path) -> RawGraph:
-    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s.
-
-    Args:
-        path: of the `.npz` file.
-    """
+    """Read a graph; the detailed checks (ranges, NaN, overlaps) are `GraphTask`'s."""
     arrays = _read_arrays(path)
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
@@ -61,11 +57,7 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 def load_folder(path: Path) -> RawGraph:
     """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped,
-    not read.
-
-    Args:
-        path: of the folder.
-    """
+    not read."""
     if not is_there(path.is_dir):
         raise DataError(
             "there is no such folder with a graph",

@@ -22,11 +22,7 @@ _N_VALIDATION = 500  # the public split: validation follows the training nodes i
 
 def load_planetoid(name: str) -> RawGraph:
     """Read, check and assemble one citation graph; nodes that no file describes get y = -1 and zero
-    features.
-
-    Args:
-        name: of the dataset.
-    """
+    features."""
     place = find_raw(FOLDERS[name], file_names(name)) or fetch_planetoid(
         FOLDERS[name], file_names(name)
     )
@@ -40,11 +36,7 @@ def load_planetoid(name: str) -> RawGraph:
 
 
 def file_names(name: str) -> list[str]:
-    """The dataset's raw files.
-
-    Args:
-        name: of the dataset.
-    """
+    """The dataset's raw files."""
     return [f"ind.{name}.{part}" for part in _PARTS]
 
 

@@ -36,7 +36,6 @@ def undirected(rows: NDArray[np.int64], cols: NDArray[np.int64], n_nodes: int) -
     Args:
         rows: one end of each edge, shape (E,).
         cols: the other end, shape (E,).
-        n_nodes: N.
     """
     ones = np.ones(len(rows), dtype=np.int8)
     adjacency = sparse.coo_matrix((ones, (rows, cols)), shape=(n_nodes, n_nodes)).tocsr()

@@ -119,11 +119,7 @@ _SETTINGS = {
 
 def sbm_by_name(name: str) -> RawGraph:
     """`sbm`, or `sbm:nodes=1e6,edges=1e7,features=100,homophily=0.5,signal=0.3,classes=5,seed=0`,
-    any of them.
-
-    Args:
-        name: the settings after a colon.
-    """
+    any of them."""
     _, _, options = name.partition(":")
     settings: dict[str, Any] = {}
     for part in filter(None, options.split(",")):

@@ -16,22 +16,14 @@ FOLDER = "biased_seeds"
 
 
 def published_seeds(name: str) -> list[NDArray[np.int64]] | None:
-    """The published lists of a dataset, or None where GRAPHKEEL_DATA does not hold them.
-
-    Args:
-        name: of the dataset.
-    """
+    """The published lists of a dataset, or None where GRAPHKEEL_DATA does not hold them."""
     root = data_root()
     path = None if root is None else root / FOLDER / f"{name}.json"
     return None if path is None or not path.is_file() else read_seed_lists(path)
 
 
 def read_seed_lists(path: Path) -> list[NDArray[np.int64]]:
-    """Read a JSON file of training sets and check its shape.
-
-    Args:
-        path: of the file.
-    """
+    """Read a JSON file of training sets and check its shape."""
     try:
         lists = json.loads(path.read_text())
     except (OSError, ValueError, RecursionError) as error:

@@ -49,12 +49,7 @@ class _AllowListUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
 
 def safe_unpickle(content: bytes, *, source: str) -> Any:
     """The object pickled in `content`; anything but plain arrays, lists, dicts and sparse matrices
-    is refused.
-
-    Args:
-        content: the bytes of the file.
-        source: what to call it in an error.
-    """
+    is refused."""
     try:
         return _AllowListUnpickler(content).result()
     except Exception as error:

@@ -67,7 +67,6 @@ def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
 
     Args:
         degrees: shape (N,).
-        norm: one of `NORMS`.
     """
     root = np.sqrt(degrees) if norm == "sym" else degrees
     return (1.0 / root).astype(degrees.dtype)
@@ -106,8 +105,6 @@ def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, 
 
     Args:
         edge_index: int64, shape (2, E).
-        n_nodes: N.
-        loops: whether every node gets a loop.
     """
     source, target = edge_index
     leaving = by_row_and_column(source, target, n_nodes)
@@ -176,7 +173,6 @@ def entry_values(
         starts: row starts of a CSR matrix, shape (N + 1,).
         columns: int64, shape (k,).
         scale: of rows and columns, shape (N,).
-        both: whether the column's scale counts, too.
     """
     values = with_room_behind(int(starts[-1]), scale.dtype)
     _write_values(starts, columns, scale, both, values)

@@ -22,24 +22,14 @@ _BITS = 13  # rows of a block: 2^13, which with twenty columns each take 0.7 MB
 
 def with_room_behind(size: int, dtype: DTypeLike) -> NDArray[Any]:
     """An array to be written, which may grow by an eighth where it lies: memory that was never
-    written to takes no space.
-
-    Args:
-        size: how many numbers.
-        dtype: of what type.
-    """
+    written to takes no space."""
     return np.empty(size + size // 8, dtype=dtype)[:size]
 
 
 def by_row(
     rows: Given, columns: Given, n_rows: int, *, loops_first: bool = False
 ) -> tuple[Ids, Columns]:
-    """Row starts, and the columns of each row in the order given.
-
-    Args:
-        loops_first: every row begins with its own number; pairs of a number with itself are left
-            out.
-    """
+    """Row starts, and the columns of each row in the order given."""
     bounds = _block_bounds(rows, columns, n_rows, loops_first)
     inside = np.empty(bounds[-1], dtype=np.uint16)
     moved = np.empty(bounds[-1], dtype=np.int32)
@@ -57,7 +47,6 @@ def by_row_and_column(rows: Given, columns: Given, n_nodes: int) -> tuple[Ids, G
     Args:
         rows: int64, shape (k,).
         columns: int64, shape (k,).
-        n_nodes: N.
     """
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     if _count_sorted(rows, columns, starts):

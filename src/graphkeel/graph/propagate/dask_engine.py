@@ -45,17 +45,7 @@ def stream(
     scratch: Path | str | None = None,
 ) -> None:
     """All hops, one block of columns after the other; finished row parts are written to `out` as
-    they come.
-
-    Args:
-        x: an array, a mapped `.npy` file (read by the workers themselves) or a dask array.
-        address: the scheduler of a running cluster; None: a cluster of this machine, for this call.
-        workers: its processes; None: one a core.
-        parts: row parts, for a matrix that is not partitioned yet; None: three a thread of the
-            cluster.
-        scratch: a folder that all workers see, for what is not on disk yet; None: a temporary one
-            of this machine.
-    """
+    they come."""
     if address is not None and workers is not None:
         raise ConfigError(
             "a running cluster has the workers it has", got=f"workers={workers} with an address"
@@ -81,12 +71,7 @@ def stream(
 @contextmanager
 def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at `address`, or of one that lives as long as the block and listens
-    on loopback alone.
-
-    Args:
-        address: of a running scheduler; None: a cluster of our own.
-        workers: processes of that cluster.
-    """
+    on loopback alone."""
     distributed = import_optional("dask.distributed", extra="dask")
     if address is not None:
         try:
@@ -102,11 +87,7 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def local_cluster(workers: int) -> Any:
-    """Worker processes of this machine that nobody else can reach.
-
-    Args:
-        workers: how many processes.
-    """
+    """Worker processes of this machine that nobody else can reach."""
     distributed = import_optional("dask.distributed", extra="dask")
     return distributed.LocalCluster(
         n_workers=workers,

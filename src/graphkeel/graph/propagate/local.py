@@ -57,8 +57,6 @@ def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float
     Args:
         matrix: sparse, float32, shape (N, N).
         values: float32, shape (N, k).
-        hops: K.
-        teleport: the share a that stays at its source.
     """
     current = values
     spare: Array | None = None
@@ -77,7 +75,6 @@ def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
     Args:
         spread: what the hop gave, shape (N, k); written.
         values: float32, shape (N, k).
-        teleport: the share a that stays at its source.
     """
     spread *= np.float32(1.0 - teleport)
     spread += np.float32(teleport) * values
@@ -164,9 +161,6 @@ def stream(
         matrix: sparse, float32, shape (N, N).
         x: features, float32, shape (N, d).
         out: written, shape (N, d).
-        hops: K.
-        teleport: the share a that stays at its source.
-        block: columns worked on at once; None: as many as fit.
     """
     width = block or _width(x.shape[0], _BUFFERS + bool(teleport))
     for first in range(0, x.shape[1], width):

@@ -176,12 +176,7 @@ def partition_edges(
 
 
 def even_bounds(n_nodes: int, parts: int) -> list[int]:
-    """Row bounds of parts of about the same size.
-
-    Args:
-        n_nodes: N.
-        parts: how many row parts.
-    """
+    """Row bounds of parts of about the same size."""
     if parts < 1:
         raise ConfigError("parts must be at least 1", got=parts)
     return np.unique(np.linspace(0, n_nodes, min(parts, n_nodes) + 1).astype(np.int64)).tolist()

@@ -57,12 +57,7 @@ def _moved(values: Array) -> Array:
 
 
 def empty(n_rows: int, width: int) -> Array:
-    """An array that begins on a cache line.
-
-    Args:
-        n_rows: how many rows.
-        width: how many columns.
-    """
+    """An array that begins on a cache line."""
     room = np.empty(n_rows * width + _LINE // 4, dtype=np.float32)
     first = -room.ctypes.data % _LINE // 4
     return room[first : first + n_rows * width].reshape(n_rows, width)
@@ -77,7 +72,6 @@ def rows_times(
     Args:
         starts: row starts of a CSR matrix, shape (N + 1,).
         columns: int64, shape (k,).
-        weights: values of its entries.
         dense: float32, shape (N, k), from `prepared`.
         out: float32, shape (rows, k); written.
     """
@@ -99,11 +93,9 @@ def some_rows_times(
     Args:
         starts: row starts of a CSR matrix, shape (N + 1,).
         columns: int64, shape (k,).
-        weights: values of its entries.
         nodes: the rows wanted, int64, shape (m,).
         dense: float32, shape (N, k), from `prepared`.
         places: the row of `out` for each, int64, shape (m,).
-        out: float32, at least as many columns as are wanted and no more than `dense` has; written.
     """
     width = dense.shape[1]
     n_nodes = len(nodes)

@@ -57,8 +57,6 @@ class Propagator:
 
         Args:
             values: float32, shape (N, k).
-            teleport: a.
-            steps: how many times.
         """
         return self._hops(values, steps, teleport)
 

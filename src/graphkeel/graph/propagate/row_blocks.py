@@ -32,9 +32,7 @@ def on_all_cores(
     """Call a function, which lets other threads run, for every block of rows.
 
     Args:
-        piece: called with the rows of a block.
         starts: row starts of a CSR matrix, shape (N + 1,).
-        width: numbers that an entry costs.
     """
     cores = usable_cores()
     if cores == 1 or starts[-1] * width < _FEW:
@@ -50,7 +48,6 @@ def even_blocks(starts: NDArray[np.integer[Any]], count: int) -> Iterator[slice]
 
     Args:
         starts: row starts of a CSR matrix, shape (N + 1,).
-        count: how many blocks.
     """
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1)[1:-1])
     bounds = np.unique(np.concatenate([[0], cuts, [len(starts) - 1]]))

@@ -30,13 +30,7 @@ class NodeStates:
         self.extra = [torch.empty(0, logits.shape[1], dtype=torch.float64) for _ in range(classes)]
 
     def batch(self, active: Tensor, size: int, generator: torch.Generator) -> Tensor:
-        """All states of the only class that is left, shape (1, points, n).
-
-        Args:
-            active: positions of the classes; one.
-            size: of a draw, which there is none of.
-            generator: of a draw.
-        """
+        """All states of the only class that is left, shape (1, points, n)."""
         (k,) = active.tolist()
         return torch.cat([self.pool[k], self.extra[k]]).unsqueeze(0)
 
@@ -44,9 +38,7 @@ class NodeStates:
         """Add a counterexample.
 
         Args:
-            index: position of the class.
             state: shape (n,).
-            generator: of a neighbourhood, which there is none of.
         """
         self.extra[index] = torch.cat([self.extra[index], state.unsqueeze(0)])
 

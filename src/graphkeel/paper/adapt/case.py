@@ -79,12 +79,7 @@ class ScoredCase:
 
 
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
-    """Source, target, model and labels of one seed.
-
-    Args:
-        spec: what is adapted.
-        seed: of the split, the training and the labels drawn.
-    """
+    """Source, target, model and labels of one seed."""
     trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
     source, target, frozen, base = _trained(sha256_of(asdict(trained)), _Hidden(trained), seed)
     nodes, classes, unscored = _known(spec, target, seed)
@@ -128,12 +123,7 @@ def _trained(
 
 
 def tasks(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask]:
-    """Source with its split and target without one, in the source's feature space.
-
-    Args:
-        spec: source, target, split and features.
-        seed: of the split.
-    """
+    """Source with its split and target without one, in the source's feature space."""
     source = load_graph(spec.source)
     target = load_graph(spec.target)
     if source.x.shape[1] != target.x.shape[1]:
@@ -152,12 +142,7 @@ def tasks(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask]:
 
 
 def data_hash(spec: AdaptSpec, seed: int) -> str:
-    """SHA-256 of source, target and the file of labels, where there is one.
-
-    Args:
-        spec: what is adapted.
-        seed: of the split.
-    """
+    """SHA-256 of source, target and the file of labels, where there is one."""
     source, target = tasks(spec, seed)
     parts = [source.hash, target.hash]
     if isinstance(spec.target_labels, str):

@@ -161,12 +161,7 @@ class Plan:
         return [one.job for one in self.placed]
 
     def filled(self, store: Store, *, any_code: bool = False) -> Filled:
-        """The table with what is measured of it.
-
-        Args:
-            store: the measurements.
-            any_code: also take those of other code.
-        """
+        """The table with what is measured of it."""
         records = []
         for one in self.placed:
             measurement = store.find(one.job, any_code=any_code)
@@ -175,11 +170,7 @@ class Plan:
         return self.with_records(records)
 
     def with_records(self, records: list[Record]) -> Filled:
-        """The table with these measurements.
-
-        Args:
-            records: one a seed of a cell.
-        """
+        """The table with these measurements."""
         found: dict[tuple[str, str, str], dict[int, Measurement]] = {}
         for record in records:
             key = (record.row, record.block, record.column)
@@ -204,21 +195,11 @@ class Filled:
     records: list[Record]
 
     def at(self, row: str, block: str) -> dict[str, Cell]:
-        """A row's cells in a block, by column.
-
-        Args:
-            row: its name.
-            block: the block.
-        """
+        """A row's cells in a block, by column."""
         return {c.column: c for c in self.cells if c.row == row and c.block == block}
 
     def is_above(self, mine: Cell, groups: Iterable[str]) -> bool:
-        """Whether a cell's mean is above those of all rows of these groups in its column.
-
-        Args:
-            mine: the cell.
-            groups: of the other rows.
-        """
+        """Whether a cell's mean is above those of all rows of these groups in its column."""
         wanted = set(groups)
         others = [
             cell.mean
@@ -229,11 +210,7 @@ class Filled:
         return mine.mean is not None and all(mine.mean > mean for mean in known)
 
     def render(self, style: str) -> str:
-        """The table as a text.
-
-        Args:
-            style: one of `STYLES`.
-        """
+        """The table as a text."""
         if style not in STYLES:
             raise ConfigError(f"this table is rendered as {', '.join(STYLES)}", got=style)
         if style == "csv":
@@ -277,11 +254,7 @@ class Filled:
         }
 
     def write(self, out: Path) -> None:
-        """The table as text, Markdown and CSV; as JSON with all measurements behind it.
-
-        Args:
-            out: the folder.
-        """
+        """The table as text, Markdown and CSV; as JSON with all measurements behind it."""
         for style, suffix in STYLES.items():
             write_text(out / f"{self.plan.file}.{suffix}", self.render(style))
         stored = {
@@ -298,12 +271,7 @@ class Filled:
 
 
 def pick_rows(rows: Sequence[Row], only: list[str] | None) -> list[Row]:
-    """The rows asked for, the untouched model always among them.
-
-    Args:
-        rows: of the table.
-        only: their names; all of them when None.
-    """
+    """The rows asked for, the untouched model always among them."""
     names = [row.name for row in rows]
     unknown = sorted(set(only or ()) - set(names))
     if unknown:
@@ -319,15 +287,7 @@ def cell_of(
     base: Mapping[int, Measurement],
     limits: Limits,
 ) -> Cell:
-    """A cell from its measurements.
-
-    Args:
-        row: of the table.
-        block, column: where it stands.
-        found: by seed.
-        base: of the untouched model, by seed; where it was not measured, a row's own base counts.
-        limits: seeds asked for, and the time a job may take.
-    """
+    """A cell from its measurements."""
     place = (row.name, row.label, row.group, block, column, limits.asked)
     failures = sorted({one.message or "" for one in found.values() if not one.done})
     results = {seed: one.result for seed, one in found.items() if one.done}

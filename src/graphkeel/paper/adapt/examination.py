@@ -54,14 +54,7 @@ def plan_examination(
     datasets: Sequence[str] | None = None,
     row_budget: float | None = None,
 ) -> Plan:
-    """What has to be measured.
-
-    Args:
-        seeds: of every row; the splits are numbered from `FIRST_SPLIT`.
-        only: names of rows; all of them when None.
-        datasets: columns; `DATASETS` when None.
-        row_budget: processor seconds a job may take; a cell beyond it stays empty.
-    """
+    """What has to be measured."""
     rows = pick_rows(ROWS, only)
     columns = list(datasets or DATASETS)
     numbers = [FIRST_SPLIT + seed for seed in seeds]
@@ -96,11 +89,7 @@ def _spec(dataset: str, row: Row, labels: str) -> RunSpec:
 
 
 def sentences(table: Filled) -> list[str]:
-    """Where `auto` stands, block by block.
-
-    Args:
-        table: with its numbers.
-    """
+    """Where `auto` stands, block by block."""
     said = []
     for block in table.plan.blocks:
         mine = [cell for cell in table.at("auto", block).values() if cell.mean is not None]

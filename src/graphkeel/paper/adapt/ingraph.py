@@ -48,15 +48,7 @@ def plan_ingraph_table(
     models: Sequence[str] = MODELS,
     row_budget: float | None = None,
 ) -> Plan:
-    """What has to be measured.
-
-    Args:
-        seeds: of every row.
-        only: names of rows; all of them when None.
-        datasets: columns; `DATASETS` when None.
-        models: the frozen models, a block each.
-        row_budget: processor seconds a job may take; a cell beyond it stays empty.
-    """
+    """What has to be measured."""
     rows = pick_rows(ROWS, only)
     columns = list(datasets or DATASETS)
     places = [(_block(model), dataset, model) for model in models for dataset in columns]
@@ -80,13 +72,7 @@ def plan_ingraph_table(
 
 
 def graph_job(row: Row, spec: RunSpec, seed: int) -> Job:
-    """The job of a row on a graph of its own.
-
-    Args:
-        row: of a table.
-        spec: what it measures.
-        seed: of the split, the training and the method.
-    """
+    """The job of a row on a graph of its own."""
     data = _data_hash(spec.dataset, spec.features, spec.split, seed)
     return Job(row.name, spec, seed, data, spec.code_version())
 
@@ -105,12 +91,7 @@ def _spec(model: str, dataset: str, row: Row) -> RunSpec:
 
 
 def features_for(model: str, dataset: str) -> str:
-    """SGC gets twenty components, as in the paper; deeper models get the words as they are.
-
-    Args:
-        model: the frozen model.
-        dataset: a name.
-    """
+    """SGC gets twenty components, as in the paper; deeper models get the words as they are."""
     if dataset == "digits":
         return "raw"
     return "pca" if model == "sgc" else "rownorm"
@@ -121,11 +102,7 @@ def _block(model: str) -> str:
 
 
 def sentences(table: Filled) -> list[str]:
-    """How `auto` compares with retraining, block by block.
-
-    Args:
-        table: with its numbers.
-    """
+    """How `auto` compares with retraining, block by block."""
     said = []
     for block in table.plan.blocks:
         ours = table.at("auto", block)

@@ -37,11 +37,7 @@ _OURS = "graphkeel.paper.baselines.ours"
 
 
 def method_version(spec: AdaptSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs.
-
-    Args:
-        spec: what is adapted.
-    """
+    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(_CODE)
     if spec.method in OURS:
@@ -50,12 +46,7 @@ def method_version(spec: AdaptSpec) -> str:
 
 
 def outcome(spec: AdaptSpec, seed: int) -> Outcome:
-    """Adapt and score; labels that no method may see are used here, to score, and nowhere else.
-
-    Args:
-        spec: what is adapted.
-        seed: of the split, the training, the labels drawn and the method.
-    """
+    """Adapt and score; labels that no method may see are used here, to score, and nowhere else."""
     known = make_case(spec, seed)
     start = time.perf_counter()
     result = adapted(spec, known.case)
@@ -78,12 +69,7 @@ def outcome(spec: AdaptSpec, seed: int) -> Outcome:
 
 
 def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
-    """Scores of the target's nodes; None where the model is left alone.
-
-    Args:
-        spec: method and keep.
-        case: model, source, target and labels.
-    """
+    """Scores of the target's nodes; None where the model is left alone."""
     if spec.method == "none":
         return MethodResult()
     if spec.method in OURS:

@@ -62,11 +62,7 @@ class AdaptSpec:
         return f"{short_name(self.source)} → {short_name(self.target)}"
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of source and target.
-
-        Args:
-            seed: of the split.
-        """
+        """SHA-256 of source and target."""
         from graphkeel.paper.adapt.case import data_hash
 
         return data_hash(self, seed)
@@ -78,28 +74,16 @@ class AdaptSpec:
         return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
-        """Train, freeze, adapt, score.
-
-        Args:
-            seed: of the split, the training, the labels drawn and the method.
-        """
+        """Train, freeze, adapt, score."""
         from graphkeel.paper.adapt.methods import outcome
 
         return outcome(self, seed)
 
     def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed.
-
-        Args:
-            seed: of the split, the training, the labels drawn and the method.
-        """
+        """The row of a seed."""
         return self.outcome(seed).row
 
 
 def short_name(name: str) -> str:
-    """A dataset's name, or a file's without its folder and suffix.
-
-    Args:
-        name: what `graphkeel.graph.load_graph` takes.
-    """
+    """A dataset's name, or a file's without its folder and suffix."""
     return Path(name).stem

@@ -14,11 +14,7 @@ _SENTENCES = {one.NAME: one.sentences for one in (table, ingraph, examination)}
 
 
 def stored_comparison(content: dict[str, Any]) -> Filled:
-    """A table with its means, intervals and tests computed again, without data or models.
-
-    Args:
-        content: of a file that `Filled.write` wrote.
-    """
+    """A table with its means, intervals and tests computed again, without data or models."""
     known = {field.name for field in fields(Row)}
     try:
         stored = content["plan"]

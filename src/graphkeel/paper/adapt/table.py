@@ -70,17 +70,7 @@ def plan_adapt_table(
     model: str = "sgc",
     row_budget: float | None = None,
 ) -> Plan:
-    """What has to be measured.
-
-    Args:
-        seeds: of every row.
-        only: names of rows; all of them when None.
-        pairs: (source, target); those of every family when None. A whole family by itself has
-            files of its own.
-        counts: of target labels; `LABEL_COUNTS` when None.
-        model: the frozen model.
-        row_budget: processor seconds a job may take; a cell beyond it stays empty.
-    """
+    """What has to be measured."""
     rows = pick_rows(ROWS, only)
     chosen = list(pairs or chain.from_iterable(FAMILIES.values()))
     labels = list(LABEL_COUNTS if counts is None else counts)
@@ -132,11 +122,7 @@ def _data_hash(source: str, target: str, model: str, seed: int) -> str:
 
 
 def sentences(table: Filled) -> list[str]:
-    """What the table says of our rows, block by block.
-
-    Args:
-        table: with its numbers.
-    """
+    """What the table says of our rows, block by block."""
     said = []
     for block in table.plan.blocks:
         for row in table.plan.rows:

@@ -53,11 +53,7 @@ class Averaged(Rival):
 
 
 def average(judged: Sequence[Judged]) -> MethodResult:
-    """The mean belief of the candidates that are not measurably worse than the best one.
-
-    Args:
-        judged: every candidate, with the labels it has right; at least one.
-    """
+    """The mean belief of the candidates that are not measurably worse than the best one."""
     best = max(judged, key=lambda one: int(one.correct.sum()))
     members = [one for one in judged if not measurably_worse(one.correct, best.correct)]
     scores = [one.candidate.result.scores for one in members]
@@ -74,7 +70,6 @@ def measurably_worse(correct: Tensor, best: Tensor) -> bool:
 
     Args:
         correct: bool, shape (n,).
-        best: those of the best candidate.
     """
     if not len(best):
         return False

@@ -26,14 +26,7 @@ NAMED = {
 
 
 def train_base(name: str, task: GraphTask, *, seed: int, **options: Any) -> nn.Module:
-    """A trained base model.
-
-    Args:
-        name: a model of the zoo; the same with `-tuned`; or a key of `NAMED`.
-        task: graph, features, labels and split; validation labels choose a tuned model's settings.
-        seed: of everything random.
-        options: of the network's constructor.
-    """
+    """A trained base model."""
     if name in NAMED:
         network, config = NAMED[name]
         return train_model(network, task, seed=seed, config=config, **options)
@@ -44,11 +37,7 @@ def train_base(name: str, task: GraphTask, *, seed: int, **options: Any) -> nn.M
 
 
 def settings(network: str) -> Iterator[TrainingConfig]:
-    """The settings that a tuned model is chosen from, the network's own first.
-
-    Args:
-        network: a model of the zoo.
-    """
+    """The settings that a tuned model is chosen from, the network's own first."""
     own = RECIPES[network].training
     decays = dict.fromkeys((own.weight_decay, *WEIGHT_DECAYS))
     for factor in RATES:

@@ -13,13 +13,7 @@ OURS = tuple(name for name, row in METHODS.items() if isinstance(row, Reconstruc
 
 
 def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
-    """What a row of ours stands for, with a user's defaults.
-
-    Args:
-        name: one of `OURS`.
-        model: the frozen one; a row on random weights gets a copy without what it has learned.
-        seed: of everything random.
-    """
+    """What a row of ours stands for, with a user's defaults."""
     row = METHODS.get(name)
     if not isinstance(row, Reconstruction):
         raise ConfigError(f"the method must be one of {', '.join(OURS)}", got=repr(name))

@@ -106,13 +106,7 @@ def _averaged(name: str) -> Method:
 
 
 def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
-    """The method that a row of a table names: a controller, one of ours, or a baseline.
-
-    Args:
-        name: `controller`, a name of `graphkeel.reconstruct`, or one of `BASELINES` with `+avg` or
-            without it.
-        options: of the controller; no other method takes any.
-    """
+    """The method that a row of a table names: a controller, one of ours, or a baseline."""
     if name == "controller":
         from graphkeel.paper.baselines.frozen.controllers import ControllerMethod
 

@@ -46,11 +46,8 @@ class Baseline(ABC):
         """Scores of every node.
 
         Args:
-            frozen: the model, which stays as it is.
-            task: the graph; only labels of the nodes named below are in it.
             labelled: ids of the nodes whose labels may be used, shape (n,).
             validation: ids of the nodes whose labels may choose, shape (m,).
-            seed: of everything random.
         """
         check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
         return self._fit_predict(frozen, task, labelled, validation, seed)
@@ -84,10 +81,7 @@ class Rival(Baseline):
         """Every setting with its scores, the published default first.
 
         Args:
-            frozen: the model, which stays as it is.
-            task: the graph, with the labels of the labelled nodes.
             labelled: ids of the nodes whose labels may be used, shape (n,).
-            seed: of everything random.
         """
         return self._candidates(frozen, task, labelled, seed)
 
@@ -99,14 +93,8 @@ class Rival(Baseline):
     def candidates_of(
         self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
     ) -> list[list[Candidate]]:
-        """The candidates of several sets of labels; a method that trains may train them together.
-
-        Args:
-            frozen: the model, which stays as it is.
-            task: the graph, with the labels of the labelled nodes.
-            sets: ids of the nodes whose labels may be used, a tensor a set.
-            seed: of everything random.
-        """
+        """The candidates of several sets of labels; a method that trains may train them
+        together."""
         return [list(self.candidates(frozen, task, labelled, seed)) for labelled in sets]
 
     def _fit_predict(
@@ -118,11 +106,7 @@ class Rival(Baseline):
         return self._cross_fitted(frozen, task, labelled, seed)
 
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
-        """The candidate with most labels right; the first one on ties or without labels.
-
-        Args:
-            judged: every candidate, with the labels it has right; at least one.
-        """
+        """The candidate with most labels right; the first one on ties or without labels."""
         best = max(judged, key=lambda one: int(one.correct.sum()))
         return best.result(chosen=[best.candidate])
 
@@ -155,7 +139,6 @@ def scored(setting: Setting, scores: Tensor) -> Candidate:
     """A candidate that is nothing but its scores.
 
     Args:
-        setting: plain values.
         scores: class scores, shape (N, n_classes).
     """
     return Candidate(setting, MethodResult(scores))
@@ -172,8 +155,6 @@ class Judged(NamedTuple):
         """Compare a candidate's classes with labels.
 
         Args:
-            candidate: of a rival.
-            task: the graph, for its labels.
             nodes: ids of the judging nodes, shape (n,).
         """
         scores = candidate.result.scores
@@ -182,11 +163,7 @@ class Judged(NamedTuple):
         return cls(candidate, scores[nodes].argmax(dim=1) == task.y[nodes])
 
     def result(self, chosen: Sequence[Candidate]) -> MethodResult:
-        """This candidate's result, with what was chosen and by how many labels.
-
-        Args:
-            chosen: the candidates behind it.
-        """
+        """This candidate's result, with what was chosen and by how many labels."""
         result = self.candidate.result
         decision = {
             **result.decision,
@@ -202,7 +179,6 @@ def folds(nodes: Tensor, seed: int) -> list[Tensor]:
 
     Args:
         nodes: ids, shape (n,); at least two.
-        seed: of the partition.
     """
     order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
     return list(nodes[order].chunk(min(FOLDS, len(nodes))))
@@ -213,7 +189,6 @@ def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
 
     Args:
         scores: class scores, shape (N, n_classes).
-        task: the graph, for its labels.
         nodes: node ids, shape (n,).
     """
     return accuracy(scores, task, nodes) if len(nodes) else 0.0
@@ -224,7 +199,6 @@ def clamped(posterior: Tensor, labels: Labels) -> Tensor:
 
     Args:
         posterior: class probabilities, shape (N, n_classes).
-        labels: the known ones.
     """
     known = posterior.clone()
     known[labels.nodes] = labels.one_hot()
@@ -235,9 +209,7 @@ def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
     """The class that one-class methods replace: that of a labelled node drawn uniformly.
 
     Args:
-        task: the graph, for its labels.
         labelled: ids of the labelled nodes, shape (n,); at least one.
-        seed: of the draw.
     """
     draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
     return int(task.y[labelled[draw]])

@@ -23,14 +23,7 @@ class Drawn(NamedTuple):
 
 
 def draw(figure: int, spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Draw a figure of the paper for one seed, and write its numbers beside it.
-
-    Args:
-        figure: 3, 4 or 5.
-        spec: dataset and model.
-        seed: of the split and the training.
-        out: the folder that receives figure-N.svg, .png and .json.
-    """
+    """Draw a figure of the paper for one seed, and write its numbers beside it."""
     from graphkeel.paper.figures import embeddings, lyapunov
 
     artists: dict[int, Callable[[RunSpec, int, Path], Drawn]] = {

@@ -69,12 +69,7 @@ class Scene:
 
 
 def make_scene(spec: RunSpec, seed: int) -> Scene:
-    """Embeddings of training and test nodes under each method, laid out from the same start.
-
-    Args:
-        spec: dataset and model.
-        seed: of the split and the training.
-    """
+    """Embeddings of training and test nodes under each method, laid out from the same start."""
     prepared = prepare(spec, seed)
     task = prepared.task
     shown = _shown(task.train_mask.numpy(), task.test_mask.numpy(), seed)
@@ -139,13 +134,7 @@ def _layout(embedding: Array, start: Array, seed: int) -> Array:
 
 
 def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Training against test nodes.
-
-    Args:
-        spec: dataset and model.
-        seed: of the split and the training.
-        out: the folder that receives figure-3.
-    """
+    """Training against test nodes."""
     scene = make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]
@@ -172,13 +161,7 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
-    """Distances between training and test nodes in the embedding space; smaller is nearer.
-
-    Args:
-        panel: one method.
-        scene: the nodes shown.
-        seed: of the sample for MMD.
-    """
+    """Distances between training and test nodes in the embedding space; smaller is nearer."""
     train, test = panel.embedding[scene.train], panel.embedding[~scene.train]
     return {
         "cmd": cmd(train, test),
@@ -191,13 +174,7 @@ def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
 
 
 def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """The same nodes by class.
-
-    Args:
-        spec: dataset and model.
-        seed: of the split and the training.
-        out: the folder that receives figure-4.
-    """
+    """The same nodes by class."""
     scene = make_scene(spec, seed)
     numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]["silhouette"]
@@ -222,12 +199,7 @@ def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
     """Silhouette of the true classes in the embedding space, of all nodes shown and class by
-    class.
-
-    Args:
-        panel: one method.
-        scene: the nodes shown.
-    """
+    class."""
     from sklearn.metrics import silhouette_samples
 
     values = silhouette_samples(panel.embedding, scene.labels)
@@ -239,13 +211,7 @@ def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
 
 
 def reading(better: float, same: float, wanted: str) -> str:
-    """What a number says of the paper's caption.
-
-    Args:
-        better: by how much it is better than the untouched model's.
-        same: a change of this size or less counts as none.
-        wanted: the word for better: what the eye should see.
-    """
+    """What a number says of the paper's caption."""
     if abs(better) <= same:
         return "no change beside the untouched model"
     if better > 0:

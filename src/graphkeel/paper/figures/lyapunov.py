@@ -108,15 +108,7 @@ class Plane:
 
 
 def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
-    """Algorithm 1 for one class, writing down every counterexample.
-
-    Args:
-        frozen: the model, whose head is the plant.
-        task: the graph; its nodes' logits are the states to train on.
-        label: the class.
-        form: of f and V.
-        seed: of the training.
-    """
+    """Algorithm 1 for one class, writing down every counterexample."""
     met: list[Met] = []
     rounds = [0]
 
@@ -141,9 +133,7 @@ def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
     """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
 
     Args:
-        loop: F and V.
         starts: first states, shape (starts, n).
-        steps: how many.
     """
     states = [starts]
     for _ in range(steps):
@@ -152,13 +142,7 @@ def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
 
 
 def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """Surface, trajectories with the counterexamples, V along them; a row for each form.
-
-    Args:
-        spec: dataset and model.
-        seed: of the split and the training.
-        out: the folder that receives figure-5.
-    """
+    """Surface, trajectories with the counterexamples, V along them; a row for each form."""
     prepared = prepare(spec, seed)
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
@@ -194,7 +178,6 @@ def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
     """What the picture says, in numbers.
 
     Args:
-        loop: F and V.
         paths: trajectories, shape (starts, steps + 1, n).
     """
     values = _values(loop, paths)

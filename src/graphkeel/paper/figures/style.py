@@ -53,15 +53,7 @@ _RC = {
 def canvas(
     columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3.9, **options: Any
 ) -> Iterator[Any]:
-    """(figure, axes) in our look; no display is needed.
-
-    Args:
-        columns: of panels.
-        rows: of panels.
-        width: of a panel, in inches.
-        height: of a panel, in inches.
-        options: for `pyplot.subplots`.
-    """
+    """(figure, axes) in our look; no display is needed."""
     matplotlib = import_optional("matplotlib", extra="report")
     matplotlib.use("Agg")
     pyplot = import_optional("matplotlib.pyplot", extra="report")
@@ -76,13 +68,7 @@ def canvas(
 
 
 def save(figure: Any, out: Path, name: str) -> list[Path]:
-    """NAME.svg and NAME.png.
-
-    Args:
-        figure: of matplotlib.
-        out: the folder.
-        name: of the files, without a suffix.
-    """
+    """NAME.svg and NAME.png."""
     files = [out / f"{name}.svg", out / f"{name}.png"]
     with replacing(files[0]) as temporary:
         figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": "graphkeel"})
@@ -92,11 +78,7 @@ def save(figure: Any, out: Path, name: str) -> list[Path]:
 
 
 def hide_axes(axes: Any) -> None:
-    """t-SNE's axes mean nothing: no ticks.
-
-    Args:
-        axes: of matplotlib.
-    """
+    """t-SNE's axes mean nothing: no ticks."""
     axes.set_xticks([])
     axes.set_yticks([])
     for side in axes.spines.values():
@@ -105,10 +87,5 @@ def hide_axes(axes: Any) -> None:
 
 
 def heading(figure: Any, text: str) -> None:
-    """The figure's title, at its left.
-
-    Args:
-        figure: of matplotlib.
-        text: its title.
-    """
+    """The figure's title, at its left."""
     figure.suptitle(text, x=0.004, ha="left", fontsize=13, fontweight="bold", color=INK)

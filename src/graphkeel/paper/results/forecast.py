@@ -28,15 +28,7 @@ class _RowForecast:
 def forecast(
     waiting: Sequence[Job], times: Times, costs: RowCosts, workers: int, *, wanted: int
 ) -> list[str]:
-    """The lines of `keel table --plan`.
-
-    Args:
-        waiting: the jobs that are not stored.
-        times: mean seconds a job, as measured.
-        costs: the budget, and what is known of it.
-        workers: how many jobs are in work at once.
-        wanted: how many jobs the table has in all.
-    """
+    """The lines of `keel table --plan`."""
     rows = _by_row(waiting, times, costs)
     body = [
         [name, str(row.jobs), str(row.left_out or ""), _mean(row), f"{row.seconds / 3600:.2f}"]
@@ -85,11 +77,8 @@ def _mean(row: _RowForecast) -> str:
 
 
 def times_of(content: dict[str, Any]) -> Times:
-    """Mean seconds a job of every (row, column) of a stored table, of this version or an older one.
-
-    Args:
-        content: of a table's JSON file.
-    """
+    """Mean seconds a job of every (row, column) of a stored table, of this version or an older
+    one."""
     runs = content.get(RUNS)
     if runs is not None:
         found = [

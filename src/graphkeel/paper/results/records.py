@@ -66,11 +66,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Record:
-        """The record that `as_dict` gave.
-
-        Args:
-            values: of a file; refused where no table can have written them.
-        """
+        """The record that `as_dict` gave."""
         try:
             result = {name: values[name] for name in _RESULT if name in values}
             result["decision"] = {name: values[name] for name in _DECISION if name in values}
@@ -106,13 +102,7 @@ class Record:
 
 
 def record_of(job: Job, measurement: Measurement, block: str = "", column: str = "") -> Record:
-    """The record of a finished job.
-
-    Args:
-        job: what was measured.
-        measurement: its outcome.
-        block, column: of the cell; the column is the dataset unless told.
-    """
+    """The record of a finished job."""
     spec = asdict(job.spec)
     kind, number = split_number(str(spec.get("split", "")), job.seed)
     return Record(
@@ -128,13 +118,7 @@ def record_of(job: Job, measurement: Measurement, block: str = "", column: str =
 
 
 def found_records(jobs: Iterable[Job], store: Store, *, any_code: bool = False) -> list[Record]:
-    """The records of all jobs that are measured.
-
-    Args:
-        jobs: what was wanted.
-        store: the measurements.
-        any_code: also take those of other code.
-    """
+    """The records of all jobs that are measured."""
     records = []
     for job in jobs:
         measurement = store.find(job, any_code=any_code)
@@ -144,11 +128,7 @@ def found_records(jobs: Iterable[Job], store: Store, *, any_code: bool = False) 
 
 
 def settings_of(records: Sequence[Record]) -> dict[str, Any]:
-    """The specification of each cell, by "row, block, column".
-
-    Args:
-        records: of a table.
-    """
+    """The specification of each cell, by "row, block, column"."""
     found = {}
     for record in records:
         place = ", ".join(filter(None, (record.row, record.block, record.column)))
@@ -158,12 +138,7 @@ def settings_of(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def dump(content: dict[str, Any], records: Sequence[Record]) -> str:
-    """The text of a table's JSON file: the table first, then one line a record.
-
-    Args:
-        content: what `keel table --json` prints, and what is stored beside it.
-        records: all measurements behind it.
-    """
+    """The text of a table's JSON file: the table first, then one line a record."""
     head = json.dumps(content, indent=1, allow_nan=False).removesuffix("\n}")
     lines = [json.dumps(record.as_dict(), allow_nan=False) for record in records]
     runs = ",\n  ".join(lines)

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """The content of a table's file.
-
-    Args:
-        path: written by `keel table`.
-    """
+    """The content of a table's file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -29,11 +25,7 @@ def read_table(path: Path) -> dict[str, Any]:
 
 
 def recomputed(content: dict[str, Any]) -> FilledTable | Filled:
-    """A table with all its statistics computed again from the stored measurements.
-
-    Args:
-        content: of its file.
-    """
+    """A table with all its statistics computed again from the stored measurements."""
     from graphkeel.paper.results.records import RUNS
 
     if not isinstance(content.get(RUNS), list):

@@ -49,20 +49,11 @@ class PlannedTable:
     jobs: list[Job]
 
     def filled(self, store: Store, *, any_code: bool = False) -> FilledTable:
-        """The table with what is measured of it.
-
-        Args:
-            store: the measurements.
-            any_code: also take those of other code.
-        """
+        """The table with what is measured of it."""
         return self.with_records(found_records(self.jobs, store, any_code=any_code))
 
     def with_records(self, records: list[Record]) -> FilledTable:
-        """The table with these measurements.
-
-        Args:
-            records: one a seed of a cell.
-        """
+        """The table with these measurements."""
         limits = Limits(len(self.seeds), self.row_budget)
         cells = fill_table(self.table, self.rows, self.datasets, records, limits)
         remarks = verdicts(cells, self.datasets) if self.table == 1 else []
@@ -80,11 +71,7 @@ class FilledTable:
     records: list[Record]
 
     def render(self, style: str) -> str:
-        """The table as a text.
-
-        Args:
-            style: one of `FORMATS`.
-        """
+        """The table as a text."""
         return render(self.plan.table, self.cells, self.plan.datasets, self.remarks, style)
 
     def payload(self) -> dict[str, Any]:
@@ -103,11 +90,7 @@ class FilledTable:
         }
 
     def write(self, out: Path) -> None:
-        """The table in every format; as JSON with all measurements behind it.
-
-        Args:
-            out: the folder that receives NAME.txt, .md, .tex, .csv and .json.
-        """
+        """The table in every format; as JSON with all measurements behind it."""
         for style, suffix in FORMATS.items():
             write_text(out / f"{self.plan.name}.{suffix}", self.render(style))
         stored = {
@@ -132,17 +115,7 @@ def plan_table(
     features: str = "auto",
     row_budget: float | None = None,
 ) -> PlannedTable:
-    """What has to be measured for a table of the paper.
-
-    Args:
-        table: 1 or 3.
-        seeds: of every row.
-        only: names of rows; all of them when None.
-        datasets: columns; the paper's when None.
-        labels, model, features: as in `RunSpec`.
-        row_budget: processor seconds a job may take; a cell whose first seed takes more is left
-            empty, and says so.
-    """
+    """What has to be measured for a table of the paper."""
     rows = under(select_rows(table, only), labels=labels, model=model, features=features)
     columns = list(datasets or PAPER_DATASETS)
     jobs = needed_jobs(rows, columns, seeds)
@@ -152,13 +125,7 @@ def plan_table(
 
 def file_name(table: str, seeds: Sequence[int], *, labels: str, model: str, features: str) -> str:
     """The name of a table's files: it says under which conditions they were measured, where these
-    are not the paper's.
-
-    Args:
-        table: the first part.
-        seeds: of every row.
-        labels, model, features: as in `RunSpec`.
-    """
+    are not the paper's."""
     parts = [table]
     if labels != BASE.labels:
         parts.append(labels.removeprefix("train+"))
@@ -172,11 +139,8 @@ def file_name(table: str, seeds: Sequence[int], *, labels: str, model: str, feat
 
 
 def stored_table(content: dict[str, Any]) -> FilledTable:
-    """A table computed again from its own file: means, intervals and tests, without data or models.
-
-    Args:
-        content: of a file that `FilledTable.write` wrote.
-    """
+    """A table computed again from its own file: means, intervals and tests, without data or
+    models."""
     known = {field.name for field in fields(TableRow)}
     try:
         rows = [

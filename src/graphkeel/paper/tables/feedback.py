@@ -53,16 +53,7 @@ def run_feedback(
     out: Path | None = None,
 ) -> Iterator[Step]:
     """Fit on the training labels, then take in each batch; yields the state after each, the fit
-    first.
-
-    Args:
-        spec: dataset, split, model and method.
-        seed: of the split, the training and the method.
-        batches: called once with the task, so that labels can be drawn from it or checked against
-            it.
-        out: receives the reconstruction after every step; steps that an interrupted run has
-            finished there are not taken again.
-    """
+    first."""
     prepared = prepare(spec, seed)
     arriving = list(batches(prepared.task))
     fed_back = torch.cat([batch.nodes for batch in arriving])
@@ -135,14 +126,7 @@ def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float
 
 
 def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:
-    """Random test nodes whose labels arrive in batches.
-
-    Args:
-        task: the split.
-        count: how many labels arrive in all.
-        n_batches: in how many batches.
-        seed: of the draw.
-    """
+    """Random test nodes whose labels arrive in batches."""
     pool = task.test_mask.nonzero().flatten()
     if count >= len(pool):
         raise ConfigError(
@@ -154,46 +138,26 @@ def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Ba
 
 
 def suggest_nodes(spec: RunSpec, seed: int, count: int) -> Tensor:
-    """The nodes whose labels would help most, after a fit; int64, shape (count,).
-
-    Args:
-        spec: dataset, split, model and method.
-        seed: of the split, the training and the method.
-        count: how many.
-    """
+    """The nodes whose labels would help most, after a fit; int64, shape (count,)."""
     return fitted(spec, seed)[0].suggest(count)
 
 
 def fitted(spec: RunSpec, seed: int) -> tuple[Reconstructor, Data]:
-    """A reconstructor fitted to the split of a seed, and that split.
-
-    Args:
-        spec: dataset, split, model and method.
-        seed: of the split, the training and the method.
-    """
+    """A reconstructor fitted to the split of a seed, and that split."""
     prepared = prepare(spec, seed)
     data = prepared.task.to_data()
     return reconstructor_of(spec.method, prepared.frozen.model, seed).fit(data), data
 
 
 def write_wanted(path: Path, nodes: Tensor) -> None:
-    """A CSV file `node,label` whose labels a person fills in.
-
-    Args:
-        path: the file.
-        nodes: ids, the most helpful first.
-    """
+    """A CSV file `node,label` whose labels a person fills in."""
     lines = ["node,label", *(f"{node}," for node in nodes.tolist())]
     write_text(path, "\n".join(lines) + "\n")
 
 
 def read_labels(path: Path) -> Batch:
     """Labels from a CSV file with a header line `node,label`; a line whose label is empty is one
-    that nobody has filled in.
-
-    Args:
-        path: the file.
-    """
+    that nobody has filled in."""
     try:
         with path.open(newline="") as file:
             rows = list(csv.reader(_limited(file, path)))

@@ -36,11 +36,7 @@ _IGNORED = (
 
 
 def method_version(spec: RunSpec) -> str:
-    """SHA-256 of all code that a job of this specification runs.
-
-    Args:
-        spec: of a run.
-    """
+    """SHA-256 of all code that a job of this specification runs."""
     if spec.method == "none":
         return code_fingerprint(ALWAYS)
     from graphkeel.paper.baselines.registry import find_method
@@ -53,13 +49,7 @@ def method_version(spec: RunSpec) -> str:
 
 
 def version_of(method: object, modules: tuple[str, ...]) -> str:
-    """SHA-256 of a method's code and settings.
-
-    Args:
-        method: its settings count where it is a dataclass; so do the methods it averages, which are
-            its `rivals`.
-        modules: what its numbers depend on besides its own module.
-    """
+    """SHA-256 of a method's code and settings."""
     parts = [method, *getattr(method, "rivals", ())]
     code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
     settings = "".join(repr(part) for part in parts if is_dataclass(part))
@@ -69,11 +59,7 @@ def version_of(method: object, modules: tuple[str, ...]) -> str:
 @lru_cache(maxsize=64)
 def code_fingerprint(modules: tuple[str, ...]) -> str:
     """SHA-256 over the named modules and those of graphkeel they import, in the order of their
-    names, with the JSON files of their folders.
-
-    Args:
-        modules: dotted names.
-    """
+    names, with the JSON files of their folders."""
     seen: dict[str, str] = {}
     waiting = list(modules)
     while waiting:

@@ -46,15 +46,7 @@ def missing_jobs(
     retry: bool = False,
     row_budget: float | None = None,
 ) -> list[Job]:
-    """The jobs that have to be computed.
-
-    Args:
-        jobs: what is wanted.
-        store: what there is.
-        any_code: measurements of other code count.
-        retry: failures do not.
-        row_budget: processor seconds a job may take; one that was stopped earlier is missing.
-    """
+    """The jobs that have to be computed."""
     missing = []
     for job in jobs:
         found = store.find(job, any_code=any_code)
@@ -76,17 +68,7 @@ def run_grid(
     measure: Measure | None = None,
     costs: RowCosts | None = None,
 ) -> None:
-    """Compute the given jobs, in their order, and store each.
-
-    Args:
-        jobs: what is to be computed; jobs of the same key are computed once.
-        store: where the measurements go.
-        workers: who computes.
-        on_job: called after each measurement is stored.
-        measure: computes a job in a worker; `run_job` when None.
-        costs: what is known of the jobs' cost; those that are over their budget are left out, and
-            those of which nothing is known are stopped when it is used up.
-    """
+    """Compute the given jobs, in their order, and store each."""
     known = costs or RowCosts(None)
 
     def keep(job: Job, measurement: Measurement) -> None:
@@ -170,12 +152,7 @@ def _measure_alone(job: Job, measure: Measure) -> Measurement:
 
 
 def run_job(job: Job, row_budget: float | None = None) -> Measurement:
-    """Compute a job in this process; whatever goes wrong becomes its message.
-
-    Args:
-        job: what is to be computed.
-        row_budget: processor seconds after which it is stopped; None: never.
-    """
+    """Compute a job in this process; whatever goes wrong becomes its message."""
     import torch
 
     torch.set_num_threads(1)  # the cores belong to the other workers
@@ -216,14 +193,7 @@ class RowCosts:
     def stored(
         cls, jobs: Iterable[Job], store: Store, row_budget: float | None, *, any_code: bool = False
     ) -> RowCosts:
-        """What a store says of the cost of jobs.
-
-        Args:
-            jobs: of a table.
-            store: the measurements.
-            row_budget: processor seconds that a job may take.
-            any_code: measurements of other code count.
-        """
+        """What a store says of the cost of jobs."""
         costs = cls(row_budget)
         for job in jobs if row_budget is not None else ():
             found = store.find(job, any_code=any_code)
@@ -232,33 +202,20 @@ class RowCosts:
         return costs
 
     def learn(self, job: Job, measurement: Measurement) -> None:
-        """Take in a measurement.
-
-        Args:
-            job: the job.
-            measurement: its outcome.
-        """
+        """Take in a measurement."""
         seconds = measurement.processor_seconds
         if measurement.stopped and (self.row_budget is None or seconds <= self.row_budget):
             return  # of a smaller budget: what it takes is still unknown
         self.seconds.setdefault(_number(job), seconds)
 
     def is_over(self, job: Job) -> bool:
-        """Whether another seed of the same number took longer than allowed.
-
-        Args:
-            job: to be computed.
-        """
+        """Whether another seed of the same number took longer than allowed."""
         known = self.seconds.get(_number(job))
         return self.row_budget is not None and known is not None and known > self.row_budget
 
     def limit(self, job: Job) -> float | None:
         """Processor seconds after which a job is stopped; None where another seed of the same
-        number kept to the budget, as all seeds of a row should then be there.
-
-        Args:
-            job: to be computed.
-        """
+        number kept to the budget, as all seeds of a row should then be there."""
         return None if _number(job) in self.seconds else self.row_budget
 
 
@@ -290,12 +247,7 @@ class Estimate:
             self.seconds[group].append(seconds)
 
     def done(self, job: Job, seconds: float) -> None:
-        """Take in a finished job.
-
-        Args:
-            job: the job.
-            seconds: the time it took.
-        """
+        """Take in a finished job."""
         self.waiting.pop(job.key, None)
         self._learn(job.row, job.spec.dataset, seconds)
 

@@ -33,11 +33,7 @@ class Spec(Protocol):
         """The data, as a table's column names it."""
 
     def measure(self, seed: int) -> dict[str, Any]:
-        """The result for a seed: plain values, `accuracy` and `base` (percent) among them.
-
-        Args:
-            seed: of the split, the training and the method.
-        """
+        """The result for a seed: plain values, `accuracy` and `base` (percent) among them."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +69,7 @@ class RunSpec:
             raise ConfigError(f"labels must be one of {', '.join(LABELS)}", got=repr(self.labels))
 
     def task(self, seed: int) -> GraphTask:
-        """The split of a seed.
-
-        Args:
-            seed: of the split.
-        """
+        """The split of a seed."""
         from graphkeel.graph import load_graph, make_task
 
         kind, number = split_number(self.split, seed)
@@ -90,11 +82,7 @@ class RunSpec:
         )
 
     def data_hash(self, seed: int) -> str:
-        """SHA-256 of the split of a seed.
-
-        Args:
-            seed: of the split.
-        """
+        """SHA-256 of the split of a seed."""
         return self.task(seed).hash
 
     def code_version(self) -> str:
@@ -104,21 +92,13 @@ class RunSpec:
         return method_version(self)
 
     def outcome(self, seed: int) -> Outcome:
-        """Train, freeze, apply the method, score.
-
-        Args:
-            seed: of the split, the training and the method.
-        """
+        """Train, freeze, apply the method, score."""
         from graphkeel.paper.tables.run import run_seed
 
         return run_seed(self, seed)
 
     def measure(self, seed: int) -> dict[str, Any]:
-        """The row of a seed.
-
-        Args:
-            seed: of the split and of the training.
-        """
+        """The row of a seed."""
         from graphkeel.paper.tables.run import measure
 
         return measure(self, seed)
@@ -197,12 +177,7 @@ class Measurement:
 
 
 def split_number(split: str, seed: int) -> tuple[str, int]:
-    """The kind of a split, and the number of it that a seed gets.
-
-    Args:
-        split: a kind, or a kind and a number: `random:0`.
-        seed: of the run.
-    """
+    """The kind of a split, and the number of it that a seed gets."""
     kind, _, number = split.partition(":")
     if not number:
         return kind, seed
@@ -212,9 +187,5 @@ def split_number(split: str, seed: int) -> tuple[str, int]:
 
 
 def sha256_of(content: Any) -> str:
-    """SHA-256 of plain values, whatever the order of their keys.
-
-    Args:
-        content: what `json.dumps` takes.
-    """
+    """SHA-256 of plain values, whatever the order of their keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

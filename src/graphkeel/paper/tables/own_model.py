@@ -22,15 +22,7 @@ SHOWN = 4  # names in a message
 
 
 def own_model(weights: str, factory: str, n_features: int, n_classes: int) -> nn.Module:
-    """The network that a function builds, with the weights of a file, in eval mode.
-
-    Args:
-        weights: the path of a `.safetensors` file, or of one that `torch.save` wrote of a
-            `state_dict`.
-        factory: `module:function`; the module is looked for here and where Python looks. The
-            function takes nothing, or `n_features` and `n_classes`.
-        n_features, n_classes: of the graph.
-    """
+    """The network that a function builds, with the weights of a file, in eval mode."""
     model = _built(factory, n_features, n_classes)
     _load(model, _stored(Path(weights)), weights)
     return model.eval()

@@ -41,21 +41,12 @@ TABLE_3: dict[str, dict[str, Published]] = {
 
 
 def published(row: str, dataset: str) -> Published | None:
-    """A figure of Table 1, or None where the paper has none.
-
-    Args:
-        row: a key of `TABLE_1`.
-        dataset: its column.
-    """
+    """A figure of Table 1, or None where the paper has none."""
     return TABLE_1.get(row, {}).get(dataset)
 
 
 def published_for(dataset: str) -> dict[str, Published]:
-    """The figures beside a run in the paper's protocol: its SGC, and its neural controller.
-
-    Args:
-        dataset: the column; empty where the paper has none.
-    """
+    """The figures beside a run in the paper's protocol: its SGC, and its neural controller."""
     found = {row: published(row, dataset) for row in ("sgc", "neural")}
     return {row: figure for row, figure in found.items() if figure is not None}
 
@@ -100,37 +91,21 @@ _READING = {
 
 
 def base_note(dataset: str, difference: float) -> str:
-    """Beside the untouched model's number.
-
-    Args:
-        dataset: its column.
-        difference: our mean minus the published one, in points.
-    """
+    """Beside the untouched model's number."""
     if abs(difference) <= POINT:
         return "reproduced within a point"
     return f"not reproduced ({difference:+.2f}): {_BASE.get(dataset, 'reason not known')}"
 
 
 def protocol_note(difference: float) -> str:
-    """Beside the untouched model's number under settings that were sought to fit the paper's.
-
-    Args:
-        difference: our mean minus the published one, in points.
-    """
+    """Beside the untouched model's number under settings that were sought to fit the paper's."""
     verb = "fits" if abs(difference) <= POINT else "does not fit"
     return f"this protocol {verb} the published base within a point ({difference:+.2f})"
 
 
 def gain_note(paper_row: str, gain: float, published: float, error: float) -> str:
     """Beside a method's number; gains are over the untouched model, ours and the paper's each over
-    their own.
-
-    Args:
-        paper_row: the row's name in the paper's table.
-        gain: ours, in points.
-        published: the paper's.
-        error: standard error of ours.
-    """
+    their own."""
     if _near(gain, published, error):
         return f"gain reproduced ({gain:+.2f}, published {published:+.2f})"
     reason = _ROW.get(paper_row, "reason not known")
@@ -138,14 +113,7 @@ def gain_note(paper_row: str, gain: float, published: float, error: float) -> st
 
 
 def reading_note(row: str, gain: float, published: float, error: float) -> str:
-    """Beside another reading of a row: does it come near the published gain?
-
-    Args:
-        row: the reading's name.
-        gain: ours, in points.
-        published: the paper's.
-        error: standard error of ours.
-    """
+    """Beside another reading of a row: does it come near the published gain?"""
     verb = "comes near" if _near(gain, published, error) else "does not give"
     note = f"this reading {verb} the published gain ({gain:+.2f}, {published:+.2f})"
     return f"{note}: {_READING[row]}" if row in _READING else note

@@ -29,15 +29,7 @@ def render(
     remarks: Sequence[str],
     style: str,
 ) -> str:
-    """The table as a text.
-
-    Args:
-        table: 1 or 3.
-        cells: row by row.
-        datasets: the columns.
-        remarks: sentences below it.
-        style: one of `FORMATS`.
-    """
+    """The table as a text."""
     return _RENDERERS[style](table, cells, datasets, remarks)
 
 
@@ -45,22 +37,13 @@ def render(
 
 
 def spread(mean: float | None, std: float | None) -> str:
-    """Mean ± std as a text.
-
-    Args:
-        mean: None gives a dash.
-        std: None is left out.
-    """
+    """Mean ± std as a text."""
     return "–" if mean is None else plus_minus(mean, std)
 
 
 def ours(cell: TableCell) -> str:
     """Mean ± std; the number of seeds where fewer were run than asked for; nothing where the row
-    does not have the column.
-
-    Args:
-        cell: of the table.
-    """
+    does not have the column."""
     if is_blank(cell):
         return ""
     text = spread(cell.mean, cell.std)
@@ -68,11 +51,7 @@ def ours(cell: TableCell) -> str:
 
 
 def is_blank(cell: TableCell) -> bool:
-    """Whether the row does not have the column at all.
-
-    Args:
-        cell: of the table.
-    """
+    """Whether the row does not have the column at all."""
     return cell.mean is None and not cell.note
 
 
@@ -166,12 +145,7 @@ def legend() -> list[str]:
 
 
 def aligned(lines: Sequence[Sequence[str]], *, left: Sequence[int]) -> list[str]:
-    """Lines whose columns stand below each other.
-
-    Args:
-        lines: of the same length, the head first.
-        left: columns that begin at their left edge; the others end at their right one.
-    """
+    """Lines whose columns stand below each other."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     texts = []
     for line in lines:
@@ -208,13 +182,7 @@ def _marked(note: str, numbers: dict[str, int]) -> str:
 
 
 def markdown_lines(head: Sequence[str], body: Sequence[Sequence[str]], right: range) -> list[str]:
-    """A Markdown table.
-
-    Args:
-        head: of its columns.
-        body: its lines.
-        right: columns that end at their right edge.
-    """
+    """A Markdown table."""
     rule = ["---:" if i in right else "---" for i in range(len(head))]
     escaped = [[text.replace("|", "∣").strip() for text in line] for line in (head, rule, *body)]
     return [f"| {' | '.join(line)} |" for line in escaped]

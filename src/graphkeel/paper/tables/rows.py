@@ -56,11 +56,7 @@ class TableRow:
     heavy: bool = False
 
     def spec(self, dataset: str) -> RunSpec:
-        """What the row measures on a dataset.
-
-        Args:
-            dataset: its name or file.
-        """
+        """What the row measures on a dataset."""
         return RunSpec(
             dataset=dataset,
             model=self.model,
@@ -72,11 +68,7 @@ class TableRow:
         )
 
     def has(self, dataset: str) -> bool:
-        """Whether the row has a column.
-
-        Args:
-            dataset: its name or file.
-        """
+        """Whether the row has a column."""
         return self.datasets is None or dataset in self.datasets
 
 
@@ -234,12 +226,7 @@ TABLES = {1: TABLE_1, 3: TABLE_3}
 
 
 def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
-    """The rows asked for, and those that they are compared with.
-
-    Args:
-        table: 1 or 3.
-        only: names of rows; all of them when None.
-    """
+    """The rows asked for, and those that they are compared with."""
     rows = TABLES[table]
     names = [row.name for row in rows]
     unknown = sorted(set(only or ()) - set(names))
@@ -254,12 +241,7 @@ def select_rows(table: int, only: list[str] | None = None) -> list[TableRow]:
 
 def under(rows: Sequence[TableRow], *, labels: str, model: str, features: str) -> list[TableRow]:
     """The same rows with other labels or another frozen model: conditions for which the paper has
-    no figures.
-
-    Args:
-        rows: of a table.
-        labels, model, features: as in `RunSpec`.
-    """
+    no figures."""
     if (labels, model, features) == (BASE.labels, BASE.model, BASE.features):
         return list(rows)
     kept = [row for row in rows if row.group != "protocol"]
@@ -286,13 +268,7 @@ def needed_jobs(
 ) -> list[Job]:
     """The jobs of a table in the order in which they are best computed: all rows of a dataset's
     seed together, as they share the base model; the heavy rows last, so that a run that is killed
-    has the most to show, and seed by seed, so that the first one can say what the others cost.
-
-    Args:
-        rows: of a table.
-        datasets: its columns.
-        seeds: of every row.
-    """
+    has the most to show, and seed by seed, so that the first one can say what the others cost."""
     light = [(dataset, seed) for dataset in datasets for seed in seeds]
     heavy = [(dataset, seed) for seed in seeds for dataset in datasets]
     return [

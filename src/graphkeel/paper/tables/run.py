@@ -115,14 +115,7 @@ def run_seeds(
     out: Path | None = None,
     on_row: Callable[[Row], None] = lambda _: None,
 ) -> RunResult[AnySpec]:
-    """Run every seed that the run folder does not hold yet.
-
-    Args:
-        spec: what is run.
-        seeds: of the splits, the trainings and the method.
-        out: the run folder: measurements.sqlite, features/ and nodes/; None keeps nothing.
-        on_row: called with each row, stored or new.
-    """
+    """Run every seed that the run folder does not hold yet."""
     folder = None if out is None else RunFolder(out, spec)
     rows = []
     for seed in seeds:
@@ -149,11 +142,7 @@ class RunFolder:
         self.store.claim({"spec": asdict(spec), **package_versions()})
 
     def row(self, seed: int) -> Row:
-        """The row of a seed: the stored one, or a new one, which is then stored.
-
-        Args:
-            seed: of the split, the training and the method.
-        """
+        """The row of a seed: the stored one, or a new one, which is then stored."""
         spec = self.spec
         job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
         found = self.store.find(job)
@@ -173,24 +162,15 @@ class RunFolder:
 
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
-    """One split, one trained model, one reconstruction.
-
-    Args:
-        spec: what is run.
-        seed: of the split, the training and the method.
-    """
+    """One split, one trained model, one reconstruction."""
     prepared = prepare(spec, seed)
     row, result = apply_method(spec, seed, prepared)
     return Outcome(row, result.features, node_changes(prepared, result))
 
 
 def measure(spec: RunSpec, seed: int) -> Row:
-    """The row of a seed for a grid, whose workers train the model of a seed once for all methods.
-
-    Args:
-        spec: what is run.
-        seed: of the split, the training and the method.
-    """
+    """The row of a seed for a grid, whose workers train the model of a seed once for all
+    methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(json.dumps(asdict(shared), sort_keys=True), seed)
     row, _ = apply_method(spec, seed, prepared)
@@ -212,12 +192,7 @@ class Prepared:
 
 
 def prepare(spec: RunSpec, seed: int) -> Prepared:
-    """What every method of a table is given for one seed.
-
-    Args:
-        spec: dataset, split, features and model.
-        seed: of the split and the training.
-    """
+    """What every method of a table is given for one seed."""
     task = spec.task(seed)
     model = model_of(spec, task, seed)
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
@@ -226,13 +201,7 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
 
 
 def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
-    """The frozen model of a seed: one of ours, trained now, or the user's own.
-
-    Args:
-        spec: the model, and its options.
-        task: the split.
-        seed: of the training.
-    """
+    """The frozen model of a seed: one of ours, trained now, or the user's own."""
     if spec.model == OWN:
         weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
         return own_model(weights, factory, task.n_features, task.n_classes)
@@ -240,13 +209,7 @@ def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
 
 
 def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
-    """Run the method and score it; test labels are used here, to score, and nowhere else.
-
-    Args:
-        spec: method and labels.
-        seed: of the method.
-        prepared: split and model.
-    """
+    """Run the method and score it; test labels are used here, to score, and nowhere else."""
     task, base = prepared.task, prepared.base
     start = time.perf_counter()
     outcome = _apply(spec, prepared, seed)
@@ -277,12 +240,7 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
 
 
 def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
-    """Label, split, and class before and after, of every node: what the report lists.
-
-    Args:
-        prepared: split and model.
-        outcome: of the method.
-    """
+    """Label, split, and class before and after, of every node: what the report lists."""
     task = prepared.task
     scores = prepared.base if outcome.scores is None else outcome.scores
     split = torch.zeros(task.n_nodes, dtype=torch.int8)
@@ -314,13 +272,7 @@ def node_columns(
 
 def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:
     """(nodes whose label the method may use, nodes it may select on); never a node in both, never a
-    test node.
-
-    Args:
-        task: the split.
-        labels: one of `LABELS`.
-        seed: of the draw of half the validation nodes.
-    """
+    test node."""
     train, val = task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten()
     if labels == "train":
         return train, val

@@ -24,11 +24,7 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """Mean and sample standard deviation.
-
-    Args:
-        values: at least one.
-    """
+    """Mean and sample standard deviation."""
     return Summary(len(values), float(np.mean(values)), sample_std(values))
 
 
@@ -38,12 +34,7 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 
     Wilcoxon's test rather than Student's: accuracies over a handful of biased splits are far from
     normal. Pairs without a difference say nothing and are left out; if all are, p is 1. With n
-    pairs p cannot fall below 2^(1−n).
-
-    Args:
-        values: accuracies in percent.
-        base: those they are compared with, in the same order.
-    """
+    pairs p cannot fall below 2^(1−n)."""
     from scipy.stats import wilcoxon
 
     # Accuracies are multiples of 100 / |test|; what float adds must not break their ties.
@@ -56,12 +47,7 @@ def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:
 
 
 def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
-    """Standard error of the mean paired difference; 0 for a single pair.
-
-    Args:
-        values: accuracies in percent.
-        base: those they are compared with, in the same order.
-    """
+    """Standard error of the mean paired difference; 0 for a single pair."""
     summary = summarise(_differences(values, base).tolist())
     return 0.0 if summary.std is None else summary.std / float(np.sqrt(summary.n))
 
@@ -69,12 +55,7 @@ def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
 def gain_interval(
     values: Sequence[float], base: Sequence[float]
 ) -> tuple[float, float] | tuple[None, None]:
-    """Student's interval of the mean paired difference at `CONFIDENCE`; None for a single pair.
-
-    Args:
-        values: accuracies in percent.
-        base: those they are compared with, in the same order.
-    """
+    """Student's interval of the mean paired difference at `CONFIDENCE`; None for a single pair."""
     from scipy.stats import t
 
     differences = _differences(values, base)
@@ -90,11 +71,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: what each p-value is worth among all of them, in their order.
 
     >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-
-    Args:
-        p_values: of one family of tests.
-    """
+    [0.03, 0.06, 0.06]"""
     corrected = [1.0] * len(p_values)
     largest = 0.0
     for rank, i in enumerate(np.argsort(p_values, kind="stable")):
@@ -104,12 +81,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def holm_by(families: Sequence[Hashable], p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction within each family; where there is no test there is no value.
-
-    Args:
-        families: the family of each test.
-        p_values: of the tests, in the same order.
-    """
+    """Holm's correction within each family; where there is no test there is no value."""
     corrected: list[float | None] = [None] * len(p_values)
     members: dict[Hashable, list[int]] = {}
     for i, family in enumerate(families):

@@ -95,12 +95,7 @@ class Store:
             ) from error
 
     def keep(self, job: Job, measurement: Measurement) -> None:
-        """Store a measurement, in one transaction.
-
-        Args:
-            job: what was measured.
-            measurement: its outcome, done or failed.
-        """
+        """Store a measurement, in one transaction."""
         result = json.dumps(measurement.result)
         row = {
             "key": job.key,
@@ -129,12 +124,7 @@ class Store:
             connection.execute(statement, tuple(row.values()))
 
     def find(self, job: Job, *, any_code: bool = False) -> Measurement | None:
-        """The measurement of a job; None where there is none, or a damaged one.
-
-        Args:
-            job: what was measured.
-            any_code: also take the newest measurement that other code made of the same subject.
-        """
+        """The measurement of a job; None where there is none, or a damaged one."""
         column = "subject" if any_code else "key"
         value = job.subject if any_code else job.key
         query = (
@@ -154,11 +144,7 @@ class Store:
         return {(row, dataset): seconds for row, dataset, seconds in found}
 
     def claim(self, manifest: dict[str, Any]) -> None:
-        """Make this the store of one run, or continue that run; refuse another one.
-
-        Args:
-            manifest: `spec`, which must agree, and facts that may differ, such as versions.
-        """
+        """Make this the store of one run, or continue that run; refuse another one."""
         content = json.dumps(manifest, sort_keys=True, allow_nan=False)
         with self._open() as connection:
             connection.execute(
@@ -184,11 +170,7 @@ class Store:
 
 def read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
     """The manifest of the run in a folder and its newest result a seed, in the order of the seeds;
-    None where there is no run. Writes nothing.
-
-    Args:
-        folder: the --out of `keel run` or `keel adapt`.
-    """
+    None where there is no run. Writes nothing."""
     path = folder / FILE
     if not path.is_file():
         return None

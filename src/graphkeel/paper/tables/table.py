@@ -106,15 +106,7 @@ def fill_table(
     records: Iterable[Record],
     limits: Limits,
 ) -> list[TableCell]:
-    """The cells of a table, row by row.
-
-    Args:
-        table: 1 or 3, for the published figures.
-        rows: of the table.
-        datasets: its columns.
-        records: what was measured.
-        limits: seeds asked for, and the time a job may take.
-    """
+    """The cells of a table, row by row."""
     found: dict[tuple[str, str], Found] = {}
     for record in records:
         found.setdefault((record.row, record.column), {})[record.seed] = record.measurement
@@ -130,11 +122,7 @@ def fill_table(
 
 
 def corrected(cells: Sequence[TableCell]) -> list[TableCell]:
-    """The cells with Holm's correction: a family is a column's rows of one group.
-
-    Args:
-        cells: of a table, with p-values that are not corrected.
-    """
+    """The cells with Holm's correction: a family is a column's rows of one group."""
     families = [(cell.dataset, cell.group) for cell in cells]
     over_base = holm_by(families, [cell.p_value for cell in cells])
     below_auto = holm_by(families, [cell.p_auto for cell in cells])
@@ -191,12 +179,7 @@ def _table_cell(
 
 
 def over_budget(found: Found, limits: Limits) -> str:
-    """Why a cell stays empty though a seed is measured: the others would take too long; else "".
-
-    Args:
-        found: of the cell.
-        limits: seeds asked for, and the time a job may take.
-    """
+    """Why a cell stays empty though a seed is measured: the others would take too long; else ""."""
     if limits.row_budget is None or not 0 < len(found) < limits.asked:
         return ""
     first = min(found)
@@ -279,12 +262,7 @@ def _note(
 
 def verdicts(cells: Sequence[TableCell], datasets: Sequence[str]) -> list[str]:
     """A sentence a dataset: is `auto` above every row that leaves the model alone, and above the
-    published best?
-
-    Args:
-        cells: of a table.
-        datasets: its columns.
-    """
+    published best?"""
     sentences = []
     for dataset in datasets:
         means = {
@@ -327,9 +305,6 @@ def cost_remark(records: Iterable[Record]) -> list[str]:
     """A sentence on what all measurements of a table took; none where there are none.
 
     Processor time, as other work on the same cores hardly changes it, unlike seconds on the wall.
-
-    Args:
-        records: of the table.
     """
     found = [record.measurement for record in records]
     if not found:
@@ -343,10 +318,6 @@ def cost_remark(records: Iterable[Record]) -> list[str]:
 
 
 def source_remark(records: Iterable[Record]) -> list[str]:
-    """A sentence on the commits that computed a table; none where there is no record.
-
-    Args:
-        records: of the table.
-    """
+    """A sentence on the commits that computed a table; none where there is no record."""
     commits = sorted({record.measurement.commit or UNKNOWN for record in records})
     return [f"computed by commit {', '.join(commits)}."] if commits else []

@@ -48,22 +48,14 @@ class Workers:
 
 @contextmanager
 def joblib_backend(workers: Workers) -> Iterator[None]:
-    """Within the block, joblib hands its tasks to these workers.
-
-    Args:
-        workers: who computes.
-    """
+    """Within the block, joblib hands its tasks to these workers."""
     enter = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[workers.backend]
     with enter(workers):
         yield
 
 
 def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
-    """The exceptions that say: a worker died, and its task was not finished by another one.
-
-    Args:
-        workers: who computes.
-    """
+    """The exceptions that say: a worker died, and its task was not finished by another one."""
     if workers.backend == "dask":
         return (import_optional("dask.distributed", extra="dask").KilledWorker,)
     if workers.backend == "ray":
@@ -146,11 +138,7 @@ def _on_ray(workers: Workers) -> Iterator[None]:
 
 def begin_worker(parent: int) -> None:
     """What a worker calls when it starts: one core is its share, also of our own threads, and it
-    ends with its parent.
-
-    Args:
-        parent: id of the process that started this one.
-    """
+    ends with its parent."""
     os.environ[CORE_LIMIT] = "1"
     end_with_parent(parent)
 
@@ -166,11 +154,7 @@ def end_with_parent(parent: int) -> None:
     go; a pipe to the parent stays open for as long as any other process has inherited its end.
 
     Nothing is left half written: the parent alone writes to the store, and what is cached is
-    written beside its place and renamed.
-
-    Args:
-        parent: id of the process that started this one.
-    """
+    written beside its place and renamed."""
 
     def watch() -> None:
         while os.getppid() == parent:

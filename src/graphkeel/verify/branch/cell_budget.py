@@ -60,7 +60,6 @@ class CellBudget:
 
         Args:
             box: its lower and upper ends, shape (2, n).
-            stuck: whether the box can no longer be cut, so that no look is too long.
         """
         if self.cells is None or self.expired():
             return CellLeaf()

@@ -102,7 +102,6 @@ class Cells:
         Args:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
-            expired: whether the time is over.
         """
         self.lower = rationals(lower)
         self.upper = rationals(upper)
@@ -297,14 +296,7 @@ class Cells:
 
 def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells | None:
     """The exact row (plus `shift`), or None where nothing is tight anyway: weights with errors, and
-    regions, whose multipliers are floats.
-
-    Args:
-        problem: the problem.
-        condition: the row's condition.
-        row: one of its rows.
-        shift: added to g.
-    """
+    regions, whose multipliers are floats."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     if condition == "region" or not all(layer.exact for layer in (*f, *v)):
         return None

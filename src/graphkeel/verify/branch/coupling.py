@@ -35,9 +35,7 @@ def mean_slope(network: Network, lower: Array, upper: Array, seed: int = 0) -> A
     """The mean Jacobian of a network over a box, by seeded sampling, shape (n_out, n).
 
     Args:
-        network: the network.
         lower, upper: the box, shape (n,).
-        seed: of the samples.
     """
     points = np.random.default_rng(seed).uniform(lower, upper, (SAMPLES, lower.shape[0]))
     points[0] = 0.5 * (lower + upper)
@@ -52,7 +50,6 @@ def find_coupling(problem: Problem, lower: Array, upper: Array) -> Array | None:
     """A coupling for a box, or None where none helps.
 
     Args:
-        problem: the problem.
         lower: the lower ends of the box, shape (n,).
         upper: its upper ends, shape (n,).
     """
@@ -142,8 +139,6 @@ class Couplings:
         Args:
             lower: the lower ends of the box, shape (n,).
             upper: its upper ends, shape (n,).
-            old: the number of the coupling that it has now.
-            explored: boxes so far; a coupling costs as much as many of them.
         """
         if self.problem is None or not self.wanted or len(self.packed) > MOST_COUPLINGS:
             return old

@@ -227,12 +227,7 @@ class _Verification:
         return self._tried(self._look)
 
     def advance(self, end: float, last: float) -> ConditionReport | None:
-        """Go on until the turn is over; the answer, if there is one.
-
-        Args:
-            end: on the budget's clock.
-            last: when exact work on a box that was begun has to end.
-        """
+        """Go on until the turn is over; the answer, if there is one."""
         self.last = last
         began = self.budget.now()
         answer = self._tried(lambda: self._turn_until(end))

@@ -59,7 +59,6 @@ def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
     """Whether the box lies strictly inside the hole, decided on the safe side.
 
     Args:
-        hole: the excluded ball.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
     """
@@ -78,7 +77,6 @@ def allowed(hole: Hole, y: Array) -> bool:
     """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
 
     Args:
-        hole: the excluded ball.
         y: a state, shape (n,).
     """
     far = total = 0.0
@@ -96,7 +94,6 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     their distance.
 
     Args:
-        hole: the excluded ball.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
     """
@@ -117,13 +114,7 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 @njit(**OPTIONS)
 def gap_of(work: Work, unit: int, first: bool) -> float:
-    """How much relaxing a unit can cost the bound of g.
-
-    Args:
-        work: this worker's scratch arrays.
-        unit: the number of the unit.
-        first: whether it is in a chain's first layer.
-    """
+    """How much relaxing a unit can cost the bound of g."""
     c = work.coefficient[unit]
     if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
         return 0.0
@@ -139,8 +130,6 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
     make it wide.
 
     Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
         narrowest: the widths below which no axis is cut, shape (n,).
@@ -182,9 +171,6 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
     """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
 
     Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
     """
@@ -208,12 +194,7 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
 
 @njit(**OPTIONS)
 def has_few_units(net: Net, work: Work) -> bool:
-    """Whether only few units can change their sign in the box.
-
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-    """
+    """Whether only few units can change their sign in the box."""
     count = 0
     for k in range(net.start[2]):
         for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
@@ -224,15 +205,7 @@ def has_few_units(net: Net, work: Work) -> bool:
 
 @njit(**OPTIONS)
 def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
-    """Store the slopes of a leaf, and which units went through the coupling.
-
-    Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
-        out: the output of the run.
-        number: the coupling's number.
-    """
+    """Store the slopes of a leaf, and which units went through the coupling."""
     row, column = out.counts[ROWS], 0
     for chain in range(2):
         k = net.start[chain]
@@ -254,16 +227,7 @@ def seen_violation(
     net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
 ) -> bool:
     """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
-    violation.
-
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        hole: the excluded ball.
-        out: the output of the run.
-        slack: of the bound, for rounding.
-        strict: whether g has to be negative.
-    """
+    violation."""
     if hole.present and not allowed(hole, work.peak):
         return False
     g = value(net, work, work.peak)

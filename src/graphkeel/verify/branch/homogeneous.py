@@ -39,12 +39,7 @@ class Plan:
 
 def plan(problem: Problem, condition: str) -> Plan | None:
     """The faces and the margin that would settle a condition, or None where this does not apply or
-    does not pay.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    does not pay."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if condition not in ("decrease", "positivity") or not inside.all():
         return None
@@ -110,12 +105,7 @@ def _faces(problem: Problem, row: Row) -> list[Face]:
 
 
 def deviation(problem: Problem, condition: str) -> Fraction:
-    """δ: a bound on |g − g_h| over all of R^n and all weights within the errors.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    """δ: a bound on |g − g_h| over all of R^n and all weights within the errors."""
     centre = rationals(problem.equilibrium)
     here = _through(problem.lyapunov, [ZERO] * problem.n, centre, [ZERO])
     if condition == "positivity":

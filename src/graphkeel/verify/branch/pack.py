@@ -59,12 +59,7 @@ class Size(NamedTuple):
 
 
 def pack(row: Row, shift: float = 0.0) -> Net:
-    """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown.
-
-    Args:
-        row: the row.
-        shift: the shift.
-    """
+    """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown."""
     n, units = row.n, row.units
     rounding = gamma(n + units)
     reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
@@ -144,22 +139,14 @@ def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]
 
 
 def size_of(row: Row) -> Size:
-    """The room that a row needs.
-
-    Args:
-        row: the row.
-    """
+    """The room that a row needs."""
     layers = [layer for chain in row.hidden for layer in chain]
     widest = max([row.n, *(layer.n_out for layer in layers)])
     return Size(row.n, row.units, widest)
 
 
 def too_large(row: Row) -> bool:
-    """Whether magnitudes come so near to overflow that float bounds cannot be trusted.
-
-    Args:
-        row: the row.
-    """
+    """Whether magnitudes come so near to overflow that float bounds cannot be trusted."""
     size = max(1.0, float(np.abs(row.lower).max()), float(np.abs(row.upper).max()))
     direct = row.form.direct
     with np.errstate(over="ignore"):
@@ -175,11 +162,7 @@ def too_large(row: Row) -> bool:
 
 
 def no_coupling(n: int) -> Coupling:
-    """The coupling that changes nothing, for states of n coordinates.
-
-    Args:
-        n: the number of coordinates.
-    """
+    """The coupling that changes nothing, for states of n coordinates."""
     none = np.zeros(0)
     square = np.zeros((0, 0))
     allowed = np.zeros(0, np.bool_)
@@ -187,11 +170,7 @@ def no_coupling(n: int) -> Coupling:
 
 
 def accepts_coupling(row: Row) -> bool:
-    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one.
-
-    Args:
-        row: the row.
-    """
+    """Whether V∘F and V can be compared unit by unit: V has one hidden layer and F at least one."""
     after, before = row.hidden
     return row.name == "decrease" and len(before) == 1 and len(after) >= 2
 
@@ -200,7 +179,6 @@ def pack_coupling(row: Row, theta: Array) -> Coupling:
     """Multiply a coupling out, its rounding and V's own errors in `error` and `slack`.
 
     Args:
-        row: a row of decrease.
         theta: Θ ≥ 0, shape (K, K), K the width of V.
     """
     after, before = row.hidden

@@ -84,12 +84,7 @@ def workspace(n: int, units: int, widest: int) -> Work:
 def set_lines(work: Work, unit: int) -> None:
     """Chord and default lower slope of one unit from its bounds.
 
-    Args:
-        work: this worker's scratch arrays.
-        unit: the number of the unit.
-
-    Reads: low, high. Writes: chord, lift, alpha.
-    """
+    Reads: low, high. Writes: chord, lift, alpha."""
     chord, lift, alpha = lines(work.low[unit], work.high[unit])
     work.chord[unit] = chord
     work.lift[unit] = lift
@@ -101,9 +96,6 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
     """Bounds of a first hidden layer, where interval arithmetic is exact.
 
     Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        k: the number of the layer.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -136,13 +128,7 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 def deep_errors(net: Net, work: Work, k: int) -> None:
     """Error of a later layer: constant part plus weight error times the largest input on this box.
 
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        k: the number of the layer.
-
-    Reads: net, high of the layer below. Writes: error.
-    """
+    Reads: net, high of the layer below. Writes: error."""
     table, data = net.table, net.data
     n_out, unit, below = table[k, N_OUT], table[k, UNIT], table[k - 1, UNIT]
     for j in range(n_out):
@@ -160,16 +146,6 @@ def through_relu(
     net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
 ) -> None:
     """Send the coefficients of layer m's unit i (one per row) through its lines.
-
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        m: the layer that is passed.
-        i: its unit.
-        unit: the first unit of the layer that is bounded.
-        n_out: the number of rows.
-        up: coefficients of the upper bounds, one row a unit.
-        down: coefficients of the lower bounds.
 
     Reads: the unit's lines and error. Writes: up, down (its row), and the constants into low, high.
     """
@@ -201,11 +177,6 @@ def deep_bounds(
     """Bounds of a later hidden layer: all its rows are substituted backwards at once.
 
     Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
-        k: the number of the layer.
-        first: the chain's first layer.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -256,16 +227,8 @@ def concretise(
     """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
 
     Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
-        k: the number of the layer.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
-        up: coefficients of the upper bounds, one row a unit.
-        down: coefficients of the lower bounds.
-        a: scratch for the coupled upper bounds.
-        b: scratch for the coupled lower bounds.
     """
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == coupling.layer
@@ -315,13 +278,7 @@ def concretise(
 
 @njit(**OPTIONS)
 def line_at(low: float, high: float, z: float) -> float:
-    """The upper line of a unit with these bounds, at z.
-
-    Args:
-        low: the lower bound of its input.
-        high: the upper bound of its input.
-        z: the input.
-    """
+    """The upper line of a unit with these bounds, at z."""
     if low >= 0.0:
         return z
     return 0.0 if high <= 0.0 else (z - low) * high / (high - low)
@@ -332,9 +289,6 @@ def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array
     """Bounds and lines of every hidden unit of both chains.
 
     Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -356,13 +310,7 @@ def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array
 def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
     """Coefficients of g on both chains' last layers, couplings included; what is unsure in them.
 
-    Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
-
-    Reads: net, high, coupled. Writes: coefficient (last layers), direct.
-    """
+    Reads: net, high, coupled. Writes: coefficient (last layers), direct."""
     slack = 0.0
     for chain in range(2):
         last = net.start[chain + 1] - 1
@@ -389,13 +337,7 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     """g's coefficients on every unit, from the final rows down to the first layers: (constant,
     slack).
 
-    Args:
-        net: the packed row.
-        coupling: the coupling in use.
-        work: this worker's scratch arrays.
-
-    Reads: net, lines, error, coupled. Writes: coefficient, direct.
-    """
+    Reads: net, lines, error, coupled. Writes: coefficient, direct."""
     table, data = net.table, net.data
     constant = net.direct[net.direct.shape[0] - 2]
     slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, coupling, work)
@@ -434,8 +376,6 @@ def value(net: Net, work: Work, y: Array) -> float:
     """g at a point, in plain float64: for the search only.
 
     Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
         y: a state, shape (n,).
     """
     table, data = net.table, net.data

@@ -164,12 +164,7 @@ class Search:
         return self._outcome(self.root)
 
     def resume(self, deadline: float, last: float) -> Outcome:
-        """Go on after a deadline.
-
-        Args:
-            deadline: the next one.
-            last: when a look at cells has to end.
-        """
+        """Go on after a deadline."""
         self.deadline = deadline
         self.last = last
         if self.reason == LATE:

@@ -24,12 +24,7 @@ LEVELS = 255.0  # stored slopes are multiples of 1/255
 def default_slopes(net: Net, work: Work) -> tuple[int, float]:
     """The default slopes of the first layers: (number of free units, slack whatever their slopes).
 
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-
-    Reads: coefficient, lines, error. Writes: slope, free.
-    """
+    Reads: coefficient, lines, error. Writes: slope, free."""
     count = 0
     slack = 0.0
     for chain in range(2):
@@ -54,13 +49,7 @@ def default_slopes(net: Net, work: Work) -> tuple[int, float]:
 def linear_form(net: Net, work: Work, skip_free: bool) -> float:
     """The first layers' constant, and g's coefficients on y; free units may be left out.
 
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        skip_free: whether free units are left out.
-
-    Reads: coefficient, slope, lift, direct. Writes: row.
-    """
+    Reads: coefficient, slope, lift, direct. Writes: row."""
     data = net.data
     n = work.row.shape[0]
     constant = 0.0
@@ -90,7 +79,6 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
     """The linear form's maximum over the box.
 
     Args:
-        work: this worker's scratch arrays.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -108,13 +96,7 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
 def free_pulls(net: Net, work: Work, count: int) -> None:
     """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
 
-    Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        count: the number of free units.
-
-    Reads: free, coefficient, row. Writes: offset, pull.
-    """
+    Reads: free, coefficient, row. Writes: offset, pull."""
     n = work.row.shape[0]
     for f in range(count):
         unit = work.free[f]
@@ -135,9 +117,6 @@ def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float
     """The bound with the present slopes.
 
     Args:
-        work: this worker's scratch arrays.
-        count: the number of free units.
-        fixed: the constant.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -159,12 +138,7 @@ def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float
 def gradient_at_peak(work: Work, count: int) -> float:
     """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
 
-    Args:
-        work: this worker's scratch arrays.
-        count: the number of free units.
-
-    Reads: slope, offset, pull, peak. Writes: gradient.
-    """
+    Reads: slope, offset, pull, peak. Writes: gradient."""
     n = work.row.shape[0]
     norm = 0.0
     for f in range(count):
@@ -181,14 +155,7 @@ def gradient_at_peak(work: Work, count: int) -> float:
 
 @njit(**OPTIONS)
 def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
-    """The best any slopes can do at the mean maximiser: a lower bound on the bound.
-
-    Args:
-        work: this worker's scratch arrays.
-        count: the number of free units.
-        fixed: the constant.
-        total_weight: the weights' sum in `mean`.
-    """
+    """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
     n = work.row.shape[0]
     low = fixed
     for d in range(n):
@@ -209,11 +176,6 @@ def choose_slopes(
     them to 1/255.
 
     Args:
-        net: the packed row.
-        work: this worker's scratch arrays.
-        count: the number of free units.
-        constant: the constant so far.
-        goal: the bound that settles the box.
         lo: the lower ends of the box, shape (n,).
         hi: its upper ends, shape (n,).
 
@@ -245,12 +207,7 @@ def choose_slopes(
 
 @njit(**OPTIONS)
 def round_slopes(work: Work, count: int) -> None:
-    """Make the free slopes storable, so that what is proved is what is written down.
-
-    Args:
-        work: this worker's scratch arrays.
-        count: the number of free units.
-    """
+    """Make the free slopes storable, so that what is proved is what is written down."""
     for f in range(count):
         unit = work.free[f]
         work.slope[unit] = np.floor(work.slope[unit] * LEVELS + 0.5) / LEVELS

@@ -27,12 +27,7 @@ class Piece:
     cells: list[CellTree] = field(default_factory=list)  # one per box that its cells prove
 
     def entry(self, row: Row, couplings: list[Array]) -> Json:
-        """The tree of a proof, for a piece with nothing open.
-
-        Args:
-            row: the row that it proves.
-            couplings: those that its leaves refer to by number.
-        """
+        """The tree of a proof, for a piece with nothing open."""
         nodes: list[int] = []
         multipliers: list[list[int]] = []
         cells = iter(self.cells)
@@ -50,11 +45,7 @@ class Piece:
 
 
 def join(piece: Piece) -> Piece:
-    """All pieces below this one as a single stretch (without recursion: trees are deep).
-
-    Args:
-        piece: the first piece.
-    """
+    """All pieces below this one as a single stretch (without recursion: trees are deep)."""
     axis, cut, slopes = [], [], []
     cells: list[CellTree] = []
     stack: list[Piece] = [piece]

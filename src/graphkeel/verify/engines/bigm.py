@@ -32,7 +32,6 @@ class BoundedNetwork:
         """Bounds by intervals and by backward substitution, whichever is tighter.
 
         Args:
-            layers: all layers of a network.
             lower, upper: the box, shape (n,).
         """
         relaxed = Relaxation.of(layers, lower, upper).layers
@@ -50,11 +49,7 @@ class BoundedNetwork:
 
 def lyapunov_after(problem: Problem) -> Layers:
     """V ∘ F; the last layer of F and the first of V are one affine map, which keeps the bounds
-    tight.
-
-    Args:
-        problem: the problem.
-    """
+    tight."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     return (*f[:-1], compose(v[0], f[-1]), *v[1:])
 
@@ -71,7 +66,6 @@ def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array,
     weights' errors.
 
     Args:
-        network: the network.
         reach: a bound on every |input|, shape (n_in,).
         distance: a bound on how far every input can be off, shape (n_in,).
     """
@@ -85,12 +79,7 @@ def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array,
 
 def condition_error(problem: Problem, condition: str) -> float:
     """How far weight errors can move a condition's left side over the box (twice that, to cover
-    floats).
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    floats)."""
     box = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     nothing = np.zeros(problem.n)
     if condition in ("invariance", "region"):

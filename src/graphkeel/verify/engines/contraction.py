@@ -56,11 +56,7 @@ class Gauge:
 
 
 def gauge_of(problem: Problem) -> Gauge | str:
-    """V read as a gauge, or the reason why it is none.
-
-    Args:
-        problem: the problem.
-    """
+    """V read as a gauge, or the reason why it is none."""
     layers = problem.lyapunov.layers
     if len(layers) != 2:
         return "V needs exactly one hidden layer"
@@ -93,22 +89,13 @@ Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far u
 
 
 def loop_of(problem: Problem) -> Loop:
-    """F in rationals.
-
-    Args:
-        problem: the problem.
-    """
+    """F in rationals."""
     return tuple(map(RationalLayer.of, problem.closed_loop.layers))
 
 
 def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
-    bounds.
-
-    Args:
-        gauge: V, read as a gauge.
-        loop: F in rationals.
-    """
+    bounds."""
     n = len(gauge.plus)
     *hidden, last = loop
     forward, backward = [], []
@@ -165,13 +152,7 @@ def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) ->
 
 
 def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
-    """A bound on V_h(F(Y) − Y) over the error bounds.
-
-    Args:
-        problem: the problem.
-        gauge: V, read as a gauge.
-        loop: F in rationals.
-    """
+    """A bound on V_h(F(Y) − Y) over the error bounds."""
     centre = rationals(problem.equilibrium)
     values, shaken = centre, [ZERO] * len(centre)
     for index, layer in enumerate(loop):
@@ -198,24 +179,14 @@ class ContractionVerifier(ConditionwiseEngine):
     name = "contraction"
 
     def supports(self, problem: Problem) -> str | None:
-        """Why V is no gauge, or None.
-
-        Args:
-            problem: the problem.
-        """
+        """Why V is no gauge, or None."""
         gauge = gauge_of(problem)
         return gauge if isinstance(gauge, str) else None
 
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Compare the factor that the weights give with the one that is asked for.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Compare the factor that the weights give with the one that is asked for."""
         gauge = gauge_of(problem)
         if isinstance(gauge, str):
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, gauge)

@@ -51,7 +51,6 @@ def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
     """Push the affine map y -> weight·y + bias through a network along its activations at a point.
 
     Args:
-        network: the network.
         weight: shape (n_in, n).
         bias: shape (n_in,).
         point: a state, shape (n,).
@@ -75,8 +74,6 @@ def pieces(problem: Problem, condition: str, point: Array) -> Pieces:
     """The rows of a condition around a point, with the activation cell that they hold in.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         point: a state, shape (n,).
     """
     identity, zero = np.eye(problem.n), np.zeros(problem.n)
@@ -122,8 +119,6 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
     violated.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (..., n).
     """
     if condition == "positivity":
@@ -145,8 +140,6 @@ def confirmed(problem: Problem, condition: str, point: Array) -> bool:
     floats leave a doubt.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         point: a state, shape (n,).
     """
     with np.errstate(over="ignore", invalid="ignore"):
@@ -161,8 +154,6 @@ def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     higher.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         point: a state, shape (n,).
     """
     best, value = None, float(margin(problem, condition, point))
@@ -220,14 +211,7 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
 
 def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
     """States to begin from: the whole box, its corners and faces, and shells around the hole, a
-    quarter each.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-        seed: of the random numbers.
-        count: how many states to draw.
-    """
+    quarter each."""
     rng = np.random.default_rng(seed)
     n, lower, upper, quarter = problem.n, problem.lower, problem.upper, count // 4
     inside = rng.uniform(lower, upper, (quarter, n))
@@ -251,8 +235,6 @@ def admit(problem: Problem, condition: str, points: Array) -> Array:
     allows: out of the hole, or to where the class leads.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (..., n).
     """
     points = np.clip(points, problem.lower, problem.upper)
@@ -285,8 +267,6 @@ def admitted(problem: Problem, condition: str, points: Array) -> Array:
     """Those of the points (m, n) that the condition is about, by a float test.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (m, n).
     """
     if condition == "region":
@@ -301,7 +281,6 @@ def pull_back(network: Network, points: Array, above: Array) -> Array:
     """The gradient of above·network at points (m, n_in), `above` (m, n_out).
 
     Args:
-        network: the network.
         points: states, shape (m, n).
         above: a row vector for each point, shape (m, n_out).
     """
@@ -316,8 +295,6 @@ def gradient(problem: Problem, condition: str, points: Array) -> Array:
     """The gradient of `margin` at points (m, n).
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (m, n).
     """
     count = points.shape[0]
@@ -360,10 +337,7 @@ def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) 
     """Signed gradient steps with a length in proportion to the distance from the equilibrium.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (m, n).
-        steps: how many.
     """
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
@@ -378,8 +352,6 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
     repeats.
 
     Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
         points: states, shape (m, n).
     """
     allowed = admitted(problem, condition, points)
@@ -396,12 +368,7 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
 
 def first_look(problem: Problem, condition: str) -> Array | None:
     """A confirmed counterexample near a handful of states, for about a millisecond; None proves
-    nothing.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    nothing."""
     points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
     points = admitted(problem, condition, points)
     if not len(points):
@@ -412,13 +379,7 @@ def first_look(problem: Problem, condition: str) -> Array | None:
 
 
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
-    """A confirmed counterexample, or None (which proves nothing).
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-        seed: of the random numbers.
-    """
+    """A confirmed counterexample, or None (which proves nothing)."""
     first = starts(problem, condition, seed)
     candidates = promising(
         problem, condition, np.concatenate([first, ascend(problem, condition, first)])
@@ -441,13 +402,7 @@ class FalsifyVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Search once; the budget does not matter, as the search is short.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Search once; the budget does not matter, as the search is short."""
         point = find_violation(problem, condition)
         if point is None:
             reason = "the search found no violation"

@@ -55,23 +55,13 @@ class MilpVerifier(ConditionwiseEngine):
     name = "milp"
 
     def supports(self, problem: Problem) -> str | None:
-        """None where HiGHS is installed.
-
-        Args:
-            problem: the problem.
-        """
+        """None where HiGHS is installed."""
         if not is_installed("highspy"):
             return "highspy is not installed (pip install 'graphkeel[milp]')"
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Maximise the violation.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Maximise the violation."""
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, budget)
         verdict, reason, point = judge(problem, condition, outcome, state)
@@ -83,14 +73,7 @@ class MilpVerifier(ConditionwiseEngine):
 def judge(
     problem: Problem, condition: str, outcome: Outcome, state: list[int]
 ) -> tuple[Verdict, str, Array | None]:
-    """The verdict, its reason and a counterexample from what a solver found.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-        outcome: what the solver found.
-        state: the columns of the state.
-    """
+    """The verdict, its reason and a counterexample from what a solver found."""
     if outcome.empty:
         # Float solvers have called feasible models empty; nothing is concluded from it.
         reason = "numerical: the solver calls the domain outside the hole empty"
@@ -110,12 +93,7 @@ def judge(
 
 def violation_program(problem: Problem, condition: str) -> tuple[Program, list[int], Linear]:
     """The program whose maximum is the condition's largest violation; its state columns and its
-    objective.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    objective."""
     program = Program()
     state = [program.column(lo, hi) for lo, hi in zip(problem.lower, problem.upper, strict=True)]
     if condition in ("invariance", "region"):

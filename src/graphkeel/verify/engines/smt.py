@@ -24,23 +24,13 @@ class SmtVerifier(ConditionwiseEngine):
     sublevels = True
 
     def supports(self, problem: Problem) -> str | None:
-        """None where Z3 is installed.
-
-        Args:
-            problem: the problem.
-        """
+        """None where Z3 is installed."""
         if not is_installed("z3"):
             return "z3-solver is not installed (pip install 'graphkeel[smt]')"
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Ask Z3.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Ask Z3."""
         query = _Query(problem, condition)
         answer = query.check(budget.seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)

@@ -24,11 +24,7 @@ class SublevelVerifier(ConditionwiseEngine):
     sublevels = True
 
     def supports(self, problem: Problem) -> str | None:
-        """None unless a layer is the rounded result of a computation.
-
-        Args:
-            problem: the problem.
-        """
+        """None unless a layer is the rounded result of a computation."""
         if _is_exact(problem.closed_loop) and _is_exact(problem.lyapunov):
             return None
         return "a sublevel set is decided for layers without error bounds only"
@@ -40,13 +36,7 @@ class SublevelVerifier(ConditionwiseEngine):
         warm_up()
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Decide one condition.
-
-        Args:
-            problem: the problem.
-            condition: one of `SUBLEVEL`.
-            budget: this condition's own share.
-        """
+        """Decide one condition."""
         against = self.supports(problem)
         if against is not None:
             return self._report(condition, Verdict.UNKNOWN, f"unsupported: {against}")

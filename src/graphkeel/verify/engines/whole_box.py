@@ -28,13 +28,7 @@ class WholeBoxVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Bound every row of a condition over the whole box.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Bound every row of a condition over the whole box."""
         if condition not in SUITED:
             reason = f"{condition} is never tried on the whole box, hole included"
             return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)

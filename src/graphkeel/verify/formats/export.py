@@ -20,13 +20,7 @@ FORMATS = ("onnx", "vnnlib", "smt2")
 
 
 def export(problem: Problem, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write the files into `folder`; returns their paths.
-
-    Args:
-        problem: the problem.
-        folder: where the files go.
-        formats: of "onnx", "vnnlib", "smt2".
-    """
+    """Write the files into `folder`; returns their paths."""
     unknown = sorted(set(formats) - set(FORMATS))
     if unknown or not formats:
         raise ConfigError(f"the formats are {', '.join(FORMATS)}", got=", ".join(unknown) or "none")

@@ -11,11 +11,7 @@ from graphkeel.verify.problem import Array, Network, Problem
 
 
 def loop_model(problem: Problem) -> Any:
-    """y (1, n) -> out (1, 2 + n) = [V(y), V(F(y)) − ρV(y), F(y)].
-
-    Args:
-        problem: the problem.
-    """
+    """y (1, n) -> out (1, 2 + n) = [V(y), V(F(y)) − ρV(y), F(y)]."""
     graph = _Graph(import_optional("onnx", extra="export"))
     image = graph.network("F", problem.closed_loop, "y")
     here = graph.network("V_here", problem.lyapunov, "y")
@@ -28,11 +24,7 @@ def loop_model(problem: Problem) -> Any:
 
 def positivity_model(problem: Problem) -> Any:
     """y (1, n) -> out (1, 2n) = [V(y) − c(y_0 − Y_0), V(y) + c(y_0 − Y_0), V(y) − c(y_1 − Y_1),
-    …].
-
-    Args:
-        problem: the problem.
-    """
+    …]."""
     graph = _Graph(import_optional("onnx", extra="export"))
     here = graph.network("V_here", problem.lyapunov, "y")
     signs = np.kron(np.eye(problem.n), np.array([[-1.0], [1.0]])) * problem.positivity

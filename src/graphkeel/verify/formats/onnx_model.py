@@ -65,13 +65,7 @@ class Node(NamedTuple):
 
 
 def checked_graph(onnx: Any, raw: bytes, most_nodes: int) -> tuple[Any, list[Node]]:
-    """The graph of a file and its nodes in their order.
-
-    Args:
-        onnx: the package.
-        raw: the file.
-        most_nodes: a larger graph is refused before it is looked at.
-    """
+    """The graph of a file and its nodes in their order."""
     try:
         model = onnx.load_model_from_string(raw)
     except Exception as error:  # protobuf's own errors share no base class

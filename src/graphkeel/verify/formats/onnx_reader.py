@@ -40,11 +40,7 @@ class Tensor:
 
 
 def read_onnx(path: str | Path) -> BlockNetwork:
-    """Read a network; whatever is not supported is named.
-
-    Args:
-        path: of the .onnx file.
-    """
+    """Read a network; whatever is not supported is named."""
     onnx = import_optional("onnx", extra="export")
     raw = read_limited(Path(path), MAX_BYTES)
     try:

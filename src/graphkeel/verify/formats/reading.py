@@ -8,12 +8,7 @@ from graphkeel.core.errors import ProblemError
 
 
 def read_limited(path: Path, most: int) -> bytes:
-    """The content of a regular file; devices and pipes are refused unread.
-
-    Args:
-        path: of the file.
-        most: the largest size in bytes.
-    """
+    """The content of a regular file; devices and pipes are refused unread."""
     try:
         if path.exists() and not path.is_file():
             raise ProblemError("a problem is a regular file", got=path)
@@ -27,9 +22,5 @@ def read_limited(path: Path, most: int) -> bytes:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, not too long.
-
-    Args:
-        error: the error.
-    """
+    """The first line of an error's message, not too long."""
     return (str(error) or type(error).__name__).splitlines()[0][:200]

@@ -25,12 +25,7 @@ from graphkeel.verify.rational import sup_radius
 
 
 def smtlib(problem: Problem, condition: str) -> str:
-    """A QF_LRA file; (check-sat) answers unsat only if the condition holds.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    """A QF_LRA file; (check-sat) answers unsat only if the condition holds."""
     header = [
         f"; graphkeel: {condition} of {printable(problem.name)}",
         *POLARITY.splitlines(),
@@ -44,21 +39,12 @@ def smtlib(problem: Problem, condition: str) -> str:
 
 
 def state_names(problem: Problem) -> list[str]:
-    """The variables of the state.
-
-    Args:
-        problem: the problem.
-    """
+    """The variables of the state."""
     return [f"y{i}" for i in range(problem.n)]
 
 
 def violation(problem: Problem, condition: str) -> str:
-    """Declarations and assertions that a violating state satisfies.
-
-    Args:
-        problem: the problem.
-        condition: the name of one of its conditions.
-    """
+    """Declarations and assertions that a violating state satisfies."""
     script = _Script()
     state = state_names(problem)
     for name, low, high in zip(state, problem.lower, problem.upper, strict=True):

@@ -29,11 +29,7 @@ _TOUCH = (
 
 def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
     """(name, text): positivity and decrease once per face of the hole, invariance once for the
-    whole box.
-
-    Args:
-        problem: the problem.
-    """
+    whole box."""
     files = []
     for axis, sign, low, high in hole_faces(problem):
         name = f"y{axis}_{'above' if sign > 0 else 'below'}"
@@ -58,11 +54,7 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
 
 def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
     """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box
-    in the ball).
-
-    Args:
-        problem: the problem.
-    """
+    in the ball)."""
     reach = inner_radius(problem)
     for axis in range(problem.n):
         for sign in (1, -1):
@@ -109,21 +101,13 @@ def _text(
 
 
 def decimal(value: float) -> str:
-    """The exact decimal expansion: nothing is lost before the reader itself rounds.
-
-    Args:
-        value: the number.
-    """
+    """The exact decimal expansion: nothing is lost before the reader itself rounds."""
     text = format(Decimal(float(value)), "f")
     return text if "." in text else f"{text}.0"
 
 
 def error_comment(problem: Problem) -> list[str]:
-    """A line that says so where the weights are rounded.
-
-    Args:
-        problem: the problem.
-    """
+    """A line that says so where the weights are rounded."""
     networks = (problem.closed_loop, problem.lyapunov)
     if all(layer.exact for network in networks for layer in network.layers):
         return []

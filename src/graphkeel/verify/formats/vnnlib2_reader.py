@@ -18,11 +18,7 @@ _LISTS = {"And": "and", "Or": "or", "Plus": "+"}
 
 
 def commands_of_version_2(text: str) -> list[Node]:
-    """The declarations and assertions of a version 2 text, as version 1 has them.
-
-    Args:
-        text: the text.
-    """
+    """The declarations and assertions of a version 2 text, as version 1 has them."""
     package = import_optional("vnnlib", extra="vnnlib")
     try:
         query = package.parse_query_string(text)

@@ -33,11 +33,7 @@ _VERSION_2 = "vnnlib-version"
 
 
 def read_vnnlib(path: str | Path) -> Property:
-    """Read a property.
-
-    Args:
-        path: of the .vnnlib file.
-    """
+    """Read a property."""
     raw = read_limited(Path(path), MAX_BYTES)
     try:
         text = raw.decode("utf-8")
@@ -50,11 +46,7 @@ def read_vnnlib(path: str | Path) -> Property:
 
 
 def property_from(text: str) -> Property:
-    """The property that a VNN-LIB text describes.
-
-    Args:
-        text: the text.
-    """
+    """The property that a VNN-LIB text describes."""
     commands = parse(text)
     if any(command[:1] == [_VERSION_2] for command in commands if isinstance(command, list)):
         from graphkeel.verify.formats.vnnlib2_reader import commands_of_version_2
@@ -64,11 +56,7 @@ def property_from(text: str) -> Property:
 
 
 def parse(text: str) -> list[Node]:
-    """The s-expressions of a text.
-
-    Args:
-        text: the text.
-    """
+    """The s-expressions of a text."""
     top: list[Node] = []
     stack = [top]
     place = 0

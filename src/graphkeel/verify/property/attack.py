@@ -149,22 +149,14 @@ class Attack:
 
 
 def inner_box(case: Case) -> tuple[Array, Array]:
-    """The floats inside a case's box: its ends rounded inward.
-
-    Args:
-        case: the case.
-    """
+    """The floats inside a case's box: its ends rounded inward."""
     lower = np.array([-rounded_down(-low) for low, _ in case.ends])
     upper = np.array([rounded_down(high) for _, high in case.ends])
     return lower, upper
 
 
 def nearest(number: Fraction) -> float:
-    """The float nearest to a rational; infinite where there is none.
-
-    Args:
-        number: the rational.
-    """
+    """The float nearest to a rational; infinite where there is none."""
     try:
         return number.numerator / number.denominator
     except OverflowError:

@@ -65,15 +65,7 @@ def decide(
     seed: int = 0,
     now: Callable[[], float] = time.monotonic,
 ) -> Answer:
-    """Decide whether an input satisfies one of the property's cases.
-
-    Args:
-        network: the network.
-        prop: the property; its cases describe violations.
-        seconds: the limit.
-        seed: of the random inputs of the attack.
-        now: the clock of the limit.
-    """
+    """Decide whether an input satisfies one of the property's cases."""
     started = now()
     prop.check_fits(network)
     decision = _Decision(network, prop, started + seconds, seed, now)

@@ -52,12 +52,7 @@ class Output(NamedTuple):
 
 @njit(**OPTIONS)
 def closes(bound: float, slack: float) -> bool:
-    """Whether a bound is below 0, with room for the exact check's own rounding of slopes.
-
-    Args:
-        bound: the bound.
-        slack: its rounding.
-    """
+    """Whether a bound is below 0, with room for the exact check's own rounding of slopes."""
     return bound + 4.0 * slack < 0.0
 
 
@@ -66,8 +61,6 @@ def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
     """Bound each inequality by itself; True as soon as one closes the box.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
 
     Writes: row (their forms), weights, score (gaps in proportion to what the bound lacks).
@@ -93,14 +86,7 @@ def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
 
 @njit(**OPTIONS)
 def keep_form(work: Work, j: int, n: int, constant: float) -> None:
-    """Store the form of inequality j; the first n + 1 entries of `row` are `descend`'s own.
-
-    Args:
-        work: this worker's scratch arrays.
-        j: the inequality.
-        n: the number of inputs.
-        constant: the form's constant.
-    """
+    """Store the form of inequality j; the first n + 1 entries of `row` are `descend`'s own."""
     at = (j + 1) * (n + 1)
     for d in range(n):
         work.row[at + d] = work.coefficient[d] / SCALE
@@ -160,8 +146,6 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     most, again and again.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
 
     Reads: row. Writes: weights, integers up to SCALE.
@@ -210,10 +194,6 @@ def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi:
     slopes rounded to 1/255.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        goal: the bound that is aimed at.
-        steps: how many.
         lo, hi: the box, shape (n,).
 
     Reads: weights, lines. Writes: slope.
@@ -260,9 +240,6 @@ def settle(net: Net, work: Work, steps: int, lo: Array, hi: Array) -> int:
     """Try to close a box: the kind of leaf, or 0.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        steps: of better slopes.
         lo, hi: the box, shape (n,).
     """
     begin_box(net, work, lo, hi)
@@ -286,9 +263,6 @@ def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     unit's gap, shared by the axes that make the unit wide.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        share: a factor for this row.
         lo, hi: the box, shape (n,).
 
     Reads: coefficient, lines, forms. Writes: score, share.
@@ -318,7 +292,6 @@ def best_cut(work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, f
     """The middle of the axis with the highest score, or (-1, 0) where none is wide enough.
 
     Args:
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
         narrowest: the widths below which no axis is cut, shape (n,).
 
@@ -336,14 +309,7 @@ def best_cut(work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, f
 
 @njit(**OPTIONS)
 def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
-    """Store a leaf's multipliers and slopes.
-
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        kind: of the leaf.
-        out: the output of the run.
-    """
+    """Store a leaf's multipliers and slopes."""
     counts = out.counts
     out.axis[counts[NODES]] = kind
     counts[NODES] += 1
@@ -369,10 +335,7 @@ def seen_violation(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> b
     counterexample.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
-        out: the output of the run.
 
     Writes: out.point, out.value.
     """
@@ -408,12 +371,8 @@ def _compile(digest: str) -> Any:
         """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point wants a look.
 
         Args:
-            net: the packed network.
-            work: this worker's scratch arrays.
-            steps: of better slopes for each box.
             narrowest: the widths below which no axis is cut, shape (n,).
             boxes: the stack of open boxes, shape (most, 2, n).
-            out: the output of the run.
         """
         _ = digest
         counts = out.counts

@@ -58,11 +58,7 @@ class BlockNetwork:
         return sum(block.width for block in self.blocks if block.relu)
 
     def width(self, number: int) -> int:
-        """The width of a value.
-
-        Args:
-            number: of the value; 0 is the input.
-        """
+        """The width of a value."""
         return self.inputs if number == 0 else self.blocks[number - 1].width
 
     def forward(self, points: Array) -> list[Array]:
@@ -94,11 +90,7 @@ class BlockNetwork:
         return np.maximum(last, 0.0) if self.blocks[-1].relu else last
 
     def exact_outputs(self, point: list[Fraction]) -> list[Fraction]:
-        """The outputs at one point, without rounding.
-
-        Args:
-            point: the input.
-        """
+        """The outputs at one point, without rounding."""
         values = [point]
         for block in self.blocks:
             row = [Fraction(float(b)) for b in block.bias]
@@ -111,13 +103,7 @@ class BlockNetwork:
 
 
 def pruned(inputs: int, blocks: list[Block], output: int) -> BlockNetwork:
-    """The blocks that the output depends on, renumbered; the output last.
-
-    Args:
-        inputs: the number of inputs.
-        blocks: block k has the number k + 1.
-        output: the number of the output's block.
-    """
+    """The blocks that the output depends on, renumbered; the output last."""
     needed = {output}
     for number in range(output, 0, -1):
         if number in needed:

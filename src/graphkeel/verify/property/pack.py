@@ -34,12 +34,7 @@ class Net(NamedTuple):
 
 
 def with_inequalities(network: BlockNetwork, case: Case) -> BlockNetwork:
-    """The network whose outputs are the inequalities of a case.
-
-    Args:
-        network: the network.
-        case: the case.
-    """
+    """The network whose outputs are the inequalities of a case."""
     inputs = network.inputs
     terms = ((0, case.weight[:, :inputs]), (len(network.blocks), case.weight[:, inputs:]))
     used = tuple((number, weight) for number, weight in terms if weight.any())
@@ -47,11 +42,7 @@ def with_inequalities(network: BlockNetwork, case: Case) -> BlockNetwork:
 
 
 def pack(network: BlockNetwork) -> Net:
-    """Flatten a network whose outputs are inequalities.
-
-    Args:
-        network: of `with_inequalities`.
-    """
+    """Flatten a network whose outputs are inequalities."""
     values = len(network.blocks) + 1
     widths = [network.width(number) for number in range(values)]
     unit = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
@@ -96,12 +87,7 @@ def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
 
 
 def too_large(network: BlockNetwork, case: Case) -> bool:
-    """Whether magnitudes on the box come so near to overflow that floats cannot be trusted.
-
-    Args:
-        network: of `with_inequalities`.
-        case: the case, for its box.
-    """
+    """Whether magnitudes on the box come so near to overflow that floats cannot be trusted."""
     reach = [np.maximum(np.abs(case.lower), np.abs(case.upper))]
     with np.errstate(over="ignore", invalid="ignore"):
         for block in network.blocks:

@@ -21,12 +21,7 @@ FORMAT = "graphkeel-proof"
 
 
 def question_entry(network: BlockNetwork, prop: Property) -> Json:
-    """What is asked: the network, and every case without its tree.
-
-    Args:
-        network: the network.
-        prop: the property.
-    """
+    """What is asked: the network, and every case without its tree."""
     blocks = []
     for block in network.blocks:
         terms = [{"source": source, "weight": _floats(weight)} for source, weight in block.terms]
@@ -36,13 +31,7 @@ def question_entry(network: BlockNetwork, prop: Property) -> Json:
 
 
 def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Json:
-    """The whole proof.
-
-    Args:
-        network: the network.
-        prop: the property.
-        trees: one for each case.
-    """
+    """The whole proof."""
     entry = question_entry(network, prop)
     for case, tree in zip(entry["cases"], trees, strict=True):
         case["tree"] = {
@@ -55,13 +44,7 @@ def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Jso
 
 
 def difference(content: Json, network: BlockNetwork, prop: Property) -> str | None:
-    """How a proof's question differs from that of two files, or None.
-
-    Args:
-        content: the JSON object of a proof.
-        network: the network that the proof should be about.
-        prop: the property that it should show.
-    """
+    """How a proof's question differs from that of two files, or None."""
     wanted = question_entry(network, prop)
     if as_text(content["network"]) != as_text(wanted["network"]):
         return "the proof is about another network than the file's"
@@ -72,11 +55,7 @@ def difference(content: Json, network: BlockNetwork, prop: Property) -> str | No
 
 
 def as_text(value: object) -> str:
-    """JSON for comparing: to Python, 1, 1.0 and True are the same.
-
-    Args:
-        value: of a proof.
-    """
+    """JSON for comparing: to Python, 1, 1.0 and True are the same."""
     return json.dumps(value, sort_keys=True)
 
 

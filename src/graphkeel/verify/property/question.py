@@ -35,19 +35,11 @@ class Inequality:
     strict: bool = False
 
     def value(self, variables: list[Fraction]) -> Fraction:
-        """The left side.
-
-        Args:
-            variables: inputs, then outputs.
-        """
+        """The left side."""
         return self.constant + sum(c * variables[i] for i, c in self.terms.items())
 
     def holds(self, variables: list[Fraction]) -> bool:
-        """Whether the inequality holds.
-
-        Args:
-            variables: inputs, then outputs.
-        """
+        """Whether the inequality holds."""
         value = self.value(variables)
         return value > 0 or (value == 0 and not self.strict)
 
@@ -77,13 +69,7 @@ class Case:
     def of(
         cls, ends: list[tuple[Fraction, Fraction]], inequalities: list[Inequality], outputs: int
     ) -> Case:
-        """Round a case to floats.
-
-        Args:
-            ends: (lower, upper) of every input.
-            inequalities: each ≥ 0.
-            outputs: the number of outputs.
-        """
+        """Round a case to floats."""
         lower = np.array([rounded_down(low) for low, _ in ends])
         upper = np.array([-rounded_down(-high) for _, high in ends])
         exact = [_with_floats(inequality) for inequality in inequalities]
@@ -98,7 +84,6 @@ class Case:
         """Whether an input is in the case, in exact arithmetic.
 
         Args:
-            network: the network.
             point: an input, shape (inputs,).
         """
         exact = [Fraction(float(x)) for x in point]
@@ -118,11 +103,7 @@ class Property:
     cases: tuple[Case, ...]
 
     def check_fits(self, network: BlockNetwork) -> None:
-        """That the network has as many inputs and outputs as the property speaks of.
-
-        Args:
-            network: the network.
-        """
+        """That the network has as many inputs and outputs as the property speaks of."""
         here = (network.inputs, network.outputs)
         if here != (self.inputs, self.outputs):
             raise ProblemError(
@@ -132,11 +113,7 @@ class Property:
 
 
 def rounded_down(number: Fraction) -> float:
-    """The largest float that is not above a rational.
-
-    Args:
-        number: the rational.
-    """
+    """The largest float that is not above a rational."""
     try:
         near = number.numerator / number.denominator
     except OverflowError:

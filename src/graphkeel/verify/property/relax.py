@@ -54,12 +54,7 @@ class Work(NamedTuple):
 
 
 def workspace(net: Net, n: int) -> Work:
-    """Scratch arrays for one worker.
-
-    Args:
-        net: the packed network.
-        n: the number of inputs.
-    """
+    """Scratch arrays for one worker."""
     units = int(net.unit[-1])
     values = net.relu.shape[0]
     widest = int(np.diff(net.unit).max())
@@ -81,8 +76,6 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """Forget the last box.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
 
     Writes: known, reach of the inputs.
@@ -97,13 +90,7 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
 def set_magnitudes(net: Net, work: Work, v: int) -> None:
     """Magnitudes of a block's affine part from the reach of what it reads.
 
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the block.
-
-    Reads: reach. Writes: magnitude, and reach where no ReLU follows.
-    """
+    Reads: reach. Writes: magnitude, and reach where no ReLU follows."""
     for i in range(net.unit[v], net.unit[v + 1]):
         work.magnitude[i] = abs(net.bias[i])
     for e in range(net.first[v], net.first[v + 1]):
@@ -122,15 +109,7 @@ def set_magnitudes(net: Net, work: Work, v: int) -> None:
 
 @njit(**OPTIONS)
 def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
-    """Coefficients of a value that is met for the first time.
-
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the value.
-        rows: the number of rows.
-        both: whether lower bounds are wanted, too.
-    """
+    """Coefficients of a value that is met for the first time."""
     if work.touched[v]:
         return
     work.touched[v] = True
@@ -145,13 +124,7 @@ def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
 def start_rows(net: Net, work: Work, v: int) -> int:
     """The rows of a block as coefficients of what it reads; returns their number.
 
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the block.
-
-    Writes: up, down, touched, constants, slacks.
-    """
+    Writes: up, down, touched, constants, slacks."""
     rows = net.unit[v + 1] - net.unit[v]
     for p in range(v):
         work.touched[p] = False
@@ -178,14 +151,7 @@ def start_rows(net: Net, work: Work, v: int) -> int:
 def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
     """Replace the coefficients of a ReLU block's outputs by those of its inputs.
 
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the block.
-        rows: the number of rows.
-
-    Reads: lines. Writes: up, down, constants, slacks.
-    """
+    Reads: lines. Writes: up, down, constants, slacks."""
     for i in range(net.unit[v], net.unit[v + 1]):
         at = i * rows
         if work.high[i] <= 0.0 or work.low[i] >= 0.0:
@@ -210,14 +176,7 @@ def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
 def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
     """Substitute a block's affine part.
 
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the block.
-        rows: the number of rows.
-
-    Reads: up and down at v. Writes: up and down at its sources, constants, slacks.
-    """
+    Reads: up and down at v. Writes: up and down at its sources, constants, slacks."""
     for i in range(net.unit[v], net.unit[v + 1]):
         if net.relu[v] and work.high[i] <= 0.0:
             continue
@@ -254,9 +213,6 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        v: the block.
         lo, hi: the box, shape (n,).
 
     Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms.
@@ -295,9 +251,6 @@ def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: 
     """Bounds of all that one inequality depends on and that is not yet bounded.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-        needs: a line of `net.needs`.
         lo, hi: the box, shape (n,).
     """
     for v in range(1, net.relu.shape[0]):
@@ -314,8 +267,6 @@ def descend(net: Net, work: Work, lo: Array, hi: Array) -> tuple[float, float]:
     """The upper bound of Σ μ_j·s_j with the slopes in use: (bound without its slack, slack).
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         lo, hi: the box, shape (n,).
 
     Reads: weights (μ), slope, lines. Writes: coefficient (on every unit's value; of the inputs, the
@@ -376,12 +327,7 @@ def relaxed_values(net: Net, work: Work) -> None:
     """The value of every unit on the lines that `descend` chose, at its maximiser: the gradient of
     the bound in μ and, times the coefficients, in the slopes.
 
-    Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
-
-    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts), gradient (of μ).
-    """
+    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts), gradient (of μ)."""
     last = net.relu.shape[0] - 1
     for d in range(work.peak.shape[0]):
         work.relaxed[d] = work.peak[d]
@@ -409,13 +355,7 @@ def relaxed_values(net: Net, work: Work) -> None:
 
 @njit(**OPTIONS)
 def line_value(work: Work, i: int, z: float) -> float:
-    """A ReLU's value on the line that its coefficient chose.
-
-    Args:
-        work: this worker's scratch arrays.
-        i: the unit.
-        z: its input.
-    """
+    """A ReLU's value on the line that its coefficient chose."""
     if work.high[i] <= 0.0:
         return 0.0
     if work.low[i] >= 0.0:
@@ -430,8 +370,6 @@ def values_at(net: Net, work: Work, x: Array) -> float:
     """The smallest of the inequalities at a point, in floats.
 
     Args:
-        net: the packed network.
-        work: this worker's scratch arrays.
         x: an input, shape (n,).
 
     Writes: relaxed (values).

@@ -25,11 +25,7 @@ Ends = list[tuple[Fraction, Fraction]]
 
 
 def sublevel_network(problem: Problem) -> BlockNetwork:
-    """The network y -> (V(y), V(F(y)), F(y)).
-
-    Args:
-        problem: a problem whose layers are exact.
-    """
+    """The network y -> (V(y), V(F(y)), F(y))."""
     blocks: list[Block] = []
     after = _append(blocks, problem.closed_loop, 0)
     here = _append(blocks, problem.lyapunov, 0)
@@ -43,12 +39,7 @@ def sublevel_network(problem: Problem) -> BlockNetwork:
 
 
 def sublevel_property(problem: Problem, condition: str) -> Property:
-    """The cases of a violation, in the order of the proof format.
-
-    Args:
-        problem: the problem.
-        condition: one of `SUBLEVEL`.
-    """
+    """The cases of a violation, in the order of the proof format."""
     outputs = problem.n + 2
     if condition == STAYS:
         cases = [Case.of(ends, rows, outputs) for ends, rows in _stays(problem)]
@@ -59,11 +50,7 @@ def sublevel_property(problem: Problem, condition: str) -> Property:
 
 
 def loop_entry(problem: Problem) -> Json:
-    """The loop as a proof has it: all that a checker compiles the cases from.
-
-    Args:
-        problem: a problem with a sublevel set.
-    """
+    """The loop as a proof has it: all that a checker compiles the cases from."""
     sublevel = sublevel_of(problem)
     floor = {} if sublevel.floor is None else {"floor": float(sublevel.floor)}
     return {
@@ -80,12 +67,7 @@ def loop_entry(problem: Problem) -> Json:
 
 
 def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
-    """The file that shows conditions on a sublevel set; whoever writes it seals it.
-
-    Args:
-        problem: the problem.
-        proofs: the proofs of its conditions, by name.
-    """
+    """The file that shows conditions on a sublevel set; whoever writes it seals it."""
     cases = {name: proof["cases"] for name, proof in proofs.items()}
     return {
         "format": FORMAT,
@@ -97,12 +79,7 @@ def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
 
 def loop_difference(content: Json, problem: Problem) -> str | None:
     """How a proof's loop differs from a problem, or None. A problem without a sublevel set of its
-    own takes the proof's.
-
-    Args:
-        content: the JSON object of an accepted proof.
-        problem: the problem that it should be about.
-    """
+    own takes the proof's."""
     stored = content.get("loop")
     if stored is None:
         return "the proof is about a network, not about a loop"

@@ -104,15 +104,7 @@ class ControllerMethod(Baseline):
 def train_neural(
     frozen: FrozenModel, task: GraphTask, classes: list[int], form: str, seed: int
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
-    """Algorithm 1; each class's controller, with the verdict on it.
-
-    Args:
-        frozen: the model, whose head is the plant.
-        task: the graph; its nodes' logits are the states to train on.
-        classes: which controllers are trained.
-        form: of f and V: anchored or paper.
-        seed: of the training.
-    """
+    """Algorithm 1; each class's controller, with the verdict on it."""
     from graphkeel.lyapunov import LyapunovConfig, certify
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)

@@ -75,7 +75,6 @@ def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_mat
 
     Args:
         edge_index: int64, shape (2, E).
-        n_nodes: N.
     """
     adjacency = neighbours(edge_index.numpy(), n_nodes).astype(np.float32)
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
@@ -99,9 +98,6 @@ def correct(
 
     Args:
         beliefs: class probabilities, shape (N, n_classes).
-        labels: the known ones.
-        norms: the matrices by name.
-        settings: how far errors spread, and how they are scaled.
     """
     corrected = dict.fromkeys(settings, beliefs)
     if not len(labels):
@@ -131,7 +127,6 @@ def smooth(
 
     Args:
         starts: corrected beliefs, shape (N, n_classes), with known labels in their places.
-        norms: the matrices by name.
     """
     found: dict[Setting, Tensor] = {}
     for name, matrix in norms.items():
@@ -154,8 +149,6 @@ def spread(
     Args:
         matrix: A, shape (N, N).
         start: shape (N, len(alphas), n_classes).
-        alphas: how far each spreads.
-        after: applied after every step.
     """
     far = torch.tensor(alphas)[:, None]
     kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start

@@ -28,12 +28,7 @@ def classified_embedding(frozen: FrozenModel, task: GraphTask) -> Embedding:
     MLP on top).
 
     Models that propagate after their last linear layer have no such embedding; there the logits
-    stand for it, each class weighing its own.
-
-    Args:
-        frozen: the model.
-        task: the graph.
-    """
+    stand for it, each class weighing its own."""
     seen: list[tuple[nn.Module, Tensor]] = []
     modules = frozen.model.modules() if isinstance(frozen.model, nn.Module) else []
     linears = [module for module in modules if isinstance(getattr(module, "weight", None), Tensor)]

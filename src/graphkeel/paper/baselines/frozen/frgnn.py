@@ -86,15 +86,7 @@ class FRGNN(Baseline):
 def representatives(
     frozen: FrozenModel, task: GraphTask, labelled: Tensor, config: FrgnnConfig, seed: int
 ) -> Tensor:
-    """g(e_c) of every class, shape (n_classes, d).
-
-    Args:
-        frozen: the model.
-        task: the graph.
-        labelled: ids of the labelled nodes.
-        config: how g is trained.
-        seed: of the training.
-    """
+    """g(e_c) of every class, shape (n_classes, d)."""
     outputs = frozen.logits(task.x, task.edge_index)
     if config.outputs == "softmax":
         outputs = outputs.softmax(dim=-1)

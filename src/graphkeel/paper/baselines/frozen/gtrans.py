@@ -174,7 +174,6 @@ def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
 
     Args:
         a: embeddings, shape (N, h).
-        b: embeddings of the same nodes.
     """
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
@@ -183,10 +182,8 @@ def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Ten
     """Near to itself with edges dropped, far from itself with features shuffled.
 
     Args:
-        views: the model's embeddings.
         x: features, shape (N, d).
         weights: of the edges, shape (E,).
-        drop: share of edges dropped in the augmented view.
     """
     plain = views.embedding(x, weights)
     dropped = views.embedding(x, weights, torch.rand(weights.shape) >= drop)
@@ -200,8 +197,6 @@ def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor
 
     Args:
         removals: shape (pairs,).
-        most: largest sum.
-        tolerance: of the bisection.
     """
     if float(removals.clamp(0, 1).sum()) <= most:
         return removals.clamp(START, 1 - START)

@@ -83,18 +83,13 @@ def neighbour_affinity(unit: Tensor, count: int = 5) -> Affinity:
 
     Args:
         unit: embeddings of length one, shape (N, h).
-        count: how many neighbours.
     """
     nearest = kneighbors_graph(unit.numpy(), min(count, len(unit) - 1)).astype(np.float32)
     return lambda y: torch.from_numpy(nearest @ y.numpy())
 
 
 def gaussian_kernel(count: int) -> Kernel:
-    """w_ij = exp(−‖z_i − z_j‖² / 2σ²), σ the mean distance to the last of the nearest.
-
-    Args:
-        count: how many neighbours decide σ, the node itself among them.
-    """
+    """w_ij = exp(−‖z_i − z_j‖² / 2σ²), σ the mean distance to the last of the nearest."""
 
     def kernel(unit: Tensor) -> Tensor:
         distances = torch.cdist(unit, unit)
@@ -112,7 +107,6 @@ def in_batches(log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int) -> 
         log_beliefs: log probabilities, shape (N, n_classes).
         unit: embeddings of length one, shape (N, h).
         kernel: the affinities of a batch, shape (batch, batch), from its embeddings.
-        seed: of the batches.
     """
     order = torch.randperm(len(unit), generator=torch.Generator().manual_seed(seed))
     assigned = torch.empty_like(log_beliefs)

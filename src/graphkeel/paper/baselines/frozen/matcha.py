@@ -51,11 +51,7 @@ class Matcha(Rival):
 
 
 def weighted_hops(frozen: FrozenModel) -> SGConv | None:
-    """The one layer of an SGC; None for any other model.
-
-    Args:
-        frozen: the model.
-    """
+    """The one layer of an SGC; None for any other model."""
     modules = list(frozen.model.modules()) if isinstance(frozen.model, nn.Module) else []
     convolutions = [module for module in modules if isinstance(module, SGConv)]
     if len(convolutions) != 1:
@@ -67,12 +63,7 @@ def weighted_hops(frozen: FrozenModel) -> SGConv | None:
 
 
 def hop_features(task: GraphTask, k: int) -> Tensor:
-    """X, ŜX, …, Ŝ^K X, shape (K + 1, N, d).
-
-    Args:
-        task: the graph.
-        k: K.
-    """
+    """X, ŜX, …, Ŝ^K X, shape (K + 1, N, d)."""
     propagator = Propagator(task.edge_index, task.n_nodes)
     hops = [task.x]
     for _ in range(k):
@@ -99,20 +90,12 @@ def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float) -> Tensor:
 
 
 def by_templates(embedding: Embedding) -> Tensor:
-    """T3A's scores.
-
-    Args:
-        embedding: of every node.
-    """
+    """T3A's scores."""
     return template_scores(embedding, SUPPORTS)
 
 
 def by_neighbours(embedding: Embedding) -> Tensor:
-    """LAME's assignments, as logits.
-
-    Args:
-        embedding: of every node.
-    """
+    """LAME's assignments, as logits."""
     unit = torch.nn.functional.normalize(embedding.nodes, dim=1)
     log_beliefs = embedding.logits.log_softmax(dim=-1)
     return pulled_together(log_beliefs, neighbour_affinity(unit)).clamp_min(1e-20).log()

@@ -30,12 +30,7 @@ class T3A(Rival):
 
 def template_scores(embedding: Embedding, supports: int | None) -> Tensor:
     """Scores against templates: the class's weight and its surest nodes, as unit vectors,
-    summed.
-
-    Args:
-        embedding: of the model.
-        supports: nodes kept per class; all when None.
-    """
+    summed."""
     weights = torch.nn.functional.normalize(embedding.weights, dim=1)
     nodes = torch.nn.functional.normalize(embedding.nodes, dim=1)
     beliefs = embedding.logits.softmax(dim=-1)

@@ -57,11 +57,7 @@ class TSA(Rival):
     source_pairs: Tensor | None = None
 
     def with_source(self, source: GraphTask) -> TSA:
-        """The same method with the source's summary.
-
-        Args:
-            source: the graph the model was trained on.
-        """
+        """The same method with the source's summary."""
         known = source.y != UNLABELLED
         classes = torch.zeros(source.n_nodes, source.n_classes)
         classes[known, source.y[known]] = 1.0
@@ -131,7 +127,6 @@ def sure(beliefs: Tensor, share: float) -> Tensor:
 
     Args:
         beliefs: class probabilities, shape (N, n_classes).
-        share: of log(n_classes).
     """
     entropy = -(beliefs * (beliefs + 1e-9).log()).sum(dim=1)
     return entropy <= share * math.log(beliefs.shape[1])
@@ -141,7 +136,6 @@ def edge_weights(task: GraphTask, beliefs: Tensor, source_pairs: Tensor, known: 
     """P_source / P_target of every edge between sure nodes, else 1; degrees stay. Shape (E,).
 
     Args:
-        task: the graph.
         beliefs: class probabilities, shape (N, n_classes).
         source_pairs: of the source, shape (n_classes, n_classes).
         known: which predictions are sure, shape (N,).

@@ -15,23 +15,14 @@ from graphkeel.models.networks import SGC, scores_of
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:
-    """The network behind a frozen model; refused where it is a plain function.
-
-    Args:
-        frozen: the model.
-    """
+    """The network behind a frozen model; refused where it is a plain function."""
     if not isinstance(frozen.model, nn.Module):
         raise ModelError("only a torch module can be trained", got=type(frozen.model).__name__)
     return frozen.model
 
 
 def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
-    """The same architecture with weights drawn anew.
-
-    Args:
-        model: any module whose layers have `reset_parameters`, as torch's and PyG's have.
-        seed: of the weights.
-    """
+    """The same architecture with weights drawn anew."""
     copied = copy.deepcopy(model).requires_grad_(True)
     clear_caches(copied)
     with torch.random.fork_rng(devices=[]):

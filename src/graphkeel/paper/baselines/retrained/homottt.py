@@ -66,7 +66,6 @@ def node_homophily(edge_index: Tensor, classes: Tensor, n_nodes: int) -> Tensor:
     Args:
         edge_index: shape (2, E).
         classes: of every node, shape (N,).
-        n_nodes: N.
     """
     source, target = edge_index
     same = (classes[source] == classes[target]).float()
@@ -88,9 +87,7 @@ def chosen_by_node(task: GraphTask, before: Tensor, after: Tensor) -> Tensor:
     """The new prediction where a draw accepts it, else the old one.
 
     Args:
-        task: the graph.
         before: probabilities of the given model, shape (N, n_classes).
-        after: probabilities of the tuned one.
     """
     classes = (before + after).argmax(dim=1)
     homophily = node_homophily(task.edge_index, classes, task.n_nodes)

@@ -118,7 +118,6 @@ class Classifier(nn.Module):
         """Scores of the teacher, shape (N, n_classes).
 
         Args:
-            graph: the sampled graph.
             x: features, shape (N, d).
         """
         return self.teacher_head(self._trunk(graph, x))
@@ -127,7 +126,6 @@ class Classifier(nn.Module):
         """Scores of the student, shape (N, n_classes).
 
         Args:
-            graph: the original graph.
             x: features, shape (N, d).
         """
         return self.student_head(self._trunk(graph, x))
@@ -143,8 +141,6 @@ def propagated(layer: nn.Linear, graph: Multiply, x: Tensor) -> Tensor:
     layer's output.
 
     Args:
-        layer: a linear layer.
-        graph: that spreads its output.
         x: features, shape (N, d).
     """
     if layer.in_features >= layer.out_features:
@@ -164,8 +160,6 @@ def distilling_loss(
     Args:
         teacher: scores, shape (N, n_classes).
         student: scores, shape (N, n_classes).
-        neighbours: edges along which knowledge flows.
-        temperature: of the softmax.
     """
     beliefs, wanted = (
         F.log_softmax(student / temperature, -1),

@@ -57,12 +57,7 @@ class Tile:
         return values.triu_(1) if self.diagonal else values
 
     def uniforms(self, seed: int, dtype: torch.dtype) -> Tensor:
-        """The tile's noise: the same at every call with the same seed.
-
-        Args:
-            seed: of the draw.
-            dtype: of the numbers.
-        """
+        """The tile's noise: the same at every call with the same seed."""
         shape = (self.rows.stop - self.rows.start, self.columns.stop - self.columns.start)
         drawn = np.random.Generator(np.random.SFC64([seed, self.index])).random(
             shape, dtype=np.float32
@@ -113,7 +108,6 @@ def edge_loss(hidden: Tensor, tiles: Tiles) -> Tensor:
 
     Args:
         hidden: embeddings of the nodes, shape (N, h).
-        tiles: of the adjacency.
     """
     return _EdgeLoss.apply(hidden, tiles)
 
@@ -283,15 +277,7 @@ def times_steepness(
     """Multiply slopes, in place, by the derivative of the relaxed sample by its probability.
 
     With odds o = (u/(1−u) · p/(1−p))^(1/T) the relaxed sample is o/(1+o), and its derivative
-    o/(1+o)² / (T p (1−p)); zero where p is clamped. One pass over a tile instead of a dozen.
-
-    Args:
-        slopes: gradients, changed in place.
-        noise: logistic noise.
-        probabilities: of the edges.
-        temperature: of the relaxed draw.
-        epsilon: that keeps logarithms finite.
-    """
+    o/(1+o)² / (T p (1−p)); zero where p is clamped. One pass over a tile instead of a dozen."""
     one = slopes.dtype.type(1.0)
     low, high = slopes.dtype.type(epsilon), slopes.dtype.type(1.0 - epsilon)
     for i in range(slopes.shape[0]):

@@ -121,8 +121,6 @@ class Chain:
         """log of π(new) q(old | new) / π(old) q(new | old).
 
         Args:
-            old: the present state.
-            new: the proposed one.
             uncertainty: entropy of the predictions, shape (N,).
         """
         gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
@@ -136,7 +134,6 @@ class Chain:
         """Log-density of every node's ego-graph change, up to a constant.
 
         Args:
-            state: of the chain.
             uncertainty: entropy of the predictions, shape (N,).
         """
         c = self.config
@@ -149,11 +146,7 @@ class Chain:
 
     def ego_change(self, state: State) -> tuple[Tensor, Tensor]:
         """Share of each node's two-hop walks that the dropped edges, and the dropped nodes, take
-        away.
-
-        Args:
-            state: of the chain.
-        """
+        away."""
         ones = torch.ones_like(state.nodes)
         edges = 1.0 - self._ego_size(state.entries, ones) / self.original
         nodes = 1.0 - self._ego_size(self.full, state.nodes) / self.original
@@ -181,25 +174,13 @@ def _log_beta(count: int, share: float) -> float:
 
 
 def truncated_draw(mean: float, sigma: float, uniform: float) -> float:
-    """A normal draw cut to [0, 1], by inverting its distribution function at `uniform`.
-
-    Args:
-        mean: of the normal.
-        sigma: its deviation.
-        uniform: a number in [0, 1).
-    """
+    """A normal draw cut to [0, 1], by inverting its distribution function at `uniform`."""
     low, high = ndtr(-mean / sigma), ndtr((1 - mean) / sigma)
     return float(np.clip(mean + sigma * ndtri(low + uniform * (high - low)), 0.0, 1.0))
 
 
 def truncated_log_density(value: float, mean: float, sigma: float) -> float:
-    """Log-density of a normal cut to [0, 1].
-
-    Args:
-        value: a number in [0, 1].
-        mean: of the normal.
-        sigma: its deviation.
-    """
+    """Log-density of a normal cut to [0, 1]."""
     inside = ndtr((1 - mean) / sigma) - ndtr(-mean / sigma)
     return float(
         -0.5 * ((value - mean) / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi) * inside)

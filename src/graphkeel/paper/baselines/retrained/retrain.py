@@ -78,11 +78,7 @@ class FineTune(Rival):
 
 
 def recipe_of(model: nn.Module) -> TrainingConfig:
-    """How a network is trained: as its kind is in the zoo, else as a GCN.
-
-    Args:
-        model: the network.
-    """
+    """How a network is trained: as its kind is in the zoo, else as a GCN."""
     kinds = {recipe.build: recipe.training for recipe in RECIPES.values()}
     return kinds.get(type(model), RECIPES["gcn"].training)
 

@@ -52,10 +52,6 @@ class SOGA(Rival):
 def contrasts(task: GraphTask, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """A random neighbour of every node (itself where it has none), and nodes drawn by degree^¾.
 
-    Args:
-        task: the graph.
-        rng: of the draws.
-
     Returns:
         ids of shape (N,) and (N, NEGATIVES).
     """

@@ -52,11 +52,7 @@ class Pattern:
         return present * scale[self.rows] * scale[self.columns]
 
     def without_edges(self, dropped: Tensor) -> Tensor:
-        """Which entries are left when the edges at these positions of `edges` go.
-
-        Args:
-            dropped: positions in `edges`.
-        """
+        """Which entries are left when the edges at these positions of `edges` go."""
         kept = torch.ones(self.rows.shape[0], dtype=torch.bool)
         kept[self.edges[dropped]] = False
         return kept
@@ -111,12 +107,7 @@ class _Product(torch.autograd.Function):
 
 
 def row_starts(rows: Tensor, n_rows: int) -> Tensor:
-    """Where each row's entries begin, shape (n_rows + 1,).
-
-    Args:
-        rows: of the entries.
-        n_rows: how many rows there are.
-    """
+    """Where each row's entries begin, shape (n_rows + 1,)."""
     counts = torch.bincount(rows, minlength=n_rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
@@ -125,8 +116,6 @@ def csr(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...])
     """A matrix in CSR form, without the warning that the form is new.
 
     Args:
-        starts: where each row's entries begin.
-        columns, values: of the entries, row by row.
         shape: of the matrix.
     """
     with warnings.catch_warnings():

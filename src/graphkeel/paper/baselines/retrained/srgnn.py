@@ -141,7 +141,6 @@ def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor
     Args:
         a: rows of one sample, shape (n, h).
         b: rows of the other, shape (m, h).
-        moments: the highest one.
     """
     mean_a, mean_b = a.mean(dim=0), b.mean(dim=0)
     total = (mean_a - mean_b).norm()
@@ -155,10 +154,7 @@ def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: flo
     N).
 
     Args:
-        pattern: of the graph.
         nodes: ids, shape (n,).
-        teleport: α.
-        tolerance: of the iteration.
     """
     matrix = pattern.matrix((1 - teleport) * pattern.gcn_weights())
     start = torch.zeros(pattern.n_nodes, len(nodes))
@@ -181,7 +177,6 @@ def matching_weights(
         mine: rows of the training nodes, shape (n, N).
         theirs: rows of the sample, shape (m, N).
         labels: classes of the training nodes, shape (n,).
-        config: kernels and the least weight.
     """
     gram = _mean_kernel(mine, mine, config.kernels)
     linear = -len(mine) / len(theirs) * _mean_kernel(mine, theirs, config.kernels).sum(axis=1)

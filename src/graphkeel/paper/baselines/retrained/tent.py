@@ -60,11 +60,7 @@ class Tent(Baseline):
 
 def batch_norms(model: nn.Module) -> list[nn.Module]:
     """The normalisations that take statistics over nodes and have affine weights, PyG's wrappers
-    seen through.
-
-    Args:
-        model: any module.
-    """
+    seen through."""
     kinds = nn.modules.batchnorm._BatchNorm
     return [module for module in model.modules() if isinstance(module, kinds) and module.affine]
 

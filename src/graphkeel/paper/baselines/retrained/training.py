@@ -27,14 +27,7 @@ def unit_scale(x: Tensor) -> Tensor:
 
 
 def dropout(x: Tensor, p: float, training: bool, *, alike: int | None = None) -> Tensor:
-    """As torch's; its Bernoulli draws take four times as long on a CPU as these uniform ones.
-
-    Args:
-        x: any tensor.
-        p: share of its entries that become 0 in training.
-        training: whether anything is dropped at all.
-        alike: a dimension along which the same entries are dropped.
-    """
+    """As torch's; its Bernoulli draws take four times as long on a CPU as these uniform ones."""
     if not training or p == 0.0:
         return x
     shape = [1 if place == alike else size for place, size in enumerate(x.shape)]
@@ -42,13 +35,7 @@ def dropout(x: Tensor, p: float, training: bool, *, alike: int | None = None) ->
 
 
 def as_split(task: GraphTask, labelled: Tensor, validation: Tensor) -> GraphTask:
-    """The task with these nodes as its training and validation sets, and no test set.
-
-    Args:
-        task: the graph.
-        labelled: ids of the training nodes.
-        validation: ids of the validation nodes.
-    """
+    """The task with these nodes as its training and validation sets, and no test set."""
     return replace(
         task,
         train_mask=_mask(labelled, task.n_nodes),
@@ -82,7 +69,6 @@ class BestOnValidation:
         """Take in an epoch.
 
         Args:
-            epoch: its number.
             scores: clean class scores after it, shape (N, n_classes).
         """
         if len(self.validation) == 0:

@@ -102,7 +102,6 @@ class Wanted:
         """The union of the sets.
 
         Args:
-            sets: node ids, a tensor a set.
             y: labels of every node, shape (N,).
         """
         nodes = torch.cat(list(sets)).unique()
@@ -231,11 +230,7 @@ class SparseRows:
         self.shape = self.matrix.shape
 
     def dropped(self, p: float) -> SparseRows:
-        """The same matrix with a share of its entries set to 0, the others made larger.
-
-        Args:
-            p: the share.
-        """
+        """The same matrix with a share of its entries set to 0, the others made larger."""
         values = dropout(torch.from_numpy(self.matrix.data), p, training=True).numpy()
         places = (self.matrix.indices.copy(), self.matrix.indptr.copy())
         kept = sparse.csr_matrix((values, *places), shape=self.shape)

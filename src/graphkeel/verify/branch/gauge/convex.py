@@ -49,13 +49,7 @@ class _NotShown(Exception):
 def convex_positivity(
     problem: Problem, rows: list[Row], confirm: Callable[[Array], Array | None]
 ) -> ConvexOutcome:
-    """Positivity, where V is convex for the signs of its last weights.
-
-    Args:
-        problem: the problem.
-        rows: those of positivity.
-        confirm: turns a suspicious state into a counterexample, if it is one.
-    """
+    """Positivity, where V is convex for the signs of its last weights."""
     layers = problem.lyapunov.layers
     if len(layers) != 2 or not all(layer.exact for layer in layers) or layers[1].weight.min() < 0.0:
         return ConvexOutcome()

@@ -103,11 +103,7 @@ class LevelSearch:
         self.level = self.row.n + self.row.units
 
     def run(self, expired: Callable[[], bool]) -> LevelOutcome:
-        """The whole row, as far as the time allows.
-
-        Args:
-            expired: whether the time is over.
-        """
+        """The whole row, as far as the time allows."""
         self.expired = expired
         before = self.nodes
         try:
@@ -301,11 +297,7 @@ class TreeWriter:
         self.supported: list[list[int]] = []
 
     def entry(self, tree: Cut) -> Json:
-        """The JSON of a tree.
-
-        Args:
-            tree: its root.
-        """
+        """The JSON of a tree."""
         waiting = [tree]
         while waiting:
             node = waiting.pop()
@@ -339,11 +331,7 @@ class TreeWriter:
         self.supported.append(numbers)
 
     def number(self, support: Array) -> int:
-        """The number of a support in the table, from 1 on; 0 for one that is zero.
-
-        Args:
-            support: λ, γ, θ.
-        """
+        """The number of a support in the table, from 1 on; 0 for one that is zero."""
         if not support.any():
             return 0
         self.supports.append(support)
@@ -353,14 +341,7 @@ class TreeWriter:
 def level_search(
     problem: Problem, row: Row, confirm: Callable[[Array], Array | None], plan: Plan | None
 ) -> LevelSearch | None:
-    """The search of a row, or None where the row, V or F are not made for it.
-
-    Args:
-        problem: the problem.
-        row: one of its rows.
-        confirm: turns a suspicious state into a counterexample, if it is one.
-        plan: the faces that would do, where the loop is homogeneous.
-    """
+    """The search of a row, or None where the row, V or F are not made for it."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if not inside.all() or (plan is None and problem.hole_radius <= 0.0):
         return None

@@ -90,13 +90,7 @@ class Leaf:
 
 def level_row(problem: Problem, row: Row, shift: float) -> LevelRow | None:
     """The row of decrease for bounds on levels, or None where V is no gauge of one exact hidden
-    layer with v ≥ 0, or F is not of one hidden layer.
-
-    Args:
-        problem: the problem.
-        row: its row of decrease.
-        shift: added to the row, so that V(F(y)) − ρV(y) + shift ≤ 0 is what gets shown.
-    """
+    layer with v ≥ 0, or F is not of one hidden layer."""
     after, before = row.hidden
     gauge = problem.lyapunov.layers
     fits = row.name == "decrease" and len(after) == 2 and len(before) == 1
@@ -135,23 +129,15 @@ class LevelRow:
         self.both_bias = np.concatenate([self.after_bias, -self.after_bias])
 
     def program(self, part: Part, least: float = -np.inf) -> Program:
-        """{y in the box: V(y) ≤ c₂}, and V(y) ≥ `least` relaxed, with t in place of relu(Ry + r).
-
-        Args:
-            part: the part.
-            least: a level.
-        """
+        """{y in the box: V(y) ≤ c₂}, and V(y) ≥ `least` relaxed, with t in place of relu(Ry +
+        r)."""
         none = np.zeros((0, self.n))
         ends = (least - self.start, part.high - self.start)
         box = (np.array(part.lower), np.array(part.upper))
         return Program(self.rows, self.offset, self.v, *ends, none, np.zeros(0), *box)
 
     def first_layer(self, part: Part) -> Bounded:
-        """Upper bounds of z, then of −z, for the inputs z of F's units.
-
-        Args:
-            part: the part.
-        """
+        """Upper bounds of z, then of −z, for the inputs z of F's units."""
         reach = reach_of(part)
         size = np.abs(self.weight) @ reach + np.abs(self.bias)
         unsure = self.first_errors[0] @ reach + self.first_errors[1]
@@ -160,13 +146,7 @@ class LevelRow:
         return self._bounded(part, forms, offsets, np.tile(size, 2), np.tile(unsure, 2))
 
     def hidden(self, part: Part, signs: Signs, first: Bounded) -> Hidden:
-        """The hidden units below some signs.
-
-        Args:
-            part: the part.
-            signs: of units that were cut.
-            first: what `first_layer` found for this part.
-        """
+        """The hidden units below some signs."""
         units = len(self.bias)
         high, low = first.most[:units], -first.most[units:]
         chord, lift, slope, low, high = _with_signs(low, high, signs, 0)
@@ -207,12 +187,7 @@ class LevelRow:
 
     def bounded(self, hidden: Hidden, low: float) -> Leaf:
         """The row on the states of a part with V ≥ `low`: slopes and multipliers by one program,
-        rounded, then the row's support by another.
-
-        Args:
-            hidden: the hidden units on the part.
-            low: a level; −∞ for none.
-        """
+        rounded, then the row's support by another."""
         slope, betas, feasible, point = self._choices(hidden, low)
         slopes = np.floor(slope * LEVELS + 0.5).astype(np.uint8)
         multipliers = [Q, *(int(beta * Q) for beta in betas)]
@@ -229,10 +204,7 @@ class LevelRow:
         """The row on the states with V ≤ `high` of a box where V is larger: there are none.
 
         Args:
-            hidden: the hidden units on the box, without levels and signs.
             theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
-            least: what that shows of V on the box.
-            high: a smaller level.
         """
         slopes = np.floor(hidden.slope * LEVELS + 0.5).astype(np.uint8)
         form, offset, size = self._substituted(hidden, slopes / LEVELS, [Q])
@@ -247,20 +219,14 @@ class LevelRow:
         """A support that shows V ≥ level on a box, or None.
 
         Args:
-            part: the box.
             theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
-            level: the level.
         """
         support = self._support(theta, 1.0, 0.0, True)
         held = self._total(replace(part, high=level), -np.inf, np.zeros(self.n), 0.0, 0.0, support)
         return support if held <= 0.0 else None
 
     def least_value(self, part: Part) -> tuple[float, Array]:
-        """(a lower bound of V on a box, up to rounding, and its θ).
-
-        Args:
-            part: the box.
-        """
+        """(a lower bound of V on a box, up to rounding, and its θ)."""
         program = self.program(Part(part.lower, part.upper))
         _, point, theta, _, _ = maximise(program, np.zeros(self.n), -self.v, 0.0)
         value = self.v @ np.maximum(self.rows @ point + self.offset, 0.0) + self.start
@@ -407,11 +373,7 @@ class LevelRow:
 
 
 def reach_of(part: Part) -> Array:
-    """The largest magnitude of every coordinate on a part's box, shape (n,).
-
-    Args:
-        part: the part.
-    """
+    """The largest magnitude of every coordinate on a part's box, shape (n,)."""
     return np.maximum(np.abs(part.lower), np.abs(part.upper))
 
 
@@ -420,7 +382,6 @@ def highest_over(forms: Array, part: Part) -> Array:
 
     Args:
         forms: shape (m, n).
-        part: the part.
     """
     return np.asarray(np.maximum(forms, 0.0) @ part.upper + np.minimum(forms, 0.0) @ part.lower)
 
@@ -457,12 +418,7 @@ def _with_signs(
 
 
 def candidates(hidden: Hidden, most: int) -> Sequence[Unit]:
-    """The units whose relaxation costs most, the worst first.
-
-    Args:
-        hidden: the hidden units of a part.
-        most: how many.
-    """
+    """The units whose relaxation costs most, the worst first."""
     scores = [
         (float(gap), (layer, unit))
         for layer, gaps in enumerate(hidden.gaps)

@@ -72,7 +72,6 @@ def set_up(program: Program, f: Array, cost: Array) -> Tableau:
     the other slacks.
 
     Args:
-        program: the feasible set.
         f: the objective's coefficients of y, shape (n,).
         cost: those of t, shape (m,), ≤ 0.
     """
@@ -139,11 +138,7 @@ def set_up(program: Program, f: Array, cost: Array) -> Tableau:
 @njit(**OPTIONS)
 def leaving_row(run: Tableau) -> tuple[int, bool, float]:
     """(the row whose variable is farthest out of its bounds, whether it is too large, how far), or
-    row −1.
-
-    Args:
-        run: the state.
-    """
+    row −1."""
     row, too_large, worst = -1, False, 0.0
     for i in range(run.value.shape[0]):
         least = FEASIBLE * (1.0 + abs(run.value[i]))
@@ -158,14 +153,7 @@ def leaving_row(run: Tableau) -> tuple[int, bool, float]:
 
 @njit(**OPTIONS)
 def entering_column(run: Tableau, row: int, too_large: bool, scale: float) -> int:
-    """The variable that keeps all reduced costs on their side when it enters, or −1.
-
-    Args:
-        run: the state.
-        row: the row that is left.
-        too_large: whether its variable has to fall.
-        scale: the size of the objective's coefficients.
-    """
+    """The variable that keeps all reduced costs on their side when it enters, or −1."""
     column, best, pivot = -1, np.inf, 0.0
     for j in range(run.gain.shape[0]):
         if run.basic[j] or run.high[j] == run.low[j]:
@@ -181,14 +169,7 @@ def entering_column(run: Tableau, row: int, too_large: bool, scale: float) -> in
 
 @njit(**OPTIONS)
 def exchange(run: Tableau, row: int, column: int, too_large: bool) -> None:
-    """Let a variable enter the basis in place of a row's.
-
-    Args:
-        run: the state.
-        row: the row.
-        column: the variable.
-        too_large: to which of its bounds the old one goes.
-    """
+    """Let a variable enter the basis in place of a row's."""
     table, value = run.table, run.value
     old = run.basis[row]
     goal = run.high[old] if too_large else run.low[old]
@@ -217,10 +198,8 @@ def maximise(
     multipliers show that the objective plus `offset` is < 0 on it.
 
     Args:
-        program: the feasible set.
         f: the objective's coefficients of y, shape (n,).
         cost: those of t, shape (m,), ≤ 0.
-        offset: a constant behind the objective.
     """
     m, n = program.rows.shape
     run = set_up(program, f, cost)
@@ -253,7 +232,6 @@ def maximise_all(program: Program, forms: Array) -> tuple[Array, Array]:
     """The multipliers (θ, λ) of the maximum of each form, shapes (count, m) and (count,).
 
     Args:
-        program: the feasible set, without half-spaces.
         forms: shape (count, n).
     """
     count, m = forms.shape[0], program.rows.shape[0]

@@ -31,12 +31,7 @@ class Slab:
 
 def slabs_around_hole(problem: Problem, row: Row) -> list[Slab] | None:
     """The cuts one after the other; what is left after the last one lies inside the hole. None
-    where the hole is too small to be cut out in floats.
-
-    Args:
-        problem: the problem; its box contains the equilibrium.
-        row: a row over that box.
-    """
+    where the hole is too small to be cut out in floats."""
     centre, radius = problem.equilibrium, inner_radius(problem)
     lower, upper = row.lower.copy(), row.upper.copy()
     slabs = []
