@@ -25,7 +25,7 @@ class GuardSettings:
     trust: labels that the posterior's own opinion counts for; with 0 only labels speak.
     """
 
-    trust: float = 8.0
+    trust: float = 4.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def probability_of_harm(
     """
     for_it = wins + trust * believed + 0.5
     against = losses + trust * (1.0 - believed) + 0.5
-    return float(betainc(for_it, against, 0.5))
+    return 0.5 if for_it == against else float(betainc(for_it, against, 0.5))
 
 
 def contests(
