@@ -91,8 +91,8 @@ def load_graph(name: str) -> RawGraph:
         return sbm_by_name(key)
     if key in PAPER_DATASETS:
         raise DataError(
-            f"{key} is one of the paper's datasets, which graphkeel-paper has",
-            fix=f"Say keel-paper where you said keel, as in keel-paper run --dataset {key}.",
+            f"{key} is one of the datasets of graphkeel-paper: say keel-paper where you said keel, "
+            f"as in keel-paper run --dataset {key}",
         )
     raise DataError(
         f"there is no dataset of that name; there are {', '.join(DATASETS)}, and for keel-paper "
