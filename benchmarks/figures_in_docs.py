@@ -5,8 +5,8 @@ test compares them.
     python benchmarks/figures_in_docs.py --write    writes them
 
 A block stands between `<!-- figures: NAME -->` and `<!-- end -->`. Every number in it comes from a
-file in benchmarks/results, by the same code that `keel-paper table --from` runs where the file
-holds its runs."""
+file in benchmarks/results, by the same code that `keel table --from` runs where the file holds its
+runs."""
 
 from __future__ import annotations
 

@@ -127,3 +127,10 @@ def test_did_you_mean(words, question, capsys) -> None:
         main(words)
     assert left.value.code == 2
     assert question in capsys.readouterr().err
+
+
+def test_a_strange_name_is_shown_without_its_control_characters(tmp_path, capsys) -> None:
+    words = ["table", "1", "--datasets", "\x1b[2J.npz", "--only", "auto", "--seeds", "1"]
+    assert main([*words, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "\\x1b[2J" in error and "\x1b" not in error
