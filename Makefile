@@ -22,18 +22,19 @@ $(LIGHT): pyproject.toml constraints/cpu.txt
 	$(BIN)/pip install --quiet --no-compile -c constraints/cpu.txt torch -e .
 	touch $@
 
-# What development, tests and documentation need beside it.
-$(STAMP): $(LIGHT)
-	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]'
+# What development, tests and documentation need beside it, the paper's distribution among them.
+$(STAMP): $(LIGHT) paper/pyproject.toml
+	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]' -e ./paper
 	$(BIN)/python -c 'from graphkeel.verify.branch import warm_up; warm_up()'  # compile the engine once
 # Once for all processes that the tests start: where writing bytecode is forbidden, each would compile
 # all that it imports. A file that does not compile is nobody's loss.
-	-$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib src
+	-$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib src paper/src
 	touch $@
 
 demo: $(LIGHT)
 	$(BIN)/keel demo
 
+# The library's suite and the paper's; `python -m pytest tests` is the library's alone.
 test: setup
 	$(BIN)/python -m pytest
 
@@ -80,7 +81,7 @@ bench-scale: setup
 # what was shortened so that all of it takes four hours on two cores.
 STORE    := runs/tables
 FLAGS    :=
-TABLE     = $(BIN)/keel table --row-budget 120 --out $(STORE) $(FLAGS)
+TABLE     = $(BIN)/keel-paper table --row-budget 120 --out $(STORE) $(FLAGS)
 # What of `auto` does not need the trained model; rows of the label budgets, and of the nodes and
 # graphs that no choice was made on.
 CONTROLS := no-model,random-weights
@@ -101,9 +102,9 @@ tables: setup
 	$(call TABLE_COMMANDS,)
 	cp $(STORE)/table-*.txt $(STORE)/table-*.json benchmarks/results/
 	$(BIN)/python benchmarks/figures_in_docs.py --write
-	$(BIN)/keel figure 3 --dataset cora --out $(STORE)
-	$(BIN)/keel figure 4 --dataset cora --out $(STORE)
-	$(BIN)/keel figure 5 --dataset cora --out $(STORE)
+	$(BIN)/keel-paper figure 3 --dataset cora --out $(STORE)
+	$(BIN)/keel-paper figure 4 --dataset cora --out $(STORE)
+	$(BIN)/keel-paper figure 5 --dataset cora --out $(STORE)
 
 tables-gcn: setup
 	$(TABLE) ingraph --model gcn --only auto,$(CONTROLS),gcn-words --seeds 5 --row-budget 600

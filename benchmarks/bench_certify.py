@@ -4,8 +4,8 @@
   python benchmarks/bench_certify.py --form paper --budget 45
   python benchmarks/bench_certify.py --leaves
 
-Runs `keel certify` and `keel check --model --data` for every dataset: SGC on both feature sets, and
-a frozen GCN on the raw features (words, pixels). Printed for each:
+Runs `keel-paper certify` and `keel-paper check --model --data` for every dataset: SGC on both
+feature sets, and a frozen GCN on the raw features (words, pixels). Printed for each:
 
 * classes proved; the verdict on message passing and its factor κ;
 * on the real graph: the share of all nodes whose class at the equilibrium is certain, and the share
@@ -125,7 +125,7 @@ def keel(*arguments: str) -> tuple[int, dict[str, Any], float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-m", "graphkeel.cli.main", *arguments, "--json"],
+        [sys.executable, "-m", "graphkeel_paper.cli.main", *arguments, "--json"],
         capture_output=True,
         text=True,
     )

@@ -26,8 +26,9 @@ import numpy as np
 import torch
 
 import graphkeel as gk
-from graphkeel.graph import GraphTask, load
+from graphkeel.graph import GraphTask
 from graphkeel.models import train_model
+from graphkeel_paper.datasets import load
 
 RISK = gk.Reconstructor().risk
 RISKS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0)

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 from graphkeel import Reconstructor
-from graphkeel.graph import load
 from graphkeel.models import train_model
+from graphkeel_paper.datasets import load
 
 
 def timed(job: Callable[[], Any]) -> tuple[Any, float]:

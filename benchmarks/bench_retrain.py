@@ -20,8 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from graphkeel import Reconstructor
-from graphkeel.graph import GraphTask, load
+from graphkeel.graph import GraphTask
 from graphkeel.models import train_model
+from graphkeel_paper.datasets import load
 
 ROWS = ("untouched", "reconstructed", "retrained", "retrained and reconstructed")
 

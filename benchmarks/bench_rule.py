@@ -77,8 +77,8 @@ def trained(case: dict[str, Any]) -> tuple[Any, Any, float]:
     """Graph and model of a case; kept for the next one of the same kind."""
     import time
 
-    from graphkeel.graph import load
     from graphkeel.models import train_model
+    from graphkeel_paper.datasets import load
 
     key = json.dumps([case[k] for k in ("graph", "model", "features", "split", "seed")])
     if key not in _KEPT:
@@ -120,8 +120,8 @@ def pair_case(case: dict[str, Any]) -> dict[str, Any]:
 
     import graphkeel as gk
     from graphkeel.models import train_model
-    from graphkeel.paper.adapt.case import tasks
-    from graphkeel.paper.adapt.spec import AdaptSpec
+    from graphkeel.runs.adapt_case import tasks
+    from graphkeel_paper.specs import AdaptSpec
 
     key = json.dumps([case["graph"], case["target"], case["seed"]])
     if key not in _KEPT:

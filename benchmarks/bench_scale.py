@@ -84,9 +84,10 @@ def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
 
 def _graph_steps(meter: Meter, folder: Path) -> Any:
     """From the files to a task; what was read and made on the way is let go of."""
-    from graphkeel.graph import load_graph, scalable_sampler
+    from graphkeel.graph import scalable_sampler
     from graphkeel.graph.datasets.registry import make_task, prepare_features
     from graphkeel.graph.propagate import normalise, propagate
+    from graphkeel_paper.datasets import load_graph
 
     graph = meter.step(
         "loading", lambda: load_graph.__wrapped__(f"{folder}/")

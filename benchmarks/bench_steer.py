@@ -70,8 +70,8 @@ def row(
     name: str, seed: int, graphs: Path, posterior_of: PosteriorOf = fitted_posterior
 ) -> dict[str, float]:
     """One case on one split; shares in percent."""
-    from graphkeel.graph import load
     from graphkeel.models import train_model
+    from graphkeel_paper.datasets import load
 
     graph, model, features, split, options = CASES[name]
     source = str(graphs / graph) if graph.endswith(".npz") else graph

@@ -40,8 +40,8 @@ def parts(data: Any, seed: int) -> tuple[Any, Any]:
 def row(dataset: str, seed: int) -> dict[str, float]:
     """Accuracies of one split, in percent."""
     from graphkeel import Reconstructor
-    from graphkeel.graph import load
     from graphkeel.models import train_model
+    from graphkeel_paper.datasets import load
 
     task = load(dataset, seed=seed)
     data = task.to_data()

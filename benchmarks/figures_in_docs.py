@@ -44,7 +44,7 @@ def cells(name: str) -> list[Cell]:
     if "runs" not in content:
         rows: list[Cell] = content["rows"]
         return rows
-    from graphkeel.paper.results.stored import recomputed
+    from graphkeel_paper.results.stored import recomputed
 
     return recomputed(content).payload()["rows"]
 

@@ -30,12 +30,13 @@ import torch
 from joblib import Memory
 from scipy.optimize import minimize
 
-from graphkeel.graph import GraphTask, load, load_graph
+from graphkeel.graph import GraphTask
 from graphkeel.graph.features import FittedPca, dense
 from graphkeel.models import train_model
 from graphkeel.paper.adapt.case import tasks
 from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.reconstruct.scene import Scene
+from graphkeel_paper.datasets import load, load_graph
 
 rule = import_module("graphkeel.reconstruct.decide")
 

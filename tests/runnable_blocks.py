@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import shlex
@@ -29,11 +30,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphkeel.cli.main import main
-
 MARKER = re.compile(r"^<!-- runnable(?:: (?P<options>[^>]*))? -->$")
 FENCE = re.compile(r"^```(?P<language>\w*)$")
 COMPARE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PROGRAMS = {"keel": "graphkeel.cli.main", "keel-paper": "graphkeel_paper.cli.main"}
 FLAGS, VALUES = {"continues", "slow"}, {"file", "given", "needs", "exit"}
 
 
@@ -161,11 +161,11 @@ def _commands(block: Block) -> Iterator[tuple[str, str]]:
 
 def _run_command(command: str, shown: str, expected: int) -> None:
     words = shlex.split(command, comments=True)
-    if not words or words[0] != "keel":
+    if not words or words[0] not in PROGRAMS:
         raise BadPage(f"only keel's own commands are run, not {command!r}")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        code = main(words[1:])
+        code = importlib.import_module(PROGRAMS[words[0]]).main(words[1:])
     if code != expected:
         raise BadPage(f"{command!r} ended with {code}, not {expected}: {out.getvalue()}")
     if shown and not doctest.OutputChecker().check_output(shown, out.getvalue(), COMPARE):

@@ -1,4 +1,5 @@
-"""`keel-commands`: the help texts of `keel` and of every command, taken from their own parsers."""
+"""`keel-commands`: the help texts of every command of `keel` and `keel-paper`, taken from their own
+parsers."""
 
 from __future__ import annotations
 
@@ -10,25 +11,34 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from graphkeel.cli.main import COMMANDS, build_parser
+from graphkeel.cli.main import KEEL
+from graphkeel_paper.cli.main import PROGRAM as KEEL_PAPER
 
 WIDTH = "100"
 
 
 def help_texts() -> dict[str, str]:
-    """By command, in the order of `keel --help`."""
+    """By program and command, in the order of `keel --help` and `keel-paper --help`."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = (
         WIDTH  # argparse wraps at the terminal's width, which is no property of the page
     )
     try:
-        subs = next(a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
-        return {name: subs.choices[name].format_help() for name in COMMANDS}
+        return {
+            f"{program.name} {name}": parser.format_help()
+            for program in (KEEL, KEEL_PAPER)
+            for name, parser in _commands(program.parser()).items()
+        }
     finally:
         if before is None:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    subs = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(subs.choices)
 
 
 class Commands(SphinxDirective):
@@ -37,9 +47,8 @@ class Commands(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         return [self._section(name, text) for name, text in help_texts().items()]
 
-    def _section(self, name: str, text: str) -> nodes.section:
-        title = f"keel {name}"
-        section = nodes.section(ids=[f"keel-{name}"], names=[title])
+    def _section(self, title: str, text: str) -> nodes.section:
+        section = nodes.section(ids=[title.replace(" ", "-")], names=[title])
         section += nodes.title(title, title)
         section += nodes.literal_block(text, text, language="text")
         self.state.document.note_explicit_target(section)

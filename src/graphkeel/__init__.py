@@ -26,7 +26,6 @@ _HOME = {
     "load": "graphkeel.reconstruct",
     "load_reconstructor": "graphkeel.reconstruct",
     "verify": "graphkeel.verify",
-    "write_own_report": "graphkeel.report",  # for `Reconstructor.report`: packages meet here alone
 }
 _OTHER_NAME = {"check": "check_certificate", "load": "load_reconstructor"}
 

@@ -54,15 +54,10 @@ def test_small_certificates_are_accepted(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["sgc", "gcn"])
-@pytest.mark.parametrize("dataset", ["digits", "cora", "citeseer", "pubmed", "photo", "computers"])
-def test_every_dataset_is_accepted(
-    dataset: str,
-    model: str,
-    tmp_path: Path,
-    data_folder: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_all_of_digits_is_accepted(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = certified(tmp_path, capsys, "--dataset", dataset, "--model", model)
+    result = certified(tmp_path, capsys, "--dataset", "digits", "--model", model)
     assert result.accepted, result.reason
     for entry in result.classes:
         TALLY["true certificates accepted, by verdict", entry["verdict"]] += 1

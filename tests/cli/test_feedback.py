@@ -11,7 +11,7 @@ import graphkeel
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load
-from graphkeel.paper.tables.feedback import read_labels, simulated
+from graphkeel.runs.feedback import read_labels, simulated
 
 
 def test_feedback_where_classes_count_alike(capsys):

@@ -17,8 +17,6 @@ REQUIRED = {
     "check": ["c.json"],
     "verify": ["p.json"],
     "export": ["p.json", "--out", "o"],
-    "table": ["1"],
-    "figure": ["3"],
     "report": ["folder"],
     "feedback": ["--simulate", "9"],
     "adapt": ["--source", "digits", "--target", "digits"],
@@ -85,7 +83,7 @@ def test_no_command_takes_a_bare_integer_float_or_path() -> None:
 
 def test_there_are_options_to_try() -> None:
     tried = {f"{case.values[0]} {case.values[1].dest}" for case in [*NUMBERS, *PATHS]}
-    assert {"run seed", "certify budget", "table jobs", "export source", "run dataset"} <= tried
+    assert {"run seed", "certify budget", "export source", "run dataset"} <= tried
 
 
 @pytest.mark.parametrize(("command", "action"), NUMBERS)

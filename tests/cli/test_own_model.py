@@ -12,8 +12,8 @@ from graphkeel.cli.main import main
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import load
 from graphkeel.models import train_model
-from graphkeel.paper.tables.feedback import read_labels
-from graphkeel.paper.tables.own_model import own_model
+from graphkeel.models.own_model import own_model
+from graphkeel.runs.feedback import read_labels
 
 MODULE = """
 from graphkeel.models.networks import SGC

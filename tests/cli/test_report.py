@@ -9,7 +9,8 @@ import pytest
 
 from graphkeel.cli import report
 from graphkeel.core.errors import StorageError
-from graphkeel.paper.tables.run import RunSpec, run_seeds
+from graphkeel.runs.run import run_seeds
+from graphkeel.runs.specs import RunSpec
 
 
 def call(*arguments):
@@ -19,14 +20,14 @@ def call(*arguments):
 
 
 def test_a_real_run_becomes_a_page_with_its_numbers(tmp_path, capsys):
-    result = run_seeds(RunSpec(dataset="sbm", method="t3a"), range(2), out=tmp_path)
+    result = run_seeds(RunSpec(dataset="sbm", method="diffuse"), range(2), out=tmp_path)
     assert call(tmp_path, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["run"], found["certificate"], found["figures"]) == (True, False, 0)
     page = (tmp_path / "report.html").read_text()
     for row in result.rows:
         assert f"<td>{row['base']:.2f}</td><td>{row['accuracy']:.2f}</td>" in page
-    assert "keel run --dataset sbm --model sgc --method t3a" in page
+    assert "keel run --dataset sbm --model sgc --method diffuse" in page
     assert 'id="class-table"' in page
 
 

@@ -9,8 +9,9 @@ import sqlite3
 import pytest
 
 from graphkeel.cli.main import main
-from graphkeel.paper.tables.run import RunSpec, label_budget, run_seeds
-from graphkeel.paper.tables.store import FILE
+from graphkeel.runs.run import label_budget, run_seeds
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.store import FILE
 
 
 def run_json(capsys, *argv):
@@ -28,22 +29,8 @@ def test_run_prints_one_stable_json_object(capsys):
     assert 60 < found["summary"]["base_mean"] < 95
 
 
-def test_run_shows_a_table_with_the_papers_figures(capsys, data_folder):
-    assert main(["run", "--dataset", "cora", "--method", "none", "--seeds", "1"]) == 0
-    out = capsys.readouterr().out
-    assert "64.36 ± 2.90" in out
-    assert "mean ± std" in out
-
-
-def test_untouched_rows_are_those_of_the_papers_protocol(capsys, data_folder):
-    """The protocol's known means over ten published splits, to a point."""
-    for dataset, expected in (("cora", 64.5), ("citeseer", 60.3)):
-        found = run_json(capsys, "run", "--dataset", dataset, "--method", "none", "--seeds", "10")
-        assert found["summary"]["base_mean"] == pytest.approx(expected, abs=1.0)
-
-
 def test_a_run_folder_continues_and_repeats_nothing(tmp_path, monkeypatch):
-    import graphkeel.paper.tables.run as module
+    import graphkeel.runs.run as module
 
     computed = []
     original = module.run_seed
@@ -90,21 +77,14 @@ def test_a_class_weight_is_the_balanced_row(capsys):
     assert found["method"] == "auto-balanced"
 
 
-@pytest.mark.parametrize("control", ["no-model", "random-weights"])
-def test_controls_do_without_what_the_model_has_learned(capsys, control):
-    found = run_json(capsys, "run", "--method", control, "--labels", "train+val", "--seeds", "1")
-    (row,) = found["rows"]
-    assert row["accuracy"] > row["base"]
-    assert not row["kept"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dataset", "coar"], "Did you mean 'cora'?"),
+        (["--dataset", "digit"], "Did you mean 'digits'?"),
+        (["--dataset", "cora"], "as in keel-paper run --dataset cora"),
+        (["--method", "t3a"], "the method must be one of none, replace"),
         (["--class-weight", "balanced"], "--class-weight is an option of --method auto"),
         (["--model", "mlp"], "the model must be one of"),
-        (["--labels", "all"], "labels must be one of"),
         (["--split", "odd"], "split must be one of"),
         (["--features", "odd"], "features must be one of"),
         (["--out", "/dev/null/x"], "output folder cannot be made"),
@@ -134,12 +114,9 @@ def test_a_run_folder_holds_one_store_and_what_belongs_to_each_seed(tmp_path):
     assert found <= {FILE, "nodes/seed-0000.safetensors", "features/seed-0000.safetensors"}
 
 
-def test_doctor_tells_where_datasets_are(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("GRAPHKEEL_DATA", str(tmp_path))
+def test_doctor_says_what_is_installed(capsys):
     found = run_json(capsys, "doctor")
-    assert found["data"]["root"] == str(tmp_path)
     assert found["data"]["datasets"]["digits"] == "embedded"
-    assert found["data"]["datasets"]["cora"] is None
     assert found["packages"]["torch"]
     assert main(["doctor"]) == 0
     assert "keel doctor" in capsys.readouterr().out
@@ -150,4 +127,4 @@ def test_help_teaches(capsys):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 0
-    assert "keel run --dataset cora --method none" in capsys.readouterr().out
+    assert "keel run --dataset my_graph.npz" in capsys.readouterr().out

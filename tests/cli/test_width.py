@@ -63,14 +63,6 @@ def test_a_whole_table() -> None:
     assert sum(line.count("±") for line in untouched[:3]) == 5, "three groups of columns at most"
 
 
-def test_a_table_that_was_run(tmp_path, capsys) -> None:
-    words = ["table", "1", "--datasets", "digits", "--only", "sgc,auto", "--seeds", "2"]
-    text = "\n".join(captured([*words, "--out", str(tmp_path)], capsys))
-    assert len(re.findall(r"\d\d\.\d\d ± \d\.\d\d", text)) >= 2
-    main([*words, "--out", str(tmp_path)])
-    assert "6 of 6 measurements were in" in capsys.readouterr().err
-
-
 def test_run_and_feedback(tmp_path, capsys) -> None:
     words = ["run", "--seeds", "2", "--out", str(tmp_path)]
     captured(words, capsys)
@@ -115,8 +107,8 @@ def test_a_file_gets_whole_lines(monkeypatch) -> None:
         (["chekc", "c.json"], "Did you mean check?"),
         (["run", "--datset", "cora"], "there is no option --datset. Did you mean --dataset?"),
         (["certify", "--bugdet=3"], "Did you mean --budget?"),
-        (["table", "1", "--fromat", "md"], "Did you mean --format?"),
-        (["table", "1", "--format", "markdown"], "invalid choice"),
+        (["run", "--sede", "1"], "Did you mean --seed?"),
+        (["verify", "p.json", "--clock", "sand"], "invalid choice"),
         (["run", "--zzz"], "there is no option --zzz."),
     ],
 )

@@ -11,16 +11,14 @@ from graphkeel.cli.main import main
 OTHERS = {
     "feedback": ["--simulate", "9"],
     "adapt": ["--source", "digits", "--target", "digits"],
-    "figure": ["3"],
 }
 NAMES = {
-    "run": ("method", "model", "labels", "split", "features", "dataset"),
+    "run": ("method", "model", "split", "features", "dataset"),
     "certify": (
         *("model", "split", "features", "classes", "form", "loss", "gauge", "engine", "dataset"),
     ),
     "feedback": ("model", "split", "features", "dataset"),
     "adapt": ("method", "model", "split", "features", "source", "target", "target-labels"),
-    "figure": ("model", "dataset"),
 }
 
 
@@ -37,7 +35,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
 def _untrained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty folder, in which no model can be trained."""
     monkeypatch.chdir(tmp_path)
-    for module in ("graphkeel.models", "graphkeel.models.zoo", "graphkeel.paper.baselines.bases"):
+    for module in ("graphkeel.models", "graphkeel.models.zoo"):
         monkeypatch.setattr(f"{module}.train_model", None)
 
 

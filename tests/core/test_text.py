@@ -51,7 +51,7 @@ def test_tables_and_lines_show_names_escaped(capsys: pytest.CaptureFixture[str])
         ["export", f"{EVIL}.json", "--out", "files"],
         ["report", EVIL],
         ["feedback", "--labels", f"{EVIL}.csv"],
-        ["table", "1", "--datasets", f"{EVIL}.npz", "--only", "auto", "--seeds", "1"],
+        ["adapt", "--source", f"{EVIL}.npz", "--target", "digits", "--seeds", "1"],
         ["run", "--split", EVIL],
         [EVIL],
     ],

@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 
 import graphkeel
 from graphkeel.certificate import check_certificate
-from graphkeel.core.errors import ConfigError
 from graphkeel.core.tensor_files import tensors_sha256
-from graphkeel.paper.tables.store import FILE, Store, read_run
+from graphkeel.store.store import FILE, read_run
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit
 
@@ -74,45 +73,6 @@ def stored_rows(out: Path) -> Finished:
         return {row["key"]: dict(row) for row in rows}
     finally:
         connection.close()
-
-
-class Table:
-    """Measurements in SQLite, and the table in five formats."""
-
-    def __init__(self, rows: str = "sgc,t3a,lp", seeds: int = 2) -> None:
-        self.arguments = (
-            "table",
-            "1",
-            "--datasets",
-            "digits",
-            "--only",
-            rows,
-            "--seeds",
-            str(seeds),
-            "--jobs",
-            "1",
-        )
-        self.arguments += ("--json",)
-
-    def finished(self, out: Path) -> Finished:
-        return stored_rows(out)
-
-    def result(self, out: Path) -> Any:
-        clocked = {"seconds", "peak_mb", "note"}
-        table = json.loads((out / "table-1.json").read_text())
-        rows = [
-            {key: value for key, value in row.items() if key not in clocked}
-            for row in table["rows"]
-        ]
-        return rows, sorted(self.finished(out)), sorted(path.name for path in out.glob("table-1.*"))
-
-
-def jobs_in(out: Path) -> int:
-    """How many jobs of a table are finished by now; -1 before there is a store."""
-    try:
-        return len(Store(out / FILE)) if (out / FILE).exists() else -1
-    except ConfigError:  # read in the moment of its making
-        return -1
 
 
 class Certify:
@@ -178,4 +138,4 @@ class Feedback:
         return [{**step, "seconds": 0} for step in rec.notes_["steps"]], sorted(tensors), rec.guard_
 
 
-Kept = Run | Table | Certify | Feedback
+Kept = Run | Certify | Feedback

@@ -19,6 +19,7 @@ from tally import TALLY
 from threads import PATIENCE
 
 HERE = Path(__file__).parent
+KEEL = "graphkeel.cli.main"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class WarmCommands:
     """The server of warm.py; one command at a time."""
 
     folder: Path
+    program: str = KEEL
     process: subprocess.Popen[str] = field(init=False)
     count: int = 0
 
@@ -82,6 +84,7 @@ class WarmCommands:
             "file_limit": file_limit,
             "watched": [str(out), str(self.folder / "cache")],
             "environment": environment or {},
+            "program": self.program,
             **streams,
         }
         started = time.monotonic()
@@ -121,12 +124,15 @@ def _signal(pid: int, number: int) -> None:
 
 
 def cold(
-    *arguments: str, environment: dict[str, str] | None = None, **options: Any
+    *arguments: str,
+    environment: dict[str, str] | None = None,
+    program: str = KEEL,
+    **options: Any,
 ) -> subprocess.Popen[str]:
-    """`keel` as a user starts it, in a session of its own so that the whole group can be
+    """A program as a user starts it, in a session of its own so that the whole group can be
     signalled."""
     return subprocess.Popen(
-        [sys.executable, "-m", "graphkeel.cli.main", *arguments],
+        [sys.executable, "-m", program, *arguments],
         stdout=options.pop("stdout", subprocess.PIPE),
         stderr=subprocess.PIPE,
         text=True,

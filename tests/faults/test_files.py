@@ -16,9 +16,10 @@ import torch
 from graphkeel.core import files
 from graphkeel.core.errors import DataError, KeelError, StorageError
 from graphkeel.core.tensor_files import save_tensors
-from graphkeel.paper.tables.job import Job, Measurement, RunSpec
-from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.job import Job, Measurement
+from graphkeel.store.store import FILE, Store
 
 SPAWN = multiprocessing.get_context("fork")
 

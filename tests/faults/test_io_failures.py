@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 
 import graphkeel
-from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
-from faults.processes import Ended, WarmCommands, catches, cold, wait_for
+from faults.kept import Certify, Feedback, Kept, Run, check_whole
+from faults.processes import Ended, WarmCommands, cold
 from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
-from graphkeel.paper.tables.job import Job, Measurement, RunSpec
-from graphkeel.paper.tables.run import run_seeds
-from graphkeel.paper.tables.store import FILE, Store
+from graphkeel.runs.run import run_seeds
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.job import Job, Measurement
+from graphkeel.store.store import FILE, Store
 from threads import PATIENCE
 
 COMMANDS: dict[str, Kept] = {
     "run": Run(seeds=2, method="diffuse"),
-    "table": Table(rows="sgc,lp", seeds=1),
     "certify": Certify("--classes", "3"),
     "feedback": Feedback(labels=20, batches=1),
 }
@@ -233,7 +233,7 @@ def test_a_run_under_a_jumping_clock_comes_to_the_same(
 ) -> None:
     import time
 
-    spec = RunSpec(dataset="sbm", method="t3a")
+    spec = RunSpec(dataset="sbm", method="diffuse")
     expected = run_seeds(spec, range(2)).rows
     real, jumps = time.time, iter(range(10**9))
     monkeypatch.setattr(time, "time", lambda: real() + (-1) ** next(jumps) * 10**7)
@@ -262,39 +262,6 @@ def test_a_signal_ends_a_command_with_one_line_and_it_continues(
         kept.finished(out)
     short = Run(seeds=1, method="diffuse")
     assert warm.run(*short.arguments, out=out).code == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize(("jobs", "seconds"), [(-1, 0.5), (0, 1.5), (2, 0.1)])
-def test_a_signal_to_a_table_and_its_workers(
-    number: int, code: int, jobs: int, seconds: float, tmp_path: Path
-) -> None:
-    """As a terminal sends Ctrl-C, to the command and its workers at once: at its start, at theirs,
-    and at work."""
-    import os
-    import time
-
-    arguments = [
-        *Table(rows="sgc,t3a,lp", seeds=5).arguments[:-3],
-        "--jobs",
-        "2",
-        "--out",
-        str(tmp_path),
-    ]
-    process = cold(*arguments)
-    # SIGTERM, as Python itself handles SIGINT from its beginning.
-    wait_for(lambda: catches(process, signal.SIGTERM), process)
-    wait_for(lambda: jobs_in(tmp_path) >= jobs, process)
-    time.sleep(seconds)
-    os.killpg(process.pid, number)
-    out, error = process.communicate(timeout=PATIENCE)
-    assert process.returncode == code
-    assert "Traceback" not in error
-    assert [line for line in error.splitlines() if line.startswith("keel")][-1].endswith(
-        "what was finished is kept"
-    )
-    assert out == ""
 
 
 @pytest.mark.slow

@@ -3,20 +3,16 @@ start continues."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from faults.kept import Certify, Feedback, Kept, Run, Table, check_whole, jobs_in
-from faults.processes import Ended, WarmCommands, cold, wait_for
+from faults.kept import Certify, Feedback, Kept, Run, check_whole
+from faults.processes import Ended, WarmCommands
 from tally import TALLY
-from threads import PATIENCE
 
 # Moments within what a start has left to do, mostly: later ones would find it finished. As each
 # start goes on where the last was killed, the end of the work is met as well.
@@ -82,7 +78,6 @@ def kill_again_and_again(
 
 SHORT = {
     "run": Run(seeds=2, method="none"),
-    "table": Table(rows="sgc,lp", seeds=1),
     "certify": Certify("--classes", "3"),
     "feedback": Feedback(labels=20, batches=1),
 }
@@ -102,7 +97,6 @@ def test_a_killed_command_continues_and_comes_to_the_same(
 
 LONG: dict[str, tuple[Kept, int]] = {
     "run": (Run(), 15),
-    "table": (Table(), 15),
     "certify": (Certify("--classes", "0,1,2,3"), 15),
     "feedback": (Feedback(), 15),
 }
@@ -115,36 +109,3 @@ def test_many_seeded_kills(command: str, warm: WarmCommands, tmp_path: Path) -> 
     before = TALLY["kills", command]
     kill_again_and_again(warm, kept, tmp_path, kills, seed=sum(map(ord, command)))
     assert TALLY["kills", command] - before >= kills
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("whole_group", [True, False])
-def test_a_table_with_worker_processes_is_killed(
-    whole_group: bool, tmp_path: Path, warm: WarmCommands
-) -> None:
-    """As a user starts it; once the parent alone is killed, so that its workers are left without
-    one."""
-    kept = Table()
-    expected, _ = undisturbed(warm, kept, tmp_path / "undisturbed")
-    out = tmp_path / "killed"
-    arguments = [*kept.arguments[:-3], "--jobs", "2", "--json", "--out", str(out)]
-    rng, before, kills = random.Random(whole_group), {}, 0
-    for jobs in (0, 1, 3):  # of six; then a moment longer
-        process = cold(*arguments)
-        wait_for(lambda jobs=jobs: jobs_in(out) >= jobs, process)
-        time.sleep(rng.uniform(0, 0.5))
-        if process.poll() is None:
-            (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
-            kills += 1
-        # Ends when the last worker, too, has let go of its end of the pipe.
-        process.communicate(timeout=PATIENCE)
-        check_whole(out)
-        now = kept.finished(out)
-        assert before.items() <= now.items()
-        before = now
-    TALLY["kills", "table"] += kills
-    assert kills >= 2
-    last = cold(*arguments)
-    last.communicate(timeout=PATIENCE)
-    assert last.returncode == 0
-    assert kept.result(out) == expected

@@ -159,7 +159,7 @@ def test_running_out_of_memory_nevertheless_is_a_message(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 8 EiB")
 
-    monkeypatch.setattr("graphkeel.paper.tables.run.run_seeds", fail)
+    monkeypatch.setattr("graphkeel.runs.run.run_seeds", fail)
     assert main(["run", "--seeds", "1"]) == 2
     assert "not enough memory" in capsys.readouterr().err
     assert issubclass(MemoryLimitError, KeelError)

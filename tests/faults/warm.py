@@ -7,6 +7,7 @@ for writing, renames, links or removes one in the watched folders."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -67,8 +68,7 @@ def child(request: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["file_limit"], request["file_limit"]))
     if request["kill_at"]:
         kill_at(request["kill_at"], request["watched"], request["number"])
-    from graphkeel.cli.main import main
-
+    main = importlib.import_module(request["program"]).main
     code = 70
     try:
         code = main(request["arguments"])
@@ -86,8 +86,7 @@ def serve() -> None:
     import torch
 
     import graphkeel.lyapunov.folder
-    import graphkeel.paper.tables.feedback
-    import graphkeel.paper.tables.grid
+    import graphkeel.runs.feedback
     import graphkeel.verify.branch  # noqa: F401
 
     torch.set_num_threads(1)

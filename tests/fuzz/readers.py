@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import pickle
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -38,20 +37,18 @@ from graphkeel.certificate import (
 )
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
-from graphkeel.graph.datasets.amazon import read_amazon
 from graphkeel.graph.datasets.registry import load_graph
-from graphkeel.graph.datasets.seeds import read_seed_lists
-from graphkeel.graph.datasets.unpickle import safe_unpickle
 from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
-from graphkeel.paper.tables.feedback import read_labels
-from graphkeel.paper.tables.job import Job, Measurement, RunSpec, sha256_of
-from graphkeel.paper.tables.store import FILE, Store
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
 from graphkeel.report import find_sources, render_page
+from graphkeel.runs.feedback import read_labels
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.job import Job, Measurement, sha256_of
+from graphkeel.store.store import FILE, Store
 from graphkeel.verify import verify
 from graphkeel.verify.formats.onnx_reader import read_onnx
 from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
@@ -141,36 +138,15 @@ def read_graph_folder(content: bytes, folder: Path) -> None:
         put(folder, f"{key}.npy", whole)
 
 
-def amazon_sample() -> bytes:
-    eye = {
-        "data": np.ones(6),
-        "indices": np.arange(6),
-        "indptr": np.arange(7),
-        "shape": np.array([6, 6]),
-    }
-    parts = {f"{m}_{key}": value for m in ("attr", "adj") for key, value in eye.items()}
-    return npz(labels=np.array([0, 1, 2, 0, 1, 2]), **parts)
-
-
-def read_pickle(content: bytes, folder: Path) -> None:
-    safe_unpickle(content, source="a file")
-
-
-def pickle_sample() -> bytes:
-    return pickle.dumps({0: [1, 2], 1: [0], 2: [0]}, protocol=2)
-
-
 # ---- lists, labels, settings
 
 
 def read_settings(content: bytes, folder: Path) -> None:
-    """What reaches a run from outside as text: a specification's fields, the rows of a table, a
-    memory limit."""
+    """What reaches a run from outside as text: a specification's fields, a memory limit."""
     from graphkeel.cli.certify import _labels
     from graphkeel.core.memory import parse
     from graphkeel.graph.features import parse_features
     from graphkeel.lyapunov import LyapunovConfig
-    from graphkeel.paper.tables.rows import select_rows
 
     text = content.decode("utf-8", errors="replace").replace("\0", "")
     for read in (
@@ -178,7 +154,6 @@ def read_settings(content: bytes, folder: Path) -> None:
         lambda: RunSpec(dataset=text).task(0),
         lambda: RunSpec(dataset="sbm", split=text).task(0),
         lambda: RunSpec(dataset="sbm", features=text).task(0),
-        lambda: select_rows(1, text.split(",")),
         lambda: parse(text),
         lambda: parse_features(text),
         lambda: _labels(text, 10),
@@ -483,14 +458,6 @@ READERS: dict[str, Reader] = {
     "property proof": Reader(read_proof, lambda: certificate_bytes(proof_content())),
     "graph": Reader(read_graph, graph_sample),
     "graph folder": Reader(read_graph_folder, column_sample),
-    "amazon": Reader(
-        lambda content, _: read_amazon("photo", content, source="a file"), amazon_sample
-    ),
-    "planetoid": Reader(read_pickle, pickle_sample),
-    "seeds": Reader(
-        lambda content, folder: read_seed_lists(put(folder, "s.json", content)),
-        lambda: b"[[1, 2], [3]]",
-    ),
     "labels": Reader(
         lambda content, folder: read_labels(put(folder, "l.csv", content)),
         lambda: b"node,label\n1,2\n",

@@ -41,7 +41,7 @@ EVIL = [
 def folder_with(name: str, folder: Path) -> Path:
     """A run, a table, a certificate and a figure in which every free string is `name`."""
     spec = dict.fromkeys(("dataset", "model", "method", "labels", "split", "features"), name)
-    manifest = {"spec": {**spec, "pca": name}, "torch": name}
+    manifest = {"spec": {**spec, "pca": name}, "program": name, "torch": name}
     row = {
         **readers.row_sample(),
         "decision": {"reason": name, "chosen": [name]},
@@ -80,7 +80,9 @@ def check_page(name: str, folder: Path) -> None:
         for n, k in (("plain", "a"), (name, "b"))
     )
     assert tags(page) == tags(harmless)
-    (command,) = [html.unescape(line) for line in re.findall(r"keel run --dataset[^<]*", page)]
+    (command,) = [
+        html.unescape(line) for line in re.findall(r"keel-paper run --dataset[^<]*", page)
+    ]
     words = shlex.split(command)
     assert words[words.index("--dataset") + 1] == printable(name)
     assert words[words.index("--features") + 1] == printable(name)

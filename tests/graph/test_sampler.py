@@ -1,8 +1,6 @@
-"""The biased samplers against a dense inverse, hand-made graphs and the published lists."""
+"""The biased samplers against a dense inverse and hand-made graphs."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
@@ -10,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, make_split, scalable_sampler
-from graphkeel.graph.datasets.seeds import read_seed_lists
+from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, scalable_sampler
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
 from graphkeel.graph.propagate import neighbours, normalise
-from graphkeel.graph.sampler import ExactBiasedSampler, agreement
+from graphkeel.graph.sampler import ExactBiasedSampler
 from graphkeel.graph.splits import biased_training_set
 
 
@@ -84,26 +81,6 @@ def test_row_norms_are_cached_and_a_damaged_cache_is_ignored(tmp_path):
     assert np.array_equal(PprDistance(matrix, 0.1, cache=tmp_path).row_norms(np.arange(200)), norms)
 
 
-@pytest.mark.parametrize("name", ["cora", "citeseer"])
-def test_published_lists_are_rebuilt_from_their_first_nodes(data_folder, name):
-    assert _rebuilt(data_folder, name, runs=30) >= 0.99
-
-
-@pytest.mark.slow
-def test_all_published_lists_are_rebuilt(data_folder):
-    for name in ("cora", "citeseer", "pubmed"):
-        assert _rebuilt(data_folder, name, runs=100) >= 0.99
-
-
-def _rebuilt(data_folder, name, runs):
-    published = read_seed_lists(data_folder / "biased_seeds" / f"{name}.json")[:runs]
-    sampler = exact_sampler(load_graph(name))
-    drawn = [
-        np.concatenate([sampler.around(int(p[i])) for i in range(0, len(p), 20)]) for p in published
-    ]
-    return agreement(drawn, published)
-
-
 def test_forward_push_approximates_exact_ppr():
     graph = make_sbm(150, 600, seed=1)
     matrix = neighbours(graph.edge_index, 150)
@@ -171,30 +148,9 @@ def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(monkeypatch, 
 
 
 @pytest.mark.parametrize("split", ["biased", "random"])
-@pytest.mark.parametrize("name", ["cora", "citeseer", "digits", "sbm"])
-def test_splits_are_disjoint_and_balanced(request, name, split):
-    if name in ("cora", "citeseer"):
-        request.getfixturevalue("data_folder")
+@pytest.mark.parametrize("name", ["digits", "sbm"])
+def test_splits_are_disjoint_and_balanced(name, split):
     task = load(name, split=split, features="raw", seed=1)
     masks = [task.train_mask, task.val_mask, task.test_mask]
     assert int(sum(m.int() for m in masks).max()) == 1
     assert np.array_equal(np.bincount(task.y[task.train_mask]), np.full(task.n_classes, 20))
-
-
-def test_biased_split_uses_the_published_list_and_the_public_test_nodes(data_folder):
-    graph = load_graph("cora")
-    split = make_split(graph, "biased", 3)
-    published = json.loads((data_folder / "biased_seeds" / "cora.json").read_text())[3]
-    assert split.train.tolist() == published
-    assert np.array_equal(split.test, graph.public_split[2])
-    assert len(split.val) == 500 - len(np.intersect1d(published, graph.public_split[1]))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "[[]]", "[[1.5]]", "[[1, 1]]", "[[-1]]", "[[true]]", "[" * 99999]
-)
-def test_bad_seed_lists(tmp_path, text):
-    path = tmp_path / "seeds.json"
-    path.write_text(text)
-    with pytest.raises(DataError):
-        read_seed_lists(path)

@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from graphkeel.core.errors import ConfigError, KeelError
-from graphkeel.paper.tables.store import FILE
 from graphkeel.report import draw_graph_loop, find_sources, render_page
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.page import script_json
 from graphkeel.report.run_view import node_data, run_view
+from graphkeel.store.store import FILE
 
 
 def test_headline_and_seeds(run_folder):

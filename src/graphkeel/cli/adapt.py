@@ -28,13 +28,12 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.early import check_spec
-from graphkeel.cli.shared.own_model import add_class_weight, chosen_method
+from graphkeel.cli.shared.own_model import add_class_weight, chosen_method, specs
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.adapt.spec import AdaptSpec
-    from graphkeel.paper.tables.run import RunResult
+    from graphkeel.runs.run import RunResult
+    from graphkeel.runs.specs import AdaptSpec
 
 HELP = "the same frozen weights on another graph, with few labels there or none"
 
@@ -60,8 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        help="auto (default), none, a control (no-model, random-weights), or a rival: t3a, lame, "
-        "cs, smooth, tsa, retrain, finetune, …",
+        help="auto (default), none, or a control: no-model, random-weights; keel-paper has rivals",
     )
     add_class_weight(parser)
     parser.add_argument(
@@ -100,9 +98,7 @@ def _labels(text: str) -> int | str:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
-    from graphkeel.paper.adapt.spec import AdaptSpec
-
-    spec = AdaptSpec(
+    spec = specs(args).AdaptSpec(
         source=args.source,
         target=args.target,
         model=args.model,
@@ -115,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if isinstance(spec.target_labels, str):
         Path(spec.target_labels).stat()  # a wrong name fails before anything is trained
-    check_spec(spec, args.seed)
+    spec.check(args.seed)
     if args.out is not None:
         make_out_dir(args.out)
     result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)

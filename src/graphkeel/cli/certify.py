@@ -2,15 +2,12 @@
 certificate.
 
   keel certify                                              digits, every class, the default form
-  keel certify --dataset cora --out runs/cora
-        the paper's protocol: SGC on 20 principal components
-  keel certify --dataset cora --features rownorm
-        all 1433 features: the proof costs the same
-  keel certify --dataset cora --form paper --budget 60
+  keel certify --dataset my_graph.npz --features pca20 --out runs/mine
+  keel certify --dataset my_graph.npz --form paper --budget 60
         the paper's free networks and its own loss
   keel certify --dataset digits:0,1,2 --form paper --loss paper --engine smt --steps 1 --start node
         Algorithm 1 as printed: one initial node, one gradient step a round, Z3 as the only solver
-  keel certify --dataset cora --model gcn --model-hidden 16
+  keel certify --dataset my_graph.npz --model gcn --model-hidden 16
 
 Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
 training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
@@ -39,8 +36,7 @@ from graphkeel.cli.shared.common import (
     whole_number,
     width_type,
 )
-from graphkeel.cli.shared.early import check_features, check_model, check_split
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.signals import end_if_asked
 
@@ -198,20 +194,17 @@ def run(args: argparse.Namespace) -> int:
 def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     """The task and the classes to certify, once every name among the flags was looked up: nothing
     is trained and no folder made for a wrong one."""
-    from graphkeel.graph import load
     from graphkeel.graph.features import parse_features
     from graphkeel.models import build_model
     from graphkeel.verify import load_engine
 
-    _, own = chosen_model(args)
+    name, own = chosen_model(args)
     features, pca = parse_features(args.features)
-    if not own:
-        check_model(args.model)
-    check_split(args.split)
-    check_features(features)
+    spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
+    spec.check_names()
     _config(args, None)
     load_engine(args.engine)
-    task = load(args.dataset, seed=args.seed, split=args.split, features=features, pca=pca)
+    task = spec.task(args.seed)
     if not own:
         build_model(args.model, task.n_features, task.n_classes, **_options(args))
     return task, _labels(args.classes, task.n_classes)
@@ -228,7 +221,7 @@ def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
 
     name, own = chosen_model(args)
     if own:
-        from graphkeel.paper.tables.own_model import own_model
+        from graphkeel.models.own_model import own_model
 
         args.model = name
         return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)

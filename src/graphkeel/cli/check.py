@@ -3,8 +3,8 @@ solver.
 
   keel check run/certificate.json
   keel check run/certificate.json --model run/model.safetensors
-  keel check run/certificate.json --model run/model.safetensors --data cora
-  keel check run/certificate.json --weights net.pt --factory net:make --data cora
+  keel check run/certificate.json --model run/model.safetensors --data digits
+  keel check run/certificate.json --weights net.pt --factory net:make --data graph.npz
   keel check proof.json --network net.onnx --property property.vnnlib
   keel check proof.json --problem loop.npz                   a proof about a loop's sublevel set
 
@@ -34,7 +34,7 @@ from graphkeel.cli.shared.common import (
     emit_lines,
     path_type,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_model
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
 from graphkeel.cli.shared.sublevel import add_check_problem, link_problem
 from graphkeel.cli.shared.verify_property import add_check_arguments, link_proof
 from graphkeel.cli.shared.width import fitted, terminal_width
@@ -119,7 +119,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     if not has_model or not result.accepted:
         return result
     content = read_certificate(args.certificate)
-    data = None if args.data is None else _graph(args.data, content.get("provenance") or {})
+    data = None if args.data is None else _graph(args, content.get("provenance") or {})
     stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
     difference = link(content, _model(args, content), data, *stored)
     return result.linked(difference, content, with_data=data is not None)
@@ -131,7 +131,7 @@ def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:
         from graphkeel.models import load_model
 
         return load_model(args.model)
-    from graphkeel.paper.tables.own_model import own_model
+    from graphkeel.models.own_model import own_model
 
     _, options = chosen_model(args)  # refuses one flag without the other
     layers = content["head"]
@@ -140,9 +140,8 @@ def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:
     return own_model(options["weights"], options["factory"], n_features, n_classes)
 
 
-def _graph(name: str, remarks: Any) -> Any:
+def _graph(args: argparse.Namespace, remarks: Any) -> Any:
     """The named graph, prepared as the certificate's remarks say."""
-    from graphkeel.graph import load
     from graphkeel.graph.features import parse_features
 
     try:
@@ -153,7 +152,8 @@ def _graph(name: str, remarks: Any) -> Any:
             "the certificate does not say how its graph was prepared",
             fix="Check it from Python: gk.check(certificate, model=…, data=…).",
         ) from None
-    return load(name, seed=seed, split=split, features=features, pca=pca)
+    spec = specs(args).RunSpec(args.data, split=split, features=features, pca=pca)
+    return spec.task(seed)
 
 
 def _payload(

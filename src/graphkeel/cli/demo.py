@@ -23,7 +23,8 @@ from graphkeel.cli.shared.common import (
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import RunResult, RunSpec
+    from graphkeel.runs.run import RunResult
+    from graphkeel.runs.specs import RunSpec
 
 HELP = "a first result in a minute, nothing downloaded"
 
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from graphkeel.paper.tables.run import RunSpec
+    from graphkeel.runs.specs import RunSpec
 
     if args.out is not None:
         make_out_dir(args.out)
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(spec: RunSpec, seeds: range, out: Path | None, *, show_first: bool) -> RunResult[RunSpec]:
     """All splits; the first one is shown as soon as it is there, the others with it."""
     from graphkeel.cli.run import run_with_progress
-    from graphkeel.paper.tables.run import RunResult
+    from graphkeel.runs.run import RunResult
 
     first = run_with_progress(spec, seeds[:1], out=out)
     if show_first:

@@ -1,5 +1,4 @@
-"""Print versions, solvers, threads, the torch build, and where datasets are looked for and
-found."""
+"""Print versions, solvers, threads, the torch build, the datasets and the cache."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from graphkeel.cli.shared.common import EXIT_DONE, add_json, console, emit_json, verbatim
 from graphkeel.core.optional import is_installed
 
-HELP = "what is installed here, and where datasets are found"
+HELP = "what is installed here"
 
 _PACKAGES = (
     "graphkeel",
@@ -38,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    facts = collect()
+    return show(args, collect())
+
+
+def show(args: argparse.Namespace, facts: dict[str, Any]) -> int:
+    """Print the facts as they were asked for."""
     if args.json:
         emit_json({"command": "doctor", **facts})
     else:
@@ -72,29 +75,11 @@ def _version(package: str) -> str | None:
 
 
 def _data() -> dict[str, Any]:
-    from graphkeel.graph.datasets import amazon, planetoid
-    from graphkeel.graph.datasets.files import ENVIRONMENT_VARIABLE, data_root, find_raw, user_cache
-    from graphkeel.graph.datasets.seeds import FOLDER
+    from graphkeel.graph.datasets.files import user_cache
 
-    root = data_root()
-    files = {
-        name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()
-    }
-    files |= {
-        name: (folder, [f"amazon_electronics_{name}.npz"])
-        for name, folder in amazon.FOLDERS.items()
-    }
-    found = {name: find_raw(folder, names) for name, (folder, names) in files.items()}
     return {
-        "variable": ENVIRONMENT_VARIABLE,
-        "root": None if root is None else str(root),
         "cache": str(user_cache()),
-        "datasets": {
-            "digits": "embedded",
-            "sbm": "generated",
-            **{k: v and str(v) for k, v in found.items()},
-        },
-        "published_seeds": bool(root and (root / FOLDER).is_dir()),
+        "datasets": {"digits": "embedded", "sbm": "generated"},
     }
 
 
@@ -113,14 +98,15 @@ def _show(facts: dict[str, Any]) -> None:
     table.add_row("torch build", facts["torch_build"])
     table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
     data = facts["data"]
-    table.add_row(
-        data["variable"], _name(data["root"]) or "[dim]not set: downloads go to the cache[/]"
-    )
+    if "variable" in data:
+        table.add_row(
+            data["variable"], _name(data["root"]) or "[dim]not set: downloads go to the cache[/]"
+        )
+        table.add_row(
+            "published seed lists",
+            "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]",
+        )
     table.add_row("cache", verbatim(data["cache"]))
-    table.add_row(
-        "published seed lists",
-        "found" if data["published_seeds"] else "[dim]not found: the sampler draws[/]",
-    )
     for name, place in data["datasets"].items():
         table.add_row(f"dataset {name}", _name(place) or "[dim]not here; would be downloaded[/]")
     console().print(table)

@@ -1,7 +1,7 @@
 """Let labels that arrive later improve the features, without touching the weights.
 
   keel feedback --simulate 300                        digits: 300 labels arrive in five batches
-  keel feedback --dataset cora --simulate 200 --batches 4
+  keel feedback --dataset my_graph.npz --simulate 200 --batches 4
   keel feedback --dataset my_graph.npz --split public --suggest 50 --to wanted.csv
   keel feedback --dataset my_graph.npz --split public --labels wanted.csv --out runs/updated
 
@@ -30,7 +30,6 @@ from graphkeel.cli.shared.common import (
     positive_int,
     verbatim,
 )
-from graphkeel.cli.shared.early import check_spec
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
@@ -39,8 +38,8 @@ from graphkeel.cli.shared.own_model import (
 )
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.feedback import Step
-    from graphkeel.paper.tables.run import RunSpec
+    from graphkeel.runs.feedback import Step
+    from graphkeel.runs.specs import RunSpec
 
 HELP = "take in labels that arrive later: new features, the same weights"
 
@@ -93,10 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     from graphkeel.core.signals import end_if_asked
-    from graphkeel.paper.tables.feedback import read_labels, run_feedback, simulated
+    from graphkeel.runs.feedback import read_labels, run_feedback, simulated
 
     spec = chosen_spec(args)
-    check_spec(spec, args.seed)
+    spec.check(args.seed)
     file = None if args.labels is None else read_labels(args.labels)
     if args.out is not None:
         make_out_dir(args.out)
@@ -131,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
     """Write the list that a person fills in."""
-    from graphkeel.paper.tables.feedback import suggest_nodes, write_wanted
+    from graphkeel.runs.feedback import suggest_nodes, write_wanted
 
     path = args.to or (args.out or Path()) / "suggested.csv"
     nodes = suggest_nodes(spec, args.seed, args.suggest)

@@ -7,8 +7,8 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from graphkeel import __version__
 from graphkeel.cli.shared.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
@@ -17,57 +17,92 @@ from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
-COMMANDS = (
-    "demo",
-    "run",
-    "adapt",
-    "feedback",
-    "certify",
-    "check",
-    "verify",
-    "export",
-    "table",
-    "figure",
-    "report",
-    "doctor",
-)
-
-DESCRIPTION = """\
-graphkeel keeps a trained graph neural network upright under distribution shift, without
-retraining it.
-
-  keel demo                                  a first result, no download
-  keel run --dataset cora --method auto      better predictions from the same weights
-  keel certify --dataset cora --out run/     prove the controllers stable, write certificate.json
-  keel check run/certificate.json            re-prove a certificate independently
-"""
-
 EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
 
 
-def _module(command: str) -> ModuleType:
-    return importlib.import_module(f"graphkeel.cli.{command}")
+@dataclass(frozen=True)
+class Program:
+    """A program of several commands.
 
+    Attributes:
+        name: what is typed.
+        version: what --version prints.
+        description: what --help prints first.
+        commands: the module of each command.
+        specs: the module with the `RunSpec` and `AdaptSpec` that its commands run.
+    """
 
-def build_parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="keel",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"graphkeel {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        module = _module(name)
-        sub = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.__doc__ or module.HELP,
+    name: str
+    version: str
+    description: str
+    commands: Mapping[str, str]
+    specs: str
+
+    def parser(self) -> argparse.ArgumentParser:
+        """The parser of all commands."""
+        parser = Parser(
+            prog=self.name,
+            description=self.description,
+            epilog=EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        module.add_arguments(sub)
-    return parser
+        parser.set_defaults(specs=self.specs)
+        parser.add_argument("--version", action="version", version=self.version)
+        commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+        for name, place in self.commands.items():
+            module = importlib.import_module(place)
+            sub = commands.add_parser(
+                name,
+                help=module.HELP,
+                description=module.__doc__ or module.HELP,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+            module.add_arguments(sub)
+        return parser
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Run one command and return its exit code."""
+        for name, value in WAITING.items():
+            os.environ.setdefault(name, value)  # read when torch is loaded, which is later
+        try:
+            with terminable(), progress_shown():
+                return self._run(self.parser().parse_args(argv))
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\n{self.name}: interrupted; what was finished is kept\n")
+            return EXIT_INTERRUPTED
+        except Terminated:
+            sys.stderr.write(f"\n{self.name}: terminated; what was finished is kept\n")
+            return EXIT_TERMINATED
+
+    def _run(self, args: argparse.Namespace) -> int:
+        """The command's exit code; what it cannot do becomes one message."""
+        try:
+            code = int(importlib.import_module(self.commands[args.command]).run(args))
+            # a full disk behind a redirection shows here, and not after the exit code is decided
+            sys.stdout.flush()
+            return code
+        except KeelError as error:
+            return self._refuse(args, str(error))
+        except BrokenPipeError:
+            # The reader of our output went away (`keel … | head`): not our failure, and nothing
+            # left to say.
+            _silence_stdout()
+            return 0
+        except OSError as error:
+            _silence_stdout()
+            where = f"{error.filename}: " if error.filename else ""
+            return self._refuse(
+                args, f"a file cannot be read or written (got {where}{error.strerror or error})."
+            )
+        except MemoryError as error:
+            return self._refuse(
+                args,
+                f"there is not enough memory (got {error or 'no detail'}). Choose a smaller graph.",
+            )
+
+    def _refuse(self, args: argparse.Namespace, message: str) -> int:
+        sys.stderr.write(f"{self.name} {args.command}: {printable(message)}\n")
+        return EXIT_BAD_INPUT
 
 
 # Threads of OpenMP that wait by spinning take the cores from those that work: on a shared machine
@@ -75,58 +110,49 @@ def build_parser() -> argparse.ArgumentParser:
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    for name, value in WAITING.items():
-        os.environ.setdefault(name, value)  # read when torch is loaded, which is later
-    try:
-        with terminable(), progress_shown():
-            args = build_parser().parse_args(argv)
-            return _run(args)
-    except KeyboardInterrupt:
-        sys.stderr.write("\nkeel: interrupted; what was finished is kept\n")
-        return EXIT_INTERRUPTED
-    except Terminated:
-        sys.stderr.write("\nkeel: terminated; what was finished is kept\n")
-        return EXIT_TERMINATED
-
-
-def _run(args: argparse.Namespace) -> int:
-    """The command's exit code; what it cannot do becomes one message."""
-    try:
-        code = int(_module(args.command).run(args))
-        # a full disk behind a redirection shows here, and not after the exit code is decided
-        sys.stdout.flush()
-        return code
-    except KeelError as error:
-        return _refuse(args, str(error))
-    except BrokenPipeError:
-        # The reader of our output went away (`keel … | head`): not our failure, and nothing left to
-        # say.
-        _silence_stdout()
-        return 0
-    except OSError as error:
-        _silence_stdout()
-        where = f"{error.filename}: " if error.filename else ""
-        return _refuse(
-            args, f"a file cannot be read or written (got {where}{error.strerror or error})."
-        )
-    except MemoryError as error:
-        return _refuse(
-            args,
-            f"there is not enough memory (got {error or 'no detail'}). Choose a smaller graph.",
-        )
-
-
-def _refuse(args: argparse.Namespace, message: str) -> int:
-    sys.stderr.write(f"keel {args.command}: {printable(message)}\n")
-    return EXIT_BAD_INPUT
-
-
 def _silence_stdout() -> None:
     """Nothing more can be said there, and the interpreter's own last flush must not fail on it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+COMMANDS = {
+    name: f"graphkeel.cli.{name}"
+    for name in (
+        "demo",
+        "run",
+        "adapt",
+        "feedback",
+        "certify",
+        "check",
+        "verify",
+        "export",
+        "report",
+        "doctor",
+    )
+}
+
+DESCRIPTION = """\
+graphkeel keeps a trained graph neural network upright under distribution shift, without
+retraining it.
+
+  keel demo                                    a first result, no download
+  keel run --dataset my_graph.npz              better predictions from the same weights
+  keel certify --dataset digits --out run/     prove the controllers stable, write certificate.json
+  keel check run/certificate.json              re-prove a certificate independently
+"""
+
+KEEL = Program("keel", f"graphkeel {__version__}", DESCRIPTION, COMMANDS, "graphkeel.runs.specs")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of `keel`."""
+    return KEEL.parser()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command of `keel` and return its exit code."""
+    return KEEL.main(argv)
 
 
 if __name__ == "__main__":

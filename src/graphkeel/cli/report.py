@@ -1,10 +1,9 @@
 """One self-contained HTML page about a run: what changed, for which nodes, and what is proved.
 
-  keel run --dataset cora --method auto --out runs/cora
-  keel certify --dataset cora --out runs/cora
-  keel figure 3 --dataset cora --out runs/cora
-  keel report runs/cora                             writes runs/cora/report.html
-  keel report runs/cora tables/ --to page.html      several folders, one page
+  keel run --out runs/digits
+  keel certify --out runs/digits
+  keel report runs/digits                           writes runs/digits/report.html
+  keel report runs/digits tables/ --to page.html    several folders, one page
   keel report --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
                                                     a model of your own, fitted now
 
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _own(args: argparse.Namespace) -> int:
     """Fit a model of the user's own, and write its page."""
-    from graphkeel.paper.tables.feedback import fitted
+    from graphkeel.runs.feedback import fitted
 
     if args.folders:
         raise ConfigError(

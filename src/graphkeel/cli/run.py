@@ -1,9 +1,8 @@
 """Repair a frozen model's predictions on a shifted graph, over several seeds.
 
   keel run                                            digits, nothing downloaded
-  keel run --dataset cora --method none --seeds 10    the untouched model, in the paper's protocol
-  keel run --dataset cora --method auto --seeds 10 --out runs/cora
-  keel run --dataset my_graph.npz --model gcn --method auto
+  keel run --method none --seeds 10                   the untouched model
+  keel run --dataset my_graph.npz --model gcn --method auto --out runs/mine
   keel run --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
@@ -27,18 +26,16 @@ from graphkeel.cli.shared.common import (
     say_reused,
     verbatim,
 )
-from graphkeel.cli.shared.early import check_spec
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
-    chosen_method,
-    chosen_model,
+    chosen_spec,
 )
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.published import Published
-    from graphkeel.paper.tables.run import AnySpec, RunResult, RunSpec
+    from graphkeel.runs.run import AnySpec, RunResult
+    from graphkeel.runs.specs import RunSpec
 
 SEEDS = 10  # of a run of ours, as the paper has
 HELP = "better predictions from the same frozen weights, over several seeds"
@@ -51,13 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--method",
         default="auto",
-        help="auto (default), none, replace, diffuse, a control (no-model, random-weights), or a "
-        "rival: t3a, cs, smooth, lame, lp",
-    )
-    parser.add_argument(
-        "--labels",
-        default="train",
-        help="labels the method may use: train, train+half-val, train+val (default train)",
+        help="auto (default), none, replace, diffuse, or a control: no-model, random-weights",
     )
     parser.add_argument(
         "--seeds",
@@ -67,19 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
     )
     parser.add_argument(
-        "--split", default="biased", help="biased, random, public or outside (default biased)"
+        "--split", default="biased", help="biased, random or public (default biased)"
     )
     parser.add_argument(
         "--features",
         default="auto",
-        help="auto, raw, rownorm, pca or pca-raw (default auto: the paper's protocol)",
-    )
-    parser.add_argument(
-        "--pca",
-        type=positive_int,
-        default=20,
-        metavar="K",
-        help="dimensions of --features pca (default 20)",
+        help="auto, raw, rownorm, pca or pca-raw (default auto)",
     )
     add_class_weight(parser)
     add_own_model(parser)
@@ -88,20 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
-    from graphkeel.paper.tables.run import RunSpec
+    return run_spec(args, chosen_spec(args))
 
-    model, options = chosen_model(args)
-    spec = RunSpec(
-        args.dataset,
-        model,
-        chosen_method(args),
-        args.labels,
-        args.split,
-        args.features,
-        args.pca,
-        model_options=options,
-    )
-    check_spec(spec, args.seed)
+
+def run_spec(args: argparse.Namespace, spec: RunSpec) -> int:
+    """Run a specification over the seeds that were asked for, and print it."""
+    spec.check(args.seed)
     if args.out is not None:
         make_out_dir(args.out)
     seeds = args.seeds or (1 if args.weights else SEEDS)
@@ -118,7 +94,7 @@ def run_with_progress(spec: AnySpec, seeds: range, **options: Any) -> RunResult[
     from rich.progress import Progress
 
     from graphkeel.core.signals import end_if_asked
-    from graphkeel.paper.tables.run import run_seeds
+    from graphkeel.runs.run import run_seeds
 
     with Progress(console=console(stderr=True), transient=True) as progress:
         bar = progress.add_task(verbatim(f"{spec.dataset}: {spec.method}"), total=len(seeds))
@@ -145,7 +121,7 @@ def payload(result: RunResult[RunSpec]) -> dict[str, Any]:
         "labels": spec.labels,
         "rows": [{key: row[key] for key in keys} for row in result.rows],
         "summary": result.summary(),
-        "paper": {row: list(figure) for row, figure in _paper(spec).items()} or None,
+        "paper": spec.published() or None,
     }
 
 
@@ -171,7 +147,7 @@ def show(result: RunResult[RunSpec]) -> None:
         f"{summary['gain_mean']:+.2f}",
         style="bold",
     )
-    paper = _paper(spec)
+    paper = spec.published()
     if paper:
         figures = [_spread(paper.get(row)) for row in ("sgc", "neural")]
         table.add_row("paper", *figures, "", style="dim")
@@ -193,12 +169,5 @@ def show_decisions(result: RunResult[AnySpec]) -> None:
         console().print(verbatim(f"{which}{reason}"), style="dim", highlight=False)
 
 
-def _paper(spec: RunSpec) -> dict[str, Published]:
-    """The published figures, where the run follows the paper's protocol."""
-    from graphkeel.paper.tables.published import published_for
-
-    return published_for(spec.dataset) if spec.follows_the_paper else {}
-
-
-def _spread(figure: Published | None) -> str:
-    return "" if figure is None else plus_minus(figure.mean, figure.std)
+def _spread(figure: list[float] | None) -> str:
+    return "" if figure is None else plus_minus(*figure)

@@ -1,5 +1,4 @@
-"""Real graphs under real shift: loaders, biased splits, feature reduction, and a measure of the
-shift.
+"""Graphs: tasks, files of your own, digits, biased splits, feature reduction, propagation.
 
 The names load on first use: `GraphTask` needs no loader, and a list of datasets no torch."""
 
@@ -15,7 +14,6 @@ _HOMES = {
     "GraphTask": "graphkeel.graph.task",
     "RawGraph": "graphkeel.graph.datasets.raw",
     "ScalableBiasedSampler": "graphkeel.graph.sampler",
-    "ShiftReport": "graphkeel.graph.shift",
     "Split": "graphkeel.graph.splits",
     "UNLABELLED": "graphkeel.graph.task",
     "exact_sampler": "graphkeel.graph.splits",
@@ -27,7 +25,6 @@ _HOMES = {
     "prepare_features": _REGISTRY,
     "row_normalise": "graphkeel.graph.features",
     "scalable_sampler": "graphkeel.graph.splits",
-    "shift_report": "graphkeel.graph.shift",
 }
 
 __all__ = [
@@ -38,7 +35,6 @@ __all__ = [
     "GraphTask",
     "RawGraph",
     "ScalableBiasedSampler",
-    "ShiftReport",
     "Split",
     "exact_sampler",
     "load",
@@ -49,7 +45,6 @@ __all__ = [
     "prepare_features",
     "row_normalise",
     "scalable_sampler",
-    "shift_report",
 ]
 
 if TYPE_CHECKING:
@@ -59,7 +54,6 @@ if TYPE_CHECKING:
     from graphkeel.graph.datasets.sbm import make_sbm
     from graphkeel.graph.features import FittedPca, row_normalise
     from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
-    from graphkeel.graph.shift import ShiftReport, shift_report
     from graphkeel.graph.splits import Split, exact_sampler, make_split, scalable_sampler
     from graphkeel.graph.task import UNLABELLED, GraphTask
 else:

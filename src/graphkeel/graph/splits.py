@@ -1,5 +1,5 @@
-"""Splits: the published biased lists, the sampler's own, the plain random one, the public one, and
-the biased one scored on the nodes that no public mask holds.
+"""Splits: the biased one (published lists where the dataset has some), the plain random one, and
+the public one.
 
 Validation never contains a training node, and nodes without a label are in no split.
 """
@@ -15,22 +15,16 @@ from numpy.typing import NDArray
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.datasets.files import user_cache
 from graphkeel.graph.datasets.raw import RawGraph
-from graphkeel.graph.datasets.seeds import published_seeds
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
 
 Ids = NDArray[np.int64]
 
-KINDS = ("biased", "random", "public", "outside")
+KINDS = ("biased", "random", "public")
 TRAIN_PER_CLASS = 20
 VAL_PER_CLASS = 30
 
-# Teleport and candidate pool with which the published lists were drawn (all nodes where there are
-# none).
-_TELEPORT = {"cora": 0.01}
-_DEFAULT_TELEPORT = 0.1
-_POOL = {"cora": 1500, "citeseer": 1000, "pubmed": 10_000}
 _EXACT_LIMIT = 50_000  # nodes; beyond it the exact sampler's row norms take minutes
 _EXACT_EDGES = 4_000_000  # the same for edges: every norm reads all of them, dozens of times
 
@@ -61,15 +55,13 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
         )
     if kind == "random":
         return _random(graph, seed)
-    split = _complete(graph, biased_training_set(graph, seed), seed)
-    return split if kind == "biased" else _outside(graph, split)
+    return _complete(graph, biased_training_set(graph, seed), seed)
 
 
 def biased_training_set(graph: RawGraph, seed: int) -> Ids:
     """Published list number `seed` where there is one; else drawn with that seed."""
-    published = published_seeds(graph.name) if graph.name in _POOL else None
-    if published is not None and 0 <= seed < len(published):
-        return _checked(graph, published[seed])
+    if 0 <= seed < len(graph.biased.published):
+        return _checked(graph, graph.biased.published[seed])
     if graph.n_nodes > _EXACT_LIMIT or graph.edge_index.shape[1] > _EXACT_EDGES:
         return scalable_sampler(graph).draw(seed)
     return exact_sampler(graph).draw(seed)
@@ -86,9 +78,8 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
     matrix = normalise(
         graph.edge_index, graph.n_nodes, dtype=np.float64, self_links=graph.self_links
     )
-    alpha = _TELEPORT.get(graph.name, _DEFAULT_TELEPORT)
-    distance = PprDistance(matrix, alpha, cache=user_cache() / "ppr")
-    pool = np.arange(_POOL.get(graph.name, graph.n_nodes))
+    distance = PprDistance(matrix, graph.biased.teleport, cache=user_cache() / "ppr")
+    pool = np.arange(graph.biased.pool or graph.n_nodes)
     return ExactBiasedSampler(distance, graph.y, pool[graph.y[pool] >= 0], TRAIN_PER_CLASS)
 
 
@@ -127,25 +118,16 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
     and the rest."""
     if graph.public_split is not None:
         _, val, test = graph.public_split
-        return Split(train, _without(val, train), _without(test, train))
-    rest = _without(np.flatnonzero(graph.y >= 0), train)
+        return Split(train, without(val, train), without(test, train))
+    rest = without(np.flatnonzero(graph.y >= 0), train)
     val = _per_class(graph.y, rest, VAL_PER_CLASS, np.random.default_rng([seed, 1]))
-    return Split(train, val, _without(rest, val))
-
-
-def _outside(graph: RawGraph, split: Split) -> Split:
-    """The same training and validation nodes; the test nodes are all others outside the public
-    masks."""
-    if graph.public_split is None:
-        raise DataError(f"{graph.name} has no public masks", fix="Use the biased split.")
-    taken = np.concatenate([split.train, *graph.public_split])
-    return Split(split.train, split.val, _without(np.flatnonzero(graph.y >= 0), taken))
+    return Split(train, val, without(rest, val))
 
 
 def _random(graph: RawGraph, seed: int) -> Split:
     candidates = np.flatnonzero(graph.y >= 0)
     if graph.public_split is not None:
-        candidates = _without(
+        candidates = without(
             candidates, graph.public_split[2]
         )  # the public test nodes stay test nodes
     if not len(candidates):
@@ -157,7 +139,7 @@ def _random(graph: RawGraph, seed: int) -> Split:
     return _complete(graph, train, seed)
 
 
-def _without(nodes: Ids, taken: Ids) -> Ids:
+def without(nodes: Ids, taken: Ids) -> Ids:
     """The nodes that are not taken, each once and in rising order; by marking them, which takes no
     sort."""
     if not len(nodes):

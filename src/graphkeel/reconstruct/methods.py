@@ -140,7 +140,7 @@ METHODS: dict[str, Method] = {
 
 
 def get_method(name: str) -> Method:
-    """One of our own methods; those we are compared with are in `graphkeel.paper.baselines`.
+    """One of our own methods; those we are compared with are in `graphkeel_paper.baselines`.
 
     Args:
         name: one of `METHODS`.

@@ -553,7 +553,7 @@ class Reconstructor(BaseEstimator):
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
-        from graphkeel import write_own_report  # the report stands above this package
+        from graphkeel.report import write_own_report  # needs what the extra `report` installs
 
         facts = report_data(
             self._context,

@@ -21,7 +21,7 @@ from graphkeel.core.text import printable
 from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import bars, dumbbells
 from graphkeel.report.own_view import own_nodes, own_view
-from graphkeel.report.run_view import is_adaptation, node_data, run_view
+from graphkeel.report.run_view import KEEL, is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
 
 CAPTIONS = {
@@ -243,7 +243,8 @@ def _class_chart(run: dict[str, Any] | None) -> Markup:
     return dumbbells(rows, label="test accuracy of each class, before and after")
 
 
-_RUN_FLAGS = ("dataset", "model", "method", "labels", "split", "features", "pca")
+_RUN_FLAGS = ("dataset", "model", "method", "split", "features")
+_PROTOCOL_FLAGS = ("labels", "pca")  # of keel-paper run
 _ADAPT_FLAGS = ("source", "target", "target_labels", "keep", "model", "method", "split", "features")
 _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
@@ -254,10 +255,13 @@ def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) ->
     if run:
         seeds = [row["seed"] for row in run["seeds"]]
         adapts = is_adaptation(run["spec"])
-        command = "adapt" if adapts else "run"
-        flags = _flags(run["spec"], _ADAPT_FLAGS if adapts else _RUN_FLAGS)
+        names: tuple[str, ...] = _ADAPT_FLAGS if adapts else _RUN_FLAGS
+        if run["program"] != KEEL and not adapts:
+            names += _PROTOCOL_FLAGS
+        command = f"{run['program']} {'adapt' if adapts else 'run'}"
+        flags = _flags(run["spec"], names)
         which = f"--seed {min(seeds)} --seeds {len(seeds)}"
-        commands.append(f"keel {command} {flags} {which} --out run/")
+        commands.append(f"{command} {flags} {which} --out run/")
     if certificate:
         flags = _flags(certificate["provenance"], _CERTIFY_FLAGS)
         commands.append(f"keel certify {flags} --out certificate/")

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.paper.tables.published import published_for
-from graphkeel.paper.tables.statistics import TEST, paired_p, summarise
 from graphkeel.report.sources import Nodes, RunFiles
+from graphkeel.store.statistics import TEST, paired_p, summarise
 
+KEEL = "keel"  # the library's program
 TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them
 # rows in the page, over all seeds; beyond it the last seeds' nodes are left out
 NODE_LIMIT = 120_000
@@ -24,7 +24,8 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     return {
         "spec": run.spec,
         "lead": _lead(run.spec, len(run.rows)),
-        "versions": {key: value for key, value in run.manifest.items() if isinstance(value, str)},
+        "program": _program(run.manifest),
+        "versions": _versions(run.manifest),
         "base": _spread(base),
         "after": _spread(after),
         "gain": float(np.mean(after) - np.mean(base)),
@@ -32,7 +33,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "test": TEST,
         "seeds": rows,
         "reasons": any(row["reason"] or row["chosen"] for row in rows),
-        "paper": _paper(run.spec),
+        "paper": run.manifest.get("published", {}),
         "classes": _class_rows(run.nodes),
         "changed": _changes(run.nodes),
         "shown_seeds": seeds,
@@ -40,6 +41,16 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "data": run.rows[0].get("data", ""),
         "weights": run.rows[0].get("weights", ""),
     }
+
+
+def _program(manifest: dict[str, Any]) -> str:
+    """Whose run it is; those that do not say were made when one program had all options."""
+    return KEEL if manifest.get("program") == KEEL else "keel-paper"
+
+
+def _versions(manifest: dict[str, Any]) -> dict[str, str]:
+    texts = {key: value for key, value in manifest.items() if isinstance(value, str)}
+    return {key: value for key, value in texts.items() if key != "program"}
 
 
 def is_adaptation(spec: dict[str, Any]) -> bool:
@@ -102,15 +113,6 @@ def _seed_row(row: dict[str, Any]) -> dict[str, Any]:
         "reason": str(decision.get("reason", "")),
         "chosen": ", ".join(map(str, chosen)) if isinstance(chosen, list) else str(chosen or ""),
     }
-
-
-def _paper(spec: dict[str, Any]) -> dict[str, list[float]]:
-    """The published numbers, where the run follows the paper's protocol."""
-    protocol = {"model": ("sgc",), "split": ("biased",), "pca": (20,), "features": ("auto", "pca")}
-    if any(spec.get(key) not in wanted for key, wanted in protocol.items()):
-        return {}
-    figures = published_for(str(spec.get("dataset")))
-    return {row: list(figure) for row, figure in figures.items()}
 
 
 def _class_rows(nodes: dict[int, Nodes]) -> list[dict[str, Any]]:

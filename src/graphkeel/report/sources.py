@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 
 from graphkeel.certificate import FORMAT, CheckResult, check_certificate, read_certificate
 from graphkeel.core.errors import CertificateError, ConfigError
-from graphkeel.paper.tables.store import read_run
+from graphkeel.store.store import read_run
 
 Nodes = dict[str, NDArray[Any]]
 
@@ -75,7 +75,7 @@ def find_sources(folders: Sequence[Path]) -> Sources:
         raise ConfigError(
             "nothing to report on: no run, certificate, figure or table was found",
             got=", ".join(map(str, folders)),
-            fix="Write some with --out of keel run, keel certify, keel figure or keel table.",
+            fix="Write some with --out of keel run or keel certify, or of keel-paper.",
         )
     return sources
 
@@ -145,5 +145,5 @@ def _json_object(path: Path) -> dict[str, Any]:
 def _table(path: Path) -> dict[str, Any]:
     content = _json_object(path)
     if not isinstance(content.get("rows"), list):
-        raise ConfigError(f"{path} is not a table written by keel table", got="no rows")
+        raise ConfigError(f"{path} is not a table written by keel-paper table", got="no rows")
     return content

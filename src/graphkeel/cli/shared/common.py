@@ -143,8 +143,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
         type=dataset_type,
         default="digits",
         metavar="NAME",
-        help=f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz "
-        "(default digits: no download)",
+        help=f"one of {', '.join(DATASETS)}, or a graph of your own as FILE.npz (default digits)",
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import path_type
 from graphkeel.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from graphkeel.paper.tables.run import RunSpec
+    from graphkeel.runs.specs import RunSpec
 
 OWN = "own"
 
@@ -69,19 +70,24 @@ def chosen_method(args: argparse.Namespace) -> str:
     return f"{method}-{args.class_weight}"
 
 
-def chosen_spec(args: argparse.Namespace) -> RunSpec:
-    """One model, ours or the user's, on one dataset."""
-    from graphkeel.paper.tables.run import RunSpec
+def specs(args: argparse.Namespace) -> Any:
+    """Where the program has its `RunSpec` and `AdaptSpec`."""
+    return importlib.import_module(args.specs)
 
+
+def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
+    """One model, ours or the user's, on one dataset."""
     model, options = chosen_model(args)
-    return RunSpec(
+    spec: RunSpec = specs(args).RunSpec(
         args.dataset,
         model,
         chosen_method(args),
         split=args.split,
         features=args.features,
         model_options=options,
+        **more,
     )
+    return spec
 
 
 def model_name(args: argparse.Namespace) -> str:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+
+@dataclass(frozen=True, eq=False)
+class BiasedSets:
+    """How biased training sets of a dataset are drawn.
+
+    Attributes:
+        teleport: of the PageRank whose rows are compared.
+        pool: only the first so many nodes are drawn; None: all.
+        published: training sets that somebody has published, by number; drawn beyond them.
+    """
+
+    teleport: float = 0.1
+    pool: int | None = None
+    published: Sequence[NDArray[np.int64]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +40,8 @@ class RawGraph:
     public_split: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = (
         None  # train, val, test
     )
+    auto_features: str = "raw"  # the kind that `auto` stands for
+    biased: BiasedSets = BiasedSets()
 
     @property
     def n_nodes(self) -> int:

@@ -13,12 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.datasets.amazon import load_amazon
 from graphkeel.graph.datasets.digits import digits_by_name
-from graphkeel.graph.datasets.files import data_root, is_there
+from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
-from graphkeel.graph.datasets.planetoid import load_planetoid
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.sbm import sbm_by_name
 from graphkeel.graph.features import FittedPca, dense, row_normalise
@@ -41,15 +39,14 @@ def load(
     """A dataset by name, or the path of an `.npz` graph, with split number `seed`.
 
     Args:
-        name: `digits` (embedded; `digits:0,1,2` for some of them), `cora`, `citeseer`, `pubmed`,
-            `photo`, `computers`, `sbm` (or
+        name: `digits` (embedded; `digits:0,1,2` for some of them), `sbm` (or
             `sbm:nodes=1e6,edges=1e7,features=100`), `FILE.npz`, or a folder of `.npy` files.
         seed: number of the split, and seed of what is drawn.
         split: `biased` (shifted; the default), `random`, or `public`; a file's own masks count as
             public.
         features: `raw`; `rownorm` (rows divided by their sum); `pca` (rownorm, then PCA to `pca`
-            dimensions, the paper's protocol); `pca-raw` (PCA of the features as they are); `auto`:
-            `pca` for the paper's five datasets, `raw` for the others.
+            dimensions); `pca-raw` (PCA of the features as they are); `auto`: as the dataset says,
+            which is `raw` for files.
         pca: number of principal components.
     """
     return make_task(load_graph(name), seed=seed, split=split, features=features, pca=pca)
@@ -59,7 +56,7 @@ def make_task(
     graph: RawGraph,
     *,
     seed: int = 0,
-    split: str = "biased",
+    split: str | Split = "biased",
     features: str = "auto",
     pca: int = DEFAULT_PCA,
 ) -> GraphTask:
@@ -68,13 +65,12 @@ def make_task(
     Args:
         graph: the loaded graph.
         seed: number of the split.
-        split: biased, random or public.
+        split: biased, random or public, or one that is drawn already.
         features: one of `FEATURES`.
         pca: dimensions of a PCA.
     """
-    return _assemble(
-        graph, make_split(graph, split, seed), prepare_features(graph, features, pca).x
-    )
+    drawn = split if isinstance(split, Split) else make_split(graph, split, seed)
+    return _assemble(graph, drawn, prepare_features(graph, features, pca).x)
 
 
 @lru_cache(maxsize=8)
@@ -82,39 +78,28 @@ def load_graph(name: str) -> RawGraph:
     """The graph behind a name; each is read and checked once a process.
 
     Args:
-        name: a dataset, a file, a folder, or NAME for the file graphs/NAME.npz in the folder that
-            GRAPHKEEL_DATA names.
+        name: a dataset, a file or a folder.
     """
     if name.endswith(".npz"):
         return _checked(load_npz(Path(name)))
     if "/" in name or is_there(Path(name, "x.npy").is_file):
         return _checked(load_folder(Path(name)))
     key = name.lower()
-    if key in ("cora", "citeseer", "pubmed"):
-        return load_planetoid(key)
-    if key in ("photo", "computers"):
-        return load_amazon(key)
     if key == "digits" or key.startswith("digits:"):
         return digits_by_name(key)
     if key == "sbm" or key.startswith("sbm:"):
         return sbm_by_name(key)
-    own = _own_graph(name)
-    if own is not None:
-        return _checked(load_npz(own))
+    if key in PAPER_DATASETS:
+        raise DataError(
+            f"{key} is one of the datasets of graphkeel-paper: say keel-paper where you said keel, "
+            f"as in keel-paper run --dataset {key}",
+        )
     raise DataError(
-        f"there is no dataset of that name; there are {', '.join(DATASETS)}",
+        f"there is no dataset of that name; there are {', '.join(DATASETS)}, and for keel-paper "
+        f"{', '.join(PAPER_DATASETS)}",
         got=repr(name),
         fix=_hint(key),
     )
-
-
-def _own_graph(name: str) -> Path | None:
-    """graphs/NAME.npz in the folder that GRAPHKEEL_DATA names, where there is such a file."""
-    root = data_root()
-    if root is None or not name.replace("_", "").replace("-", "").isalnum():
-        return None
-    path = root / "graphs" / f"{name}.npz"
-    return path if is_there(path.is_file) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +125,7 @@ def prepare_features(
     if features not in FEATURES:
         raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
     if features == "auto":
-        features = "pca" if graph.name in PAPER_DATASETS else "raw"
+        features = graph.auto_features
     if features == "raw":
         return PreparedFeatures(dense(graph.x))
     normalised = graph.x if features == "pca-raw" else row_normalise(graph.x)
@@ -151,7 +136,7 @@ def prepare_features(
 
 
 def _hint(name: str) -> str:
-    near = difflib.get_close_matches(name, DATASETS, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, (*DATASETS, *PAPER_DATASETS), n=1, cutoff=0.5)
     return (
         f"Did you mean {near[0]!r}?"
         if near

@@ -1,0 +1,21 @@
+"""What reproduces the paper and compares graphkeel with others: its datasets, protocol, rivals,
+tables and figures."""
+
+from typing import TYPE_CHECKING
+
+from graphkeel.core.lazy import lazy_names
+
+__version__ = "0.2.0"
+
+_HOMES = dict.fromkeys(("load", "load_graph"), "graphkeel_paper.datasets.registry")
+_HOMES |= dict.fromkeys(("RunSpec", "AdaptSpec"), "graphkeel_paper.specs")
+_HOMES |= dict.fromkeys(("ShiftReport", "shift_report"), "graphkeel_paper.shift")
+
+__all__ = ["AdaptSpec", "RunSpec", "ShiftReport", "load", "load_graph", "shift_report"]
+
+if TYPE_CHECKING:
+    from graphkeel_paper.datasets.registry import load, load_graph
+    from graphkeel_paper.shift import ShiftReport, shift_report
+    from graphkeel_paper.specs import AdaptSpec, RunSpec
+else:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,0 +1,65 @@
+"""The rivals that take a model to another graph, and retraining, beside ours."""
+
+from __future__ import annotations
+
+import torch
+
+from graphkeel.graph.task import graph_sha256
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs import adapt
+from graphkeel.runs.adapt_case import Case
+from graphkeel.runs.fingerprint import version_of
+from graphkeel.runs.ours import OURS
+from graphkeel.store.job import sha256_of
+from graphkeel_paper.baselines.registry import get_baseline
+from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
+from graphkeel_paper.specs import AdaptSpec
+
+# Rows that learn from the source's labels as well: they see source and target as one graph.
+ON_UNION = ("retrain", "pool")
+TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
+_CODE = (*adapt.CODE, "graphkeel_paper.adapt.methods", "graphkeel_paper.datasets.registry")
+
+
+def method_version(spec: AdaptSpec) -> str:
+    """SHA-256 of all code that a job of this specification runs."""
+    if spec.method == "none" or spec.method in OURS:
+        return adapt.method_version(spec, _CODE)
+    return version_of(get_baseline(_baseline(spec.method)), _CODE)
+
+
+def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
+    """Scores of the target's nodes; None where the model is left alone."""
+    if spec.method == "none" or spec.method in OURS:
+        return adapt.adapted(spec, case)
+    baseline = get_baseline(_baseline(spec.method))
+    with_source = getattr(baseline, "with_source", None)
+    if callable(with_source):
+        baseline = with_source(case.source)
+    nobody = case.nodes[:0]
+    if isinstance(baseline, Rival) and not baseline.uses_labels:
+        return _label_free(baseline, case)
+    if spec.method not in ON_UNION:
+        return baseline.fit_predict(case.frozen, case.target, case.nodes, nobody, case.seed)
+    task, mine = case.union()
+    labelled = torch.cat([task.train_mask.nonzero().flatten(), mine[case.nodes]])
+    result = baseline.fit_predict(case.frozen, task, labelled, nobody, case.seed)
+    scores = None if result.scores is None else result.scores[mine]
+    return MethodResult(scores, None, result.decision)
+
+
+_MADE: dict[str, list[Candidate]] = {}  # of the rival, source and target last worked on
+
+
+def _label_free(rival: Rival, case: Case) -> MethodResult:
+    """Labels only choose among its candidates, which are made once for all numbers of them."""
+    known = [rival.name, case.frozen.weights_hash, case.source.hash, case.seed]
+    key = sha256_of([*known, graph_sha256(case.target.x, case.target.edge_index)])
+    if key not in _MADE:
+        _MADE.clear()
+        _MADE[key] = list(rival.candidates(case.frozen, case.target, case.nodes[:0], case.seed))
+    return rival.choose([Judged.on(one, case.target, case.nodes) for one in _MADE[key]])
+
+
+def _baseline(method: str) -> str:
+    return "retrain" if method == TARGET_ONLY else method

@@ -1,0 +1,30 @@
+"""Smoothing with clamped labels: the model's probabilities, known labels set right, spread by
+personalised PageRank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.labels import known_labels
+from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
+
+TELEPORTS = (0.1, 0.05, 0.2)
+STEPS = 50
+
+
+class ClampedSmoothing(Rival):
+    name = "smooth"
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        start = clamped(beliefs, known_labels(task, labelled))
+        propagator = Propagator(task.edge_index, task.n_nodes)
+        for teleport in TELEPORTS:
+            yield scored({"teleport": teleport}, propagator.smooth(start, teleport, STEPS))

@@ -1,0 +1,34 @@
+"""Label propagation (Zhou et al. 2004): Y ← αŜY + (1−α)Y₀; the model is not asked at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.labels import known_labels
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+
+ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
+STEPS = 50
+
+
+class LabelPropagation(Rival):
+    name = "lp"
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        if not len(labelled):
+            yield Candidate({}, MethodResult(decision={"reason": "there is no label to spread"}))
+            return
+        known = torch.zeros(task.n_nodes, task.n_classes)
+        known[labelled] = known_labels(task, labelled).one_hot()
+        propagator = Propagator(task.edge_index, task.n_nodes)
+        for alpha in ALPHAS:
+            yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, STEPS))

@@ -1,0 +1,115 @@
+"""LAME (Boudiaf et al. 2022): predictions pulled together between similar nodes; no labels, no
+gradient.
+
+The authors' grid: nearest neighbours, Gaussian and linear affinities of the normalised embeddings,
+with 1, 3 or 5 neighbours; one more setting takes the graph's own edges. Five nearest neighbours
+come first: so LAME is run on graphs (TSA's benchmark). The dense affinities are applied to batches
+of 64 nodes, as the authors do; the pull of thousands of nodes at once would drown every
+prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from sklearn.neighbors import kneighbors_graph
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.models.frozen import FrozenModel
+from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+
+NEIGHBOURS = (5, 3, 1)
+GRAPH_WEIGHT = 5.0  # rows of Ŝ sum to about one, those of the k-NN affinity to about five
+ITERATIONS = 100
+TOLERANCE = 1e-8
+BATCH = 64  # nodes
+
+Affinity = Callable[[Tensor], Tensor]
+Kernel = Callable[[Tensor], Tensor]
+
+
+class LAME(Rival):
+    name = "lame"
+    uses_labels = False
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        embedding = classified_embedding(frozen, task)
+        log_beliefs = embedding.logits.log_softmax(dim=-1)
+        unit = torch.nn.functional.normalize(embedding.nodes, dim=1)
+        propagator = Propagator(task.edge_index, task.n_nodes)
+        for count in NEIGHBOURS:
+            pulled = pulled_together(log_beliefs, neighbour_affinity(unit, count))
+            yield scored({"affinity": "neighbours", "neighbours": count}, pulled)
+        for count in NEIGHBOURS:
+            pulled = in_batches(log_beliefs, unit, gaussian_kernel(count), seed)
+            yield scored({"affinity": "gaussian", "neighbours": count}, pulled)
+        pulled = in_batches(log_beliefs, unit, lambda batch: batch @ batch.T, seed)
+        yield scored({"affinity": "linear"}, pulled)
+        pulled = pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y))
+        yield scored({"affinity": "graph"}, pulled)
+
+
+def pulled_together(log_beliefs: Tensor, affinity: Affinity) -> Tensor:
+    """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest.
+
+    Args:
+        log_beliefs: log probabilities, shape (N, n_classes).
+        affinity: multiplies assignments, shape (N, n_classes), by W.
+    """
+    assigned = log_beliefs.exp()
+    energy = float("inf")
+    for _ in range(ITERATIONS):
+        pull = affinity(assigned)
+        assigned = (log_beliefs + pull).softmax(dim=-1)
+        previous = energy
+        energy = _energy(log_beliefs, pull, assigned)
+        if abs(previous - energy) <= TOLERANCE * abs(previous):
+            break
+    return assigned
+
+
+def _energy(log_beliefs: Tensor, pull: Tensor, assigned: Tensor) -> float:
+    return float((assigned * (assigned.clamp_min(1e-20).log() - log_beliefs - pull)).sum())
+
+
+def neighbour_affinity(unit: Tensor, count: int = 5) -> Affinity:
+    """w_ij = 1 where j is among the nearest of i.
+
+    Args:
+        unit: embeddings of length one, shape (N, h).
+    """
+    nearest = kneighbors_graph(unit.numpy(), min(count, len(unit) - 1)).astype(np.float32)
+    return lambda y: torch.from_numpy(nearest @ y.numpy())
+
+
+def gaussian_kernel(count: int) -> Kernel:
+    """w_ij = exp(−‖z_i − z_j‖² / 2σ²), σ the mean distance to the last of the nearest."""
+
+    def kernel(unit: Tensor) -> Tensor:
+        distances = torch.cdist(unit, unit)
+        nearest = distances.topk(min(count, len(unit)), largest=False).values
+        sigma = nearest[:, -1].mean().clamp_min(1e-6)
+        return torch.exp(-(distances**2) / (2 * sigma**2))
+
+    return kernel
+
+
+def in_batches(log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int) -> Tensor:
+    """Assignments under a dense affinity, batch by batch.
+
+    Args:
+        log_beliefs: log probabilities, shape (N, n_classes).
+        unit: embeddings of length one, shape (N, h).
+        kernel: the affinities of a batch, shape (batch, batch), from its embeddings.
+    """
+    order = torch.randperm(len(unit), generator=torch.Generator().manual_seed(seed))
+    assigned = torch.empty_like(log_beliefs)
+    for batch in order.split(BATCH):
+        assigned[batch] = pulled_together(log_beliefs[batch], kernel(unit[batch]).matmul)
+    return assigned

@@ -1,0 +1,44 @@
+"""T3A (Iwasawa & Matsuo 2021): class templates rebuilt from the test embeddings the model is surest
+of; no labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.models.frozen import FrozenModel
+from graphkeel_paper.baselines.frozen.embeddings import Embedding, classified_embedding
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+
+SUPPORTS = (None, 1, 5, 20, 50, 100)  # embeddings kept per class; None keeps all
+
+
+class T3A(Rival):
+    name = "t3a"
+    uses_labels = False
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        embedding = classified_embedding(frozen, task)
+        for supports in SUPPORTS:
+            yield scored({"supports": supports}, template_scores(embedding, supports))
+
+
+def template_scores(embedding: Embedding, supports: int | None) -> Tensor:
+    """Scores against templates: the class's weight and its surest nodes, as unit vectors,
+    summed."""
+    weights = torch.nn.functional.normalize(embedding.weights, dim=1)
+    nodes = torch.nn.functional.normalize(embedding.nodes, dim=1)
+    beliefs = embedding.logits.softmax(dim=-1)
+    entropy = -(beliefs * beliefs.clamp_min(1e-30).log()).sum(dim=1)
+    predicted = beliefs.argmax(dim=1)
+    templates = []
+    for label, weight in enumerate(weights):
+        members = (predicted == label).nonzero().flatten()
+        surest = members[entropy[members].argsort()][:supports]
+        templates.append(weight + nodes[surest].sum(dim=0))
+    return nodes @ torch.nn.functional.normalize(torch.stack(templates), dim=1).T

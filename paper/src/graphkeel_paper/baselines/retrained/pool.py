@@ -1,0 +1,97 @@
+"""A plain pool: discriminant analysis, logistic regression and label spreading, twenty candidates,
+averaged by our rule. The model is not asked at all.
+
+It shows how much of our gain a few lines of scikit-learn give: candidates that are not measurably
+worse than the best one (within one standard error of the paired difference) are averaged."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from graphkeel.graph import GraphTask
+from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.labels import known_labels
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel_paper.baselines.averaging import average
+from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, scored
+
+HOPS = (2, 1)
+TELEPORTS = (0.1, 0.05, 0.2)
+ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
+STRENGTHS = (1.0, 10.0)  # of logistic regression: scikit-learn's C
+
+
+class Pool(Rival):
+    name = "pool"
+    retrains = True
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        classes = task.y[labelled]
+        if len(classes.unique()) < 2:
+            reason = "labels of fewer than two classes"
+            yield Candidate({}, MethodResult(decision={"reason": reason}))
+            return
+        propagator = Propagator(task.edge_index, task.n_nodes)
+        for name, features in _smoothed(task.x, propagator):
+            for kind, classifier in _classifiers(few=len(classes) <= len(classes.unique())):
+                setting = {"features": name, "classifier": kind}
+                yield scored(setting, _fitted(classifier, features, labelled, classes, task))
+        known = torch.zeros(task.n_nodes, task.n_classes)
+        known[labelled] = known_labels(task, labelled).one_hot()
+        for alpha in ALPHAS:
+            spread = propagator.smooth(known, 1.0 - alpha)
+            total = spread.sum(dim=1, keepdim=True)
+            share = 1.0 / task.n_classes  # of a class where no label arrives
+            even = torch.full_like(spread, share)
+            beliefs = torch.where(total > 0, spread / total.clamp_min(1e-30), even)
+            yield scored({"spreading": alpha}, beliefs)
+
+    def choose(self, judged: Sequence[Judged]) -> MethodResult:
+        return average(judged)
+
+
+def _smoothed(x: Tensor, propagator: Propagator) -> Iterator[tuple[str, np.ndarray]]:
+    for hops in HOPS:
+        features = x
+        for _ in range(hops):
+            features = propagator(features)
+        yield f"{hops} hops", features.numpy()
+    for teleport in TELEPORTS:
+        yield f"teleport {teleport}", propagator.smooth(x, teleport).numpy()
+
+
+def _classifiers(few: bool) -> Iterator[tuple[str, Any]]:
+    """A discriminant needs more labels than there are classes among them."""
+    if not few:
+        yield "lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    for strength in STRENGTHS:
+        regression = LogisticRegression(C=strength, max_iter=200)
+        yield f"logistic {strength:g}", make_pipeline(StandardScaler(), regression)
+
+
+def _fitted(
+    classifier: Any, features: np.ndarray, labelled: Tensor, classes: Tensor, task: GraphTask
+) -> Tensor:
+    """Class probabilities of every node; a class without a label has none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)  # one node of a class has no covariance
+        classifier.fit(features[labelled.numpy()], classes.numpy())
+        found = classifier.predict_proba(features)
+    beliefs = torch.zeros(task.n_nodes, task.n_classes)
+    beliefs[:, torch.from_numpy(classifier.classes_)] = torch.from_numpy(found).float()
+    return beliefs.nan_to_num(0.0)

@@ -1,0 +1,100 @@
+"""Retraining: the same architecture on the same labels, from scratch or from the given weights.
+
+What a team does that may retrain. Weight decay (from scratch) or learning rate (from the given
+weights) are chosen by the labels, as every rival's settings are."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from graphkeel.graph import GraphTask
+from graphkeel.models import RECIPES, TrainingConfig
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.networks import SGC, scores_of
+from graphkeel.models.training import train
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
+from graphkeel_paper.baselines.retrained.training import as_split
+from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+
+WEIGHT_DECAYS = (None, 5e-4, 5e-3)  # None: the architecture's own
+RATES = (0.01, 0.1, 0.001)
+EPOCHS = 100
+
+
+@dataclass(frozen=True)
+class Retrain(Rival):
+    """The given model's architecture, trained from scratch on all labels.
+
+    Args:
+        name: of the row.
+    """
+
+    name: str = "retrain"
+    retrains: bool = True
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        if not len(labelled):
+            yield _untouched()
+            return
+        recipe = recipe_of(module_of(frozen))
+        for decay in WEIGHT_DECAYS:
+            config = recipe if decay is None else replace(recipe, weight_decay=decay)
+            model = fresh_copy(module_of(frozen), seed)
+            setting = {"weight_decay": config.weight_decay}
+            yield scored(setting, _trained(model, task, labelled, config, seed))
+
+
+@dataclass(frozen=True)
+class FineTune(Rival):
+    """The given model, trained on from its weights on the labels it has not seen.
+
+    Args:
+        name: of the row.
+    """
+
+    name: str = "finetune"
+    retrains: bool = True
+
+    def _candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        unseen = labelled[~task.train_mask[labelled]]
+        if not len(unseen):
+            yield _untouched()
+            return
+        recipe = recipe_of(module_of(frozen))
+        for rate in RATES:
+            config = replace(recipe, lr=rate, epochs=EPOCHS, patience=None)
+            model = copy.deepcopy(module_of(frozen)).requires_grad_(True)
+            yield scored({"lr": rate}, _trained(model, task, unseen, config, seed))
+
+
+def recipe_of(model: nn.Module) -> TrainingConfig:
+    """How a network is trained: as its kind is in the zoo, else as a GCN."""
+    kinds = {recipe.build: recipe.training for recipe in RECIPES.values()}
+    return kinds.get(type(model), RECIPES["gcn"].training)
+
+
+def _trained(
+    model: nn.Module, task: GraphTask, labelled: Tensor, config: TrainingConfig, seed: int
+) -> Tensor:
+    nobody = labelled[:0]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        trained = train(model, as_split(task, labelled, nobody), config)
+    with torch.no_grad():
+        if isinstance(trained, SGC):
+            return scores_of(trained, task.x, task.edge_index)
+        return trained(task.x, task.edge_index)
+
+
+def _untouched() -> Candidate:
+    return Candidate({}, MethodResult(decision={"reason": "there is no label to train on"}))

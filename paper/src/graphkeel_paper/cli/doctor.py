@@ -1,0 +1,48 @@
+"""Print what is installed, and where the paper's datasets are looked for and found."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from graphkeel.cli import doctor as plain
+
+HELP = "what is installed here, and where the paper's datasets are found"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    plain.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code."""
+    facts = plain.collect()
+    facts["data"] |= _data(facts["data"]["datasets"])
+    return plain.show(args, facts)
+
+
+def _data(plainly: dict[str, str]) -> dict[str, Any]:
+    """Where the files are, for each dataset, or None."""
+    from graphkeel_paper.datasets import amazon, planetoid
+    from graphkeel_paper.datasets.files import ENVIRONMENT_VARIABLE, data_root, find_raw
+    from graphkeel_paper.datasets.seeds import FOLDER
+
+    root = data_root()
+    files = {
+        name: (folder, planetoid.file_names(name)) for name, folder in planetoid.FOLDERS.items()
+    }
+    files |= {
+        name: (folder, [f"amazon_electronics_{name}.npz"])
+        for name, folder in amazon.FOLDERS.items()
+    }
+    found = {name: find_raw(folder, names) for name, (folder, names) in files.items()}
+    return {
+        "variable": ENVIRONMENT_VARIABLE,
+        "root": None if root is None else str(root),
+        "datasets": {
+            **plainly,
+            **{k: v and str(v) for k, v in found.items()},
+        },
+        "published_seeds": bool(root and (root / FOLDER).is_dir()),
+    }

@@ -1,0 +1,374 @@
+"""The paper's tables with our measurements beside the published numbers, and three of our own.
+
+  keel-paper table 1                                       every row, ten seeds, all five datasets
+  keel-paper table 1 --quick --datasets digits             two seeds, nothing downloaded
+  keel-paper table 1 --only auto,t3a,cs --datasets cora,citeseer
+  keel-paper table 1 --only auto,t3a,cs,smooth,lame,lp --labels train+half-val
+  keel-paper table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
+  keel-paper table 3 --format md                           the controllers
+  keel-paper table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
+  keel-paper table adapt                                   a frozen model on another graph
+  keel-paper table adapt --pairs twitch                    six pairs of one kind
+  keel-paper table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
+  keel-paper table ingraph                                 every label serving, beside retraining
+  keel-paper table examination                             what no choice was made on
+  keel-paper table 1 --plan                                what is missing, and its hours
+  keel-paper table --from tables/table-1.json              from the stored runs
+
+Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
+kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
+the JSON file holds every run behind it. Each row is compared with the untouched SGC on the same
+seeds, and with one that is tuned on validation. A first seed that takes more processor time than
+--row-budget is stopped; its cell stays empty and says so."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphkeel.cli.shared.common import (
+    EXIT_DONE,
+    add_common,
+    console,
+    emit_json,
+    emit_lines,
+    jobs_type,
+    make_out_dir,
+    path_type,
+    positive_int,
+    say_reused,
+    verbatim,
+    whole_number,
+)
+from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.core.errors import ConfigError
+from graphkeel.core.signals import end_if_asked
+
+if TYPE_CHECKING:
+    from graphkeel.store.job import Job, Measurement
+    from graphkeel.store.store import Store
+    from graphkeel_paper.adapt.comparison import Filled, Plan
+    from graphkeel_paper.tables.build import FilledTable, PlannedTable
+
+HELP = "the paper's tables, measured: every row beside its published number"
+
+PAPERS_MODEL = "sgc"
+QUICK_SEEDS = 2
+ROW_BUDGET = 600
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    parser.add_argument(
+        "table",
+        nargs="?",
+        choices=("1", "3", "adapt", "ingraph", "examination"),
+        help="1: all methods; 3: the controllers; adapt: another graph; ingraph: every label; "
+        "examination: what no choice was made on",
+    )
+    parser.add_argument(
+        "--from",
+        dest="stored",
+        type=path_type,
+        default=None,
+        metavar="FILE",
+        help="compute a stored table again from its runs; with --plan: take the seconds from it",
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="print what is missing and its hours; compute nothing"
+    )
+    parser.add_argument(
+        "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} seeds")
+    parser.add_argument(
+        "--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas"
+    )
+    parser.add_argument(
+        "--datasets",
+        type=_names,
+        default=None,
+        metavar="NAMES",
+        help="separated by commas (default: the paper's)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=_pairs,
+        default=None,
+        metavar="PAIRS",
+        help="of table adapt: source:target, or all pairs of citations or of twitch, separated by "
+        "commas (default: citations,twitch)",
+    )
+    parser.add_argument(
+        "--target-labels",
+        type=_counts,
+        default=None,
+        metavar="N,…",
+        help="of table adapt: label counts (default 0,20,50,100,500)",
+    )
+    parser.add_argument(
+        "--labels",
+        default="train",
+        help="labels the rows may use: train, train+half-val, train+val",
+    )
+    parser.add_argument(
+        "--model",
+        help="the frozen model: sgc (the paper's, default), gcn, gat, sage, appnp, or one with "
+        "-tuned; of table ingraph: sgc or gcn (default: both)",
+    )
+    parser.add_argument(
+        "--features",
+        default="auto",
+        help="auto (the paper's protocol), raw, rownorm, pca or pca-raw",
+    )
+    parser.add_argument(
+        "--row-budget",
+        type=whole_number(0, 10_000_000),
+        default=ROW_BUDGET,
+        metavar="SECONDS",
+        help=f"processor time a job may take, 0: any (default {ROW_BUDGET})",
+    )
+    parser.add_argument(
+        "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=jobs_type,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="worker processes",
+    )
+    parser.add_argument(
+        "--backend", choices=("loky", "dask", "ray"), default="loky", help="who runs the workers"
+    )
+    parser.add_argument(
+        "--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster"
+    )
+    parser.add_argument(
+        "--retry", action="store_true", help="compute jobs again that failed before"
+    )
+    parser.add_argument(
+        "--any-code", action="store_true", help="accept measurements that other code has made"
+    )
+    parser.add_argument(
+        "--no-run", action="store_true", help="compute nothing: show what is stored"
+    )
+    add_common(parser, out_help="where measurements and tables are kept (default: tables)")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    from graphkeel_paper.adapt.table import FAMILIES
+
+    pairs: list[tuple[str, str]] = []
+    for name in _names(text):
+        source, colon, target = name.partition(":")
+        if name not in FAMILIES and not (source and colon and target and ":" not in target):
+            families = " or ".join(FAMILIES)
+            raise argparse.ArgumentTypeError(f"must be source:target,… or {families} (got {text})")
+        pairs += FAMILIES.get(name, [(source, target)])
+    if not pairs:
+        raise argparse.ArgumentTypeError(f"names no pair (got {text!r})")
+    return pairs
+
+
+def _counts(text: str) -> list[int]:
+    counts = [int(name) for name in _names(text)]
+    if not counts or min(counts) < 0:
+        raise argparse.ArgumentTypeError(f"must be counts, 0 or more (got {text})")
+    return counts
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code."""
+    from graphkeel.store.provenance import package_versions
+    from graphkeel.store.store import FILE, Store
+
+    if args.stored is not None and not args.plan:
+        return _show_stored(args)
+    plan = _plan(args)
+    out = make_out_dir(args.out or Path("tables"))
+    store = Store(out / FILE, versions=package_versions())
+    if args.plan:
+        emit_lines(_forecast(args, plan.jobs, store))
+        return EXIT_DONE
+    if not args.no_run:
+        compute(args, plan.jobs, store)
+    filled = plan.filled(store, any_code=args.any_code)
+    filled.write(out)
+    return _show(args, filled)
+
+
+def _show_stored(args: argparse.Namespace) -> int:
+    """A table from its own file; with --out it is written there in every format."""
+    from graphkeel_paper.results.stored import read_table, recomputed
+
+    filled = recomputed(read_table(args.stored))
+    if args.out is not None:
+        filled.write(make_out_dir(args.out))
+    return _show(args, filled)
+
+
+def _show(args: argparse.Namespace, filled: FilledTable | Filled) -> int:
+    if args.json:
+        emit_json(filled.payload())
+    else:
+        width = terminal_width() if args.format == "text" else None
+        emit_lines(fitted(filled.render(args.format).splitlines(), width))
+    return EXIT_DONE
+
+
+def _budget(args: argparse.Namespace) -> float | None:
+    return float(args.row_budget) if args.row_budget else None
+
+
+def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
+    from graphkeel_paper.tables.grid import missing_jobs
+
+    return missing_jobs(
+        jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
+    )
+
+
+def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
+    """What is missing, and what it will take as far as it was ever measured."""
+    from graphkeel_paper.results.forecast import forecast, times_of
+    from graphkeel_paper.results.stored import read_table
+    from graphkeel_paper.tables.grid import RowCosts
+
+    stored = {} if args.stored is None else times_of(read_table(args.stored))
+    times = {**stored, **store.typical_seconds()}
+    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    each = list({job.key: job for job in jobs}.values())  # a job may fill several cells
+    waiting = _missing(args, each, store)
+    return forecast(waiting, times, costs, args.jobs, wanted=len(each))
+
+
+def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
+    """The rows, columns and jobs of the table that was asked for."""
+    if args.table is None:
+        raise ConfigError(
+            "keel-paper table needs a table or a file",
+            fix="Name one, such as keel-paper table 1, or give a stored one: --from FILE.",
+        )
+    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
+    seeds = range(args.seed, args.seed + count)
+    if args.table == "adapt":
+        from graphkeel_paper.adapt.table import plan_adapt_table
+
+        return plan_adapt_table(
+            seeds,
+            only=args.only,
+            pairs=args.pairs,
+            counts=args.target_labels,
+            model=args.model or PAPERS_MODEL,
+            row_budget=_budget(args),
+        )
+    if args.table == "ingraph":
+        from graphkeel_paper.adapt.ingraph import MODELS, plan_ingraph_table
+
+        return plan_ingraph_table(
+            seeds,
+            only=args.only,
+            datasets=args.datasets,
+            models=(args.model,) if args.model else MODELS,
+            row_budget=_budget(args),
+        )
+    if args.table == "examination":
+        from graphkeel_paper.adapt.examination import plan_examination
+
+        return plan_examination(
+            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
+        )
+    from graphkeel_paper.tables.build import plan_table
+
+    return plan_table(
+        int(args.table),
+        seeds,
+        only=args.only,
+        datasets=args.datasets,
+        labels=args.labels,
+        model=args.model or PAPERS_MODEL,
+        features=args.features,
+        row_budget=_budget(args),
+    )
+
+
+def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
+    """Compute the missing jobs, with a progress bar and an estimate of what is left."""
+    from graphkeel_paper.tables.grid import RowCosts, run_grid
+    from graphkeel_paper.tables.workers import Workers
+
+    costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
+    missing = _missing(args, jobs, store)
+    waiting = [job for job in missing if not costs.is_over(job)]
+    wanted = len({job.key for job in jobs})
+    reused = wanted - len({job.key for job in missing})
+    if reused:
+        say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
+    if waiting:
+        with _Progress(len(jobs) - len(waiting), waiting, store, args.jobs) as on_job:
+            workers = Workers(args.jobs, args.backend, args.address)
+            run_grid(waiting, store, workers, on_job=on_job, costs=costs)
+
+
+class _Progress:
+    """A bar over the jobs, and the time left as the finished ones suggest it."""
+
+    def __init__(self, done: int, waiting: list[Job], store: Store, workers: int) -> None:
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        from graphkeel_paper.tables.grid import Estimate
+
+        self.estimate = Estimate(waiting, store.typical_seconds(), workers)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console(stderr=True),
+        )
+        total = done + len(waiting)
+        self.task = self.bar.add_task("jobs", total=total, completed=done, left=self._left())
+
+    def _left(self) -> str:
+        seconds = self.estimate.left()
+        if seconds is None:
+            return ""
+        about = "more than" if self.estimate.is_lower_bound else "about"
+        return f"{about} {_duration(seconds)} left"
+
+    def __enter__(self) -> Callable[[Job, Measurement], None]:
+        self.bar.start()
+        return self.on_job
+
+    def __exit__(self, *details: object) -> None:
+        self.bar.stop()
+
+    def on_job(self, job: Job, measurement: Measurement) -> None:
+        self.estimate.done(job, measurement.seconds)
+        what = f"{job.spec.dataset} {job.row} seed {job.seed}"
+        self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
+        end_if_asked()
+        if not measurement.done:
+            failure = f"{what} failed: {measurement.message}"
+            self.bar.console.print(verbatim(failure), style="yellow")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,55 @@
+"""Where dataset files are looked for, and the check that they are the right ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from graphkeel.core.errors import DataError
+from graphkeel.graph.datasets.files import user_cache
+
+ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
+
+
+def data_root() -> Path | None:
+    """The folder named by GRAPHKEEL_DATA, or None when it is not set."""
+    value = os.environ.get(ENVIRONMENT_VARIABLE)
+    if not value:
+        return None
+    root = Path(value).expanduser()
+    if not root.is_dir():
+        raise DataError(
+            f"{ENVIRONMENT_VARIABLE} must name a folder",
+            got=value,
+            fix="Unset it to download into the user cache.",
+        )
+    return root
+
+
+def raw_folders(folder: str) -> list[Path]:
+    """The places where `folder`/raw may lie, in the order they are tried."""
+    root = data_root()
+    return [base / folder / "raw" for base in (root, user_cache() / "datasets") if base is not None]
+
+
+def find_raw(folder: str, names: list[str]) -> Path | None:
+    """The first place that holds every file of `names`, or None."""
+    for place in raw_folders(folder):
+        if all((place / name).is_file() for name in names):
+            return place
+    return None
+
+
+def verify_checksum(path: Path, expected: str) -> bytes:
+    """The bytes of `path`, if they are the published ones."""
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise DataError(
+            f"the dataset file {path} is not the published one: its SHA-256 should begin with "
+            f"{expected[:12]}",
+            got=f"{found[:12]}…, {len(content)} bytes",
+            fix="It is damaged or another version: delete it and fetch it again.",
+        )
+    return content

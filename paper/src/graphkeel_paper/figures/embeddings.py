@@ -1,0 +1,265 @@
+"""Figures 3 and 4: t-SNE of the embeddings a model classifies: untouched, after the paper's two
+methods (one class each: FRGNN, the neural controller), and beside them after `auto`.
+
+t-SNE shows shapes, not sizes, so each panel carries a number measured in the embedding space
+itself: how far test nodes are from training nodes (CMD, MMD²), and how well classes hold together
+(silhouette); where the number says the opposite of what the paper's caption does, the panel says
+so. All panels start from the same layout, the two leading principal components of the
+untouched embedding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.runs.run import label_budget, prepare
+from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
+from graphkeel_paper.baselines.registry import find_method
+from graphkeel_paper.figures import Drawn
+from graphkeel_paper.figures.style import (
+    CLASSES,
+    INK,
+    SOFT,
+    TEST,
+    TRAIN,
+    canvas,
+    heading,
+    hide_axes,
+    save,
+)
+from graphkeel_paper.shift import cmd, mmd
+from graphkeel_paper.specs import RunSpec
+
+Array = NDArray[np.float64]
+
+METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
+    "untouched": None,
+    "FRGNN, one class": ("frgnn", {}),
+    "neural controller, one class": ("controller", {"controller": "neural"}),
+    "auto (ours)": ("auto", {}),
+}
+# Changes that count as none: of CMD as a share of the untouched one, of the silhouette itself.
+SAME_SHIFT = 0.01
+DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
+SAME_SILHOUETTE = 0.01
+NODES = 2000  # at most; t-SNE's time grows with them
+_SMALL = 1e-4  # spread of t-SNE's first layout
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One method: embeddings and layout of the nodes shown, and its accuracy on all test nodes."""
+
+    title: str
+    embedding: Array
+    layout: Array
+    accuracy: float
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    panels: list[Panel]
+    train: NDArray[np.bool_]
+    labels: NDArray[np.int64]
+    name: str
+
+
+def make_scene(spec: RunSpec, seed: int) -> Scene:
+    """Embeddings of training and test nodes under each method, laid out from the same start."""
+    prepared = prepare(spec, seed)
+    task = prepared.task
+    shown = _shown(task.train_mask.numpy(), task.test_mask.numpy(), seed)
+    start: Array | None = None
+    panels = []
+    for title, method in METHODS.items():
+        features = task.x if method is None else _rewritten(*method, spec, seed, prepared)
+        found = classified_embedding(prepared.frozen, task.with_features(features))
+        right = found.logits.argmax(dim=-1)[task.test_mask] == task.y[task.test_mask]
+        embedding = _standardised(found.nodes.numpy()[shown].astype(np.float64))
+        start = _start(embedding) if start is None else start
+        panels.append(
+            Panel(
+                title,
+                embedding,
+                _layout(embedding, start, seed),
+                100.0 * float(right.float().mean()),
+            )
+        )
+    return Scene(panels, task.train_mask.numpy()[shown], task.y.numpy()[shown], task.name)
+
+
+def _rewritten(name: str, options: dict[str, Any], spec: RunSpec, seed: int, prepared: Any) -> Any:
+    labelled, validation = label_budget(prepared.task, spec.labels, seed)
+    task = prepared.task.without_test_labels()
+    method = find_method(name, options)
+    features = method.fit_predict(prepared.frozen, task, labelled, validation, seed).features
+    return prepared.task.x if features is None else features
+
+
+def _shown(train: NDArray[np.bool_], test: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
+    rest = np.flatnonzero(test)
+    room = max(NODES - int(train.sum()), 100)
+    if len(rest) > room:
+        rest = np.sort(np.random.default_rng(seed).choice(rest, room, replace=False))
+    return np.concatenate([np.flatnonzero(train), rest])
+
+
+def _standardised(rows: Array) -> Array:
+    """Centred, and scaled by one number: anchors of different strength must not look like
+    distance."""
+    centred = rows - rows.mean(axis=0)
+    return centred / max(float(centred.std()), 1e-12)
+
+
+def _start(embedding: Array) -> Array:
+    _, _, directions = np.linalg.svd(embedding, full_matrices=False)
+    flat = embedding @ directions[:2].T
+    return _SMALL * flat / flat.std(axis=0)
+
+
+def _layout(embedding: Array, start: Array, seed: int) -> Array:
+    from sklearn.manifold import TSNE
+
+    perplexity = min(30.0, (len(embedding) - 1) / 3)
+    return TSNE(init=start, perplexity=perplexity, random_state=seed).fit_transform(
+        embedding.astype(np.float32)
+    )
+
+
+# ---- figure 3
+
+
+def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
+    """Training against test nodes."""
+    scene = make_scene(spec, seed)
+    numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
+    untouched = numbers[scene.panels[0].title]
+    for panel in scene.panels[1:]:
+        found = numbers[panel.title]
+        said = {
+            reading(untouched[name] - found[name], SAME_SHIFT * untouched[name], "nearer")
+            for name in ("cmd", "mmd")
+        }
+        found["reads"] = said.pop() if len(said) == 1 else DISAGREE
+    with canvas(len(scene.panels)) as (figure, axes):
+        for place, panel in zip(axes, scene.panels, strict=True):
+            _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
+            training = panel.layout[scene.train]
+            _dots(place, training, (TRAIN, "^"), "training nodes", size=18, alpha=0.95, edge=True)
+            shift = numbers[panel.title]
+            measured = f"train–test CMD {shift['cmd']:.3f} · MMD² {shift['mmd']:.3f}"
+            _titled(place, panel, measured, shift.get("reads", ""))
+        _legend(figure, axes[0], columns=2)
+        heading(figure, f"{scene.name}: are test nodes where the training nodes are?")
+        return Drawn(
+            save(figure, out, "figure-3"), {"figure": 3, "dataset": scene.name, "panels": numbers}
+        )
+
+
+def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
+    """Distances between training and test nodes in the embedding space; smaller is nearer."""
+    train, test = panel.embedding[scene.train], panel.embedding[~scene.train]
+    return {
+        "cmd": cmd(train, test),
+        "mmd": mmd(train, test, np.random.default_rng(seed)),
+        "accuracy": panel.accuracy,
+    }
+
+
+# ---- figure 4
+
+
+def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
+    """The same nodes by class."""
+    scene = make_scene(spec, seed)
+    numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
+    untouched = numbers[scene.panels[0].title]["silhouette"]
+    for panel in scene.panels[1:]:
+        found = numbers[panel.title]
+        found["reads"] = reading(found["silhouette"] - untouched, SAME_SILHOUETTE, "tighter")
+    with canvas(len(scene.panels)) as (figure, axes):
+        for place, panel in zip(axes, scene.panels, strict=True):
+            for label in np.unique(scene.labels):
+                mine = scene.labels == label
+                look = CLASSES[int(label) % len(CLASSES)]
+                _dots(place, panel.layout[mine], look, f"class {label}", size=11, alpha=0.8)
+            measured = numbers[panel.title]
+            said = f"silhouette {measured['silhouette']:+.3f}"
+            _titled(place, panel, said, measured.get("reads", ""))
+        _legend(figure, axes[0], columns=min(10, len(np.unique(scene.labels))))
+        heading(figure, f"{scene.name}: do classes hold together?")
+        return Drawn(
+            save(figure, out, "figure-4"), {"figure": 4, "dataset": scene.name, "panels": numbers}
+        )
+
+
+def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
+    """Silhouette of the true classes in the embedding space, of all nodes shown and class by
+    class."""
+    from sklearn.metrics import silhouette_samples
+
+    values = silhouette_samples(panel.embedding, scene.labels)
+    by_class = {str(c): float(values[scene.labels == c].mean()) for c in np.unique(scene.labels)}
+    return {"silhouette": float(values.mean()), "by_class": by_class, "accuracy": panel.accuracy}
+
+
+# ---- shared
+
+
+def reading(better: float, same: float, wanted: str) -> str:
+    """What a number says of the paper's caption."""
+    if abs(better) <= same:
+        return "no change beside the untouched model"
+    if better > 0:
+        return f"{wanted} than the untouched model"
+    return f"NOT {wanted} than the untouched model: it points the other way"
+
+
+def _dots(
+    axes: Any,
+    points: Array,
+    look: tuple[str, str],
+    label: str,
+    *,
+    size: float,
+    alpha: float,
+    edge: bool = False,
+) -> None:
+    line = {"edgecolors": "#ffffff", "linewidths": 0.4} if edge else {"linewidths": 0}
+    axes.scatter(
+        points[:, 0],
+        points[:, 1],
+        s=size,
+        c=look[0],
+        marker=look[1],
+        alpha=alpha,
+        label=label,
+        rasterized=True,
+        **line,
+    )
+
+
+def _titled(axes: Any, panel: Panel, text: str, said: str) -> None:
+    hide_axes(axes)
+    axes.set_title(f"{panel.title}\n\n", color=INK)
+    axes.text(
+        0,
+        1.02,
+        f"{text} · accuracy {panel.accuracy:.1f} %\n{said}",
+        transform=axes.transAxes,
+        fontsize=8.5,
+        color=SOFT,
+    )
+
+
+def _legend(figure: Any, axes: Any, columns: int) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    legend = figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, markerscale=1.8, fontsize=9
+    )
+    for handle in legend.legend_handles:
+        handle.set_alpha(1)

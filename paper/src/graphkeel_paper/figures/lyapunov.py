@@ -1,0 +1,286 @@
+"""Figure 5: the Lyapunov surface around the equilibrium and, beside it, what the paper does not
+show: trajectories of the closed loop, and the counterexamples that training met.
+
+The first row is the default (anchored) form, the second the paper's free form with its own loss.
+States have as many dimensions as there are classes; the pictures show the plane through Y along the
+two leading principal directions of the model's logits, onto which trajectories and counterexamples
+are projected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphkeel.graph import GraphTask
+from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certify
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.runs.run import prepare
+from graphkeel.verify.problem import Problem
+from graphkeel.verify.result import VerifyReport
+from graphkeel_paper.baselines.rival import drawn_class
+from graphkeel_paper.figures import Drawn
+from graphkeel_paper.figures.style import BAD, GOOD, INK, SOFT, canvas, heading, save
+from graphkeel_paper.specs import RunSpec
+
+Array = NDArray[np.float64]
+
+FORMS = {"anchored": "anchored form (ours)", "paper": "the paper's free form"}
+GRID, STEPS, STARTS = 90, 12, 60
+SECONDS, PAPER_ROUNDS = 30.0, 6
+CONDITIONS = {  # colour and marker of their counterexamples
+    "positivity": ("#cc79a7", "x"),
+    "decrease": (BAD, "+"),
+    "invariance": ("#e69f00", "1"),
+}
+TICKS = 4  # of an axis, at most
+
+
+@dataclass(frozen=True, eq=False)
+class Met:
+    """A counterexample that the verifier found in some round."""
+
+    round: int
+    condition: str
+    state: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A trained closed loop: the question about it, its verdict, and the counterexamples on the
+    way."""
+
+    form: str
+    problem: Problem
+    verdict: str
+    rounds: int
+    met: list[Met]
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """Y + a·u + b·w, and how states fall onto it."""
+
+    centre: Array
+    axes: Array  # (2, n), orthonormal
+    radius: Array  # (2,), half-widths shown
+
+    @staticmethod
+    def of(logits: Array, centre: Array, lower: Array, upper: Array) -> Plane:
+        """The plane through Y along the two leading principal directions of the logits, as far as
+        the box and the logits reach.
+
+        Args:
+            logits: of every node, shape (N, n).
+            centre: Y, shape (n,).
+            lower: of the box, shape (n,).
+            upper: of the box, shape (n,).
+        """
+        _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
+        axes = directions[:2]
+        corners = np.stack([lower, upper]) - centre
+        reach = np.minimum(
+            np.abs(corners).min(axis=0)[None] / np.maximum(np.abs(axes), 1e-9), 1e9
+        ).min(axis=1)
+        radius = np.minimum(reach, 1.2 * np.abs((logits - centre) @ axes.T).max(axis=0))
+        return Plane(centre, axes, np.maximum(radius, 1e-3))
+
+    def grid(self) -> tuple[Array, Array, Array]:
+        """(a, b, states) of a grid over the plane's window."""
+        a, b = (np.linspace(-r, r, GRID) for r in self.radius)
+        first, second = np.meshgrid(a, b)
+        return (
+            first,
+            second,
+            self.centre + first[..., None] * self.axes[0] + second[..., None] * self.axes[1],
+        )
+
+    def flat(self, states: Array) -> Array:
+        """States as coordinates in the plane.
+
+        Args:
+            states: shape (…, n).
+        """
+        return (states - self.centre) @ self.axes.T
+
+
+def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
+    """Algorithm 1 for one class, writing down every counterexample."""
+    met: list[Met] = []
+    rounds = [0]
+
+    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+        report = ask_portfolio(problem, seconds=seconds, complete=complete)
+        found = [c for c in report.conditions if c.counterexample is not None]
+        met.extend(Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
+        return report
+
+    def next_round(*_: object) -> None:
+        rounds[0] += 1
+
+    config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
+    config = config.with_(rounds=PAPER_ROUNDS) if form == "paper" else config
+    graph = (task.x, task.edge_index)
+    result = certify(frozen, *graph, config, classes=[label], verifier=ask, on_round=next_round)
+    outcome = result.outcomes[0]
+    return Loop(form, outcome.problem, outcome.verdict.value, len(result.log), met)
+
+
+def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
+    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
+
+    Args:
+        starts: first states, shape (starts, n).
+    """
+    states = [starts]
+    for _ in range(steps):
+        states.append(loop.problem.closed_loop(states[-1]))
+    return np.stack(states, axis=1)
+
+
+def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
+    """Surface, trajectories with the counterexamples, V along them; a row for each form."""
+    prepared = prepare(spec, seed)
+    task = prepared.task
+    label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
+    logits = prepared.frozen.logits(task.x, task.edge_index)
+    loops = [train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
+    rng = np.random.default_rng(seed)
+    starts = logits.double().numpy()[
+        rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)
+    ]
+    with canvas(3, len(loops), width=4.4, height=3.6, squeeze=False) as (figure, axes):
+        for row, loop in zip(axes, loops, strict=True):
+            plane = Plane.of(
+                logits.double().numpy(),
+                loop.problem.equilibrium,
+                loop.problem.lower,
+                loop.problem.upper,
+            )
+            paths = trajectories(loop, starts)
+            _surface(figure, row[0], loop, plane)
+            _phase(row[1], loop, plane, paths)
+            _decline(row[2], loop, paths)
+        _legend(figure, axes)
+        heading(
+            figure,
+            f"{task.name}, class {label}: the Lyapunov function around Y, and its closed loop",
+        )
+        files = save(figure, out, "figure-5")
+    numbers = {loop.form: loop_numbers(loop, trajectories(loop, starts)) for loop in loops}
+    return Drawn(files, {"figure": 5, "dataset": task.name, "class": label, "forms": numbers})
+
+
+def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
+    """What the picture says, in numbers.
+
+    Args:
+        paths: trajectories, shape (starts, steps + 1, n).
+    """
+    values = _values(loop, paths)
+    outside = ~loop.problem.in_hole(paths[:, :-1])
+    rising = (values[:, 1:] >= values[:, :-1]) & outside
+    distance = np.linalg.norm(paths[:, -1] - loop.problem.equilibrium, axis=1)
+    return {
+        "verdict": loop.verdict,
+        "rounds": loop.rounds,
+        "counterexamples": len(loop.met),
+        "steps_on_which_V_does_not_fall": int(rising.sum()),
+        "steps_looked_at": int(outside.sum()),
+        "farthest_end_from_Y": float(distance.max()),
+    }
+
+
+def _values(loop: Loop, states: Array) -> Array:
+    return loop.problem.lyapunov(states)[..., 0]
+
+
+# ---- panels
+
+
+def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    spot = axes.get_subplotspec()
+    axes.remove()
+    solid = figure.add_subplot(spot, projection="3d")
+    first, second, states = plane.grid()
+    heights = _values(loop, states)
+    solid.plot_surface(
+        first, second, heights, cmap="viridis", rcount=45, ccount=45, linewidth=0, rasterized=True
+    )
+    solid.scatter(
+        [0], [0], [float(_values(loop, plane.centre[None])[0])], color=BAD, s=28, depthshade=False
+    )
+    solid.view_init(elev=32, azim=-58)
+    solid.tick_params(labelsize=7, pad=-2)
+    for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
+        axis.set_major_locator(MaxNLocator(TICKS - 1))
+        axis.set_pane_color((0.97, 0.97, 0.98, 1.0))
+    solid.set_title(f"V, {FORMS[loop.form]}", color=INK)
+
+
+def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    first, second, states = plane.grid()
+    axes.contourf(first, second, _values(loop, states), levels=18, cmap="viridis", alpha=0.35)
+    flat = plane.flat(paths)
+    for path in flat:
+        axes.plot(path[:, 0], path[:, 1], color=INK, linewidth=0.7, alpha=0.55)
+    axes.scatter(
+        flat[:, 0, 0], flat[:, 0, 1], s=8, color=INK, linewidths=0, label="starts: logits of nodes"
+    )
+    for condition, (colour, marker) in CONDITIONS.items():
+        found = [one.state for one in loop.met if one.condition == condition]
+        if found:
+            points = plane.flat(np.stack(found))
+            label = f"counterexample to {condition}"
+            axes.scatter(points[:, 0], points[:, 1], s=34, marker=marker, color=colour, label=label)
+    axes.scatter([0], [0], s=70, marker="*", color=BAD, zorder=5, label="Y")
+    reach = np.maximum(plane.radius, 1.05 * np.abs(flat[:, 0]).max(axis=0))
+    axes.set_xlim(-reach[0], reach[0])
+    axes.set_ylim(-reach[1], reach[1])
+    axes.xaxis.set_major_locator(MaxNLocator(TICKS))
+    axes.yaxis.set_major_locator(MaxNLocator(TICKS))
+    axes.set_title("trajectories of y⁺ = F(y)\n", color=INK)
+    count = len(loop.met) or "no"
+    rounds = f"{loop.rounds} round{'s' if loop.rounds > 1 else ''}"
+    said = f"{loop.verdict}; {count} counterexamples in {rounds}"
+    axes.text(0, 1.02, said, transform=axes.transAxes, fontsize=8.5, color=SOFT)
+
+
+def _decline(axes: Any, loop: Loop, paths: Array) -> None:
+    """V step by step; a trajectory on which it rises outside the hole is dashed."""
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
+
+    values = _values(loop, paths)
+    rising = (np.diff(values, axis=1) >= 0) & ~loop.problem.in_hole(paths[:, :-1])
+    for line, bad in zip(values, np.asarray(rising.any(axis=1)), strict=True):
+        look: dict[str, Any] = {"color": GOOD, "label": "V falls at every step"}
+        if bad:
+            look = {"color": BAD, "linestyle": "--", "label": "V rises at some step"}
+        axes.plot(np.arange(len(line)), line, linewidth=0.8, alpha=0.6, **look)
+    if (values > 0).all():
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(numticks=TICKS))
+    else:  # V of the free form may be negative, and grow beyond bounds along the loop
+        axes.set_yscale("symlog", linthresh=1.0)
+        largest = 10.0 ** np.floor(np.log10(max(float(np.abs(values).max()), 1.0)))
+        axes.yaxis.set_major_locator(FixedLocator([-largest, 0.0, largest]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_locator(MaxNLocator(TICKS, integer=True))
+    axes.set_xlabel("step")
+    axes.set_title("V along them\n", color=INK)
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """One legend below all panels, so that it covers none of the curves."""
+    found: dict[str, Any] = {}
+    for place in axes[:, 1:].ravel():
+        for handle, label in zip(*place.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=4, fontsize=9)

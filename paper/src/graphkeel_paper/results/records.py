@@ -1,0 +1,146 @@
+"""A table's measurements as its JSON file keeps them: one record a seed, from which means,
+intervals and tests can be computed again without data or models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphkeel.core.errors import DataError
+from graphkeel.runs.specs import split_number
+from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
+from graphkeel.store.store import Store
+
+UNKNOWN = "unknown"
+RUNS = "runs"  # the records' name in the file
+_ID_LENGTH = 16  # hex digits of a hash that the file keeps
+_RESULT = ("accuracy", "base", "balanced", "balanced_base", "kept", CPU_SECONDS)
+_DECISION = ("residual", "chosen")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement, and the cell of the table that it belongs to.
+
+    Attributes:
+        row, column, block: of the cell; tables without blocks have one, which is empty.
+        seed: of the run.
+        measurement: its outcome.
+        split: kind and number of the split.
+        data: SHA-256 of the split and its features.
+        settings: of the specification: model, features, labels, method.
+    """
+
+    row: str
+    column: str
+    seed: int
+    measurement: Measurement
+    block: str = ""
+    split: str = ""
+    data: str = ""
+    settings: str = "{}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for the file; what is empty is left out."""
+        found = self.measurement
+        decision = found.result.get("decision", {})
+        kept: dict[str, Any] = {name: found.result.get(name) for name in _RESULT}
+        kept |= {name: decision.get(name) for name in _DECISION}
+        values = {
+            "row": self.row,
+            "block": self.block or None,
+            "column": self.column,
+            "seed": self.seed,
+            "split": self.split,
+            "status": found.status,
+            **kept,
+            "seconds": found.seconds,
+            "peak_mb": found.peak_mb,
+            "data": self.data[:_ID_LENGTH],
+            "code": (found.code or UNKNOWN)[:_ID_LENGTH],
+            "commit": found.commit or UNKNOWN,
+            "message": found.message,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Record:
+        """The record that `as_dict` gave."""
+        try:
+            result = {name: values[name] for name in _RESULT if name in values}
+            result["decision"] = {name: values[name] for name in _DECISION if name in values}
+            status = values["status"]
+            if status not in (DONE, FAILED):
+                raise ValueError(f"status {status!r}")
+            if status == DONE:
+                result |= {name: float(values[name]) for name in ("accuracy", "base")}
+            measurement = Measurement(
+                status,
+                float(values["seconds"]),
+                float(values["peak_mb"]),
+                result,
+                values.get("message"),
+                values["commit"],
+                values["code"],
+            )
+            return cls(
+                str(values["row"]),
+                str(values["column"]),
+                int(values["seed"]),
+                measurement,
+                str(values.get("block", "")),
+                values["split"],
+                values["data"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                "a run in the stored table is damaged",
+                got=f"{type(error).__name__}: {error}",
+                fix="Write the table again with keel table.",
+            ) from error
+
+
+def record_of(job: Job, measurement: Measurement, block: str = "", column: str = "") -> Record:
+    """The record of a finished job."""
+    spec = asdict(job.spec)
+    kind, number = split_number(str(spec.get("split", "")), job.seed)
+    return Record(
+        row=job.row,
+        column=column or job.spec.dataset,
+        seed=job.seed,
+        measurement=measurement,
+        block=block,
+        split=f"{kind} {number}",
+        data=job.data,
+        settings=json.dumps(spec, sort_keys=True),
+    )
+
+
+def found_records(jobs: Iterable[Job], store: Store, *, any_code: bool = False) -> list[Record]:
+    """The records of all jobs that are measured."""
+    records = []
+    for job in jobs:
+        measurement = store.find(job, any_code=any_code)
+        if measurement is not None:
+            records.append(record_of(job, measurement))
+    return records
+
+
+def settings_of(records: Sequence[Record]) -> dict[str, Any]:
+    """The specification of each cell, by "row, block, column"."""
+    found = {}
+    for record in records:
+        place = ", ".join(filter(None, (record.row, record.block, record.column)))
+        if record.settings != "{}":
+            found[place] = json.loads(record.settings)
+    return found
+
+
+def dump(content: dict[str, Any], records: Sequence[Record]) -> str:
+    """The text of a table's JSON file: the table first, then one line a record."""
+    head = json.dumps(content, indent=1, allow_nan=False).removesuffix("\n}")
+    lines = [json.dumps(record.as_dict(), allow_nan=False) for record in records]
+    runs = ",\n  ".join(lines)
+    return f'{head},\n "{RUNS}": [\n  {runs}\n ]\n}}\n'

@@ -1,0 +1,103 @@
+"""What the paper's protocol runs: the library's specifications, with the paper's datasets, base
+models and rivals. Light to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from graphkeel.runs import specs
+from graphkeel.runs.specs import one_of, split_number
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from graphkeel.graph import GraphTask, RawGraph
+    from graphkeel.reconstruct.method import Method, MethodResult
+    from graphkeel.runs.adapt_case import Case
+
+
+@dataclass(frozen=True)
+class RunSpec(specs.RunSpec):
+    """One method, ours or a rival, on one dataset; also with a base of `baselines.bases` and the
+    split `outside`."""
+
+    PROGRAM: ClassVar[str] = "keel-paper"
+    CODE: ClassVar[tuple[str, ...]] = (
+        *specs.RunSpec.CODE,
+        "graphkeel_paper.specs",
+        "graphkeel_paper.baselines.bases",
+        "graphkeel_paper.datasets.registry",
+    )
+
+    def graph(self) -> RawGraph:
+        from graphkeel_paper.datasets import load_graph
+
+        return load_graph(self.dataset)
+
+    def task(self, seed: int) -> GraphTask:
+        from graphkeel.graph import make_task
+        from graphkeel_paper.datasets import split_of
+
+        graph = self.graph()
+        drawn = split_of(graph, *split_number(self.split, seed))
+        return make_task(graph, split=drawn, features=self.features, pca=self.pca)
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        from graphkeel_paper.baselines.bases import train_base
+
+        return train_base(self.model, task, seed=seed, **self.model_options)
+
+    def find_method(self) -> Method:
+        from graphkeel_paper.baselines.registry import find_method
+
+        return find_method(self.method, self.method_options)
+
+    def published(self) -> dict[str, list[float]]:
+        """The paper's figures, where the run follows its protocol."""
+        from graphkeel_paper.tables.published import published_for
+
+        if not self.follows_the_paper:
+            return {}
+        return {row: list(figure) for row, figure in published_for(self.dataset).items()}
+
+    def check_names(self) -> None:
+        from graphkeel.graph.datasets.registry import FEATURES
+        from graphkeel.graph.splits import KINDS
+        from graphkeel.models.own_model import OWN
+        from graphkeel.models.zoo import MODELS
+        from graphkeel_paper.baselines.bases import NAMED, TUNED
+        from graphkeel_paper.datasets.registry import OUTSIDE
+
+        if self.model not in (OWN, *NAMED):
+            one_of("the model", self.model.removesuffix(TUNED), MODELS)
+        one_of("the split", self.split.partition(":")[0], (*KINDS, OUTSIDE))
+        one_of("features", self.features, FEATURES)
+
+    @property
+    def follows_the_paper(self) -> bool:
+        """Whether the paper's published figures are about such runs."""
+        features = self.features in ("auto", "pca") and self.pca == 20
+        return self.model == "sgc" and self.split == "biased" and features
+
+
+@dataclass(frozen=True)
+class AdaptSpec(specs.AdaptSpec):
+    """One method, ours or a rival, that takes a model from a source graph to a target graph."""
+
+    PROGRAM: ClassVar[str] = "keel-paper"
+
+    def graph(self, name: str) -> RawGraph:
+        from graphkeel_paper.datasets import load_graph
+
+        return load_graph(name)
+
+    def adapted(self, case: Case) -> MethodResult:
+        from graphkeel_paper.adapt.methods import adapted
+
+        return adapted(self, case)
+
+    def code_version(self) -> str:
+        from graphkeel_paper.adapt.methods import method_version
+
+        return method_version(self)

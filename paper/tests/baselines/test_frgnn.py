@@ -1,0 +1,117 @@
+"""FRGNN and the readings of the paper's row: what is replaced, by what, and by whose choice."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from shifted_graph import apply, check_contract, frozen_sgc, small_task
+
+from graphkeel.graph import GraphTask
+from graphkeel.models import SGC
+from graphkeel.models.frozen import FrozenModel
+from graphkeel_paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
+from graphkeel_paper.baselines.frozen.paper_reading import PaperReading
+from graphkeel_paper.baselines.rival import drawn_class
+
+TASK = small_task()
+FROZEN = frozen_sgc(TASK)
+
+
+def edgeless_plant() -> tuple[FrozenModel, GraphTask]:
+    """Without edges SGC is its head: logits (2 x₁ + 1, x₂ − x₁)."""
+    model = SGC(2, 2)
+    with torch.no_grad():
+        model.conv.lin.weight.copy_(torch.tensor([[2.0, 0.0], [-1.0, 1.0]]))
+        model.conv.lin.bias.copy_(torch.tensor([1.0, 0.0]))
+    x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros(400, dtype=torch.bool)
+    train = mask.clone()
+    train[:20] = True
+    task = GraphTask(
+        x, torch.empty(2, 0, dtype=torch.long), torch.arange(400) % 2, train, mask, mask, 2
+    )
+    return FrozenModel(model), task
+
+
+def test_the_inverse_of_an_affine_head_by_hand():
+    """(2 x₁ + 1, x₂ − x₁) = e₀ at (0, 0) and = e₁ at (−1/2, 1/2)."""
+    frozen, task = edgeless_plant()
+    found = representatives(frozen, task, torch.arange(20), FrgnnConfig(outputs="logits"), seed=0)
+    assert torch.allclose(found, torch.tensor([[0.0, 0.0], [-0.5, 0.5]]), atol=0.05)
+
+
+@pytest.mark.parametrize("outputs", ["softmax", "logits"])
+@pytest.mark.parametrize("pairs", ["all", "labelled"])
+def test_one_class_replaces_the_training_nodes_of_a_drawn_nodes_class(outputs, pairs):
+    config = FrgnnConfig(outputs=outputs, pairs=pairs, epochs=30)
+    result = check_contract(FRGNN(config=config), TASK, FROZEN)
+    labelled = TASK.train_mask.nonzero().flatten()
+    drawn = drawn_class(TASK, labelled, seed=0)
+    changed = (result.features != TASK.x).any(dim=1)
+    assert torch.equal(changed, TASK.train_mask & (TASK.y == drawn))
+    assert result.decision["class"] == drawn
+    assert torch.equal(result.scores, FROZEN.logits(result.features, TASK.edge_index))
+
+
+def test_all_classes_replace_every_training_node():
+    result = check_contract(FRGNN(config=FrgnnConfig(classes="all", epochs=30)), TASK, FROZEN)
+    assert torch.equal((result.features != TASK.x).any(dim=1), TASK.train_mask)
+    assert result.decision["class"] is None
+
+
+def test_the_decision_says_how_far_from_the_one_hot_the_head_is():
+    """Where features are a function of outputs, training closes the gap; the report must show
+    it."""
+    frozen, task = edgeless_plant()
+    few, many = (
+        apply(FRGNN(config=FrgnnConfig(outputs="logits", epochs=epochs)), task, frozen).decision[
+            "logit_error"
+        ]
+        for epochs in (5, 500)
+    )
+    assert many < 0.1 < few
+
+
+def test_a_gcn_base_is_trained_on_the_labels_at_hand_and_leaves_the_given_model_alone():
+    method = FRGNN(name="frgnn-gcn", base="gcn", config=FrgnnConfig(epochs=30))
+    result = check_contract(method, TASK, FROZEN)
+    assert method.retrains and result.features is None
+    assert not torch.equal(result.scores, FROZEN.logits(TASK.x, TASK.edge_index))
+
+
+def test_seeds_draw_different_classes():
+    labelled = TASK.train_mask.nonzero().flatten()
+    drawn = {drawn_class(TASK, labelled, seed) for seed in range(20)}
+    assert drawn == {0, 1, 2}
+
+
+def test_the_reading_with_validation_labels_replaces_those_nodes_too():
+    result = check_contract(PaperReading("reading", with_validation=True), TASK, FROZEN)
+    changed = (result.features != TASK.x).any(dim=1)
+    assert torch.equal(
+        changed, (TASK.train_mask | TASK.val_mask) & (TASK.y == result.decision["class"])
+    )
+
+
+def test_picking_class_and_strength_on_validation_is_no_worse_there():
+    def right_on_validation(method: PaperReading) -> int:
+        scores = check_contract(method, TASK, FROZEN).scores
+        return int((scores.argmax(dim=1) == TASK.y)[TASK.val_mask].sum())
+
+    fixed = right_on_validation(PaperReading("fixed"))
+    picked = right_on_validation(PaperReading("picked", pick_class=True))
+    assert (
+        fixed
+        <= picked
+        <= right_on_validation(PaperReading("both", pick_class=True, strengths=None))
+    )
+
+
+def test_a_larger_strength_is_reached_by_the_head():
+    """On an affine head the anchor answers m·e_c exactly."""
+    result = apply(PaperReading("strong", strengths=(10.0,)), TASK, FROZEN)
+    label = result.decision["class"]
+    replaced = result.features[TASK.train_mask & (TASK.y == label)][0]
+    lin = FROZEN.model.conv.lin
+    reached = lin.weight @ replaced + lin.bias
+    assert torch.allclose(reached, 10.0 * torch.eye(3)[label], atol=1e-4)

@@ -1,0 +1,78 @@
+"""Jobs for grids under test, importable by worker processes; what they do is in the job's method
+name."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+
+from graphkeel.store.job import DONE, Job, Measurement
+from graphkeel.store.store import Store
+from graphkeel_paper.specs import RunSpec
+from graphkeel_paper.tables.grid import Workers, run_grid
+
+
+def number(job: Job) -> Measurement:
+    """Answers with the seed; the method `die` ends the process instead, as the kernel does when
+    memory runs out."""
+    if job.spec.method == "die":
+        os._exit(9)
+    return Measurement(
+        DONE, 0.01, 1.0, {"accuracy": float(job.seed), "base": 0.0, "pid": os.getpid()}
+    )
+
+
+def cores(job: Job) -> Measurement:
+    """Answers with the cores that our own threads may use."""
+    from graphkeel.graph.propagate.row_blocks import usable_cores
+
+    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(usable_cores()), "base": 0.0})
+
+
+def logged(job: Job) -> Measurement:
+    """Writes down that it was begun; from the fifth on it waits until the gate is open."""
+    with Path(job.row).open("a") as log:
+        log.write(f"{job.seed}\n")
+    while job.seed >= 4 and not gate(job.row).exists():
+        time.sleep(0.02)
+    return number(job)
+
+
+def gate(log: str | Path) -> Path:
+    """The file that lets the later jobs of a log end."""
+    return Path(f"{log}.open")
+
+
+def with_pid(job: Job) -> Measurement:
+    """Takes a moment, and writes down which process began it; the row is the file."""
+    with Path(job.row).open("a") as log:
+        log.write(f"{os.getpid()}\n")
+    time.sleep(0.3)
+    return Measurement(DONE, 0.01, 1.0, {"accuracy": float(job.seed), "base": 0.0})
+
+
+def endless(job: Job) -> Measurement:
+    """Writes down which process began it, and is never done; the method `die` ends a worker of a
+    pool at once."""
+    if job.spec.method == "die" and multiprocessing.current_process().name.startswith("Loky"):
+        os._exit(9)
+    with Path(job.row).open("a") as log:
+        log.write(f"{os.getpid()}\n")
+    time.sleep(600)
+    return number(job)
+
+
+def jobs_of(row: str, count: int, method: str = "none") -> list[Job]:
+    return [Job(row, RunSpec(method=method), seed, data="d", code="c") for seed in range(count)]
+
+
+if __name__ == "__main__":  # a grid to be killed: python jobs.py STORE LOG MEASURE METHOD
+    import jobs as this  # so that workers find its functions by a name they can import
+
+    path, log, measure, method = sys.argv[1:]
+    store = Store(Path(path))
+    waiting = [job for job in this.jobs_of(log, 8, method) if store.find(job) is None]
+    run_grid(waiting, store, Workers(2), measure=getattr(this, measure))

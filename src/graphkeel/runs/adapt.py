@@ -1,0 +1,123 @@
+"""A frozen model on another graph: ours at three levels of what is kept of the source."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphkeel.core.errors import ConfigError
+from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
+from graphkeel.runs.fingerprint import code_fingerprint
+from graphkeel.runs.ours import check_ours, reconstructor_of
+from graphkeel.runs.run import Outcome, node_columns
+from graphkeel.runs.specs import AdaptSpec
+
+CODE = (
+    "graphkeel.runs.adapt",
+    "graphkeel.runs.adapt_case",
+    "graphkeel.graph.datasets.registry",
+    "graphkeel.models.zoo",
+)
+_OURS = "graphkeel.runs.ours"
+
+
+def method_version(spec: AdaptSpec, code: tuple[str, ...] = CODE) -> str:
+    """SHA-256 of all code that a job of this specification runs."""
+    if spec.method == "none":
+        return code_fingerprint(code)
+    check_ours(spec.method)
+    return code_fingerprint((*code, _OURS))
+
+
+def outcome(spec: AdaptSpec, seed: int) -> Outcome:
+    """Adapt and score; labels that no method may see are used here, to score, and nowhere else."""
+    known = make_case(spec, seed)
+    start = time.perf_counter()
+    result = spec.adapted(known.case)
+    seconds = time.perf_counter() - start
+    scores = known.base if result.scores is None else result.scores
+    row: dict[str, Any] = {
+        "seed": seed,
+        "base": _percent(known, known.base),
+        "accuracy": _percent(known, scores),
+        "balanced_base": _balanced(known, known.base),
+        "balanced": _balanced(known, scores),
+        "kept": result.scores is None,
+        "decision": result.decision,
+        "seconds": seconds,
+        "data": known.case.target.hash,
+        "graph": graph_sha256(known.case.target.x, known.case.target.edge_index),
+        "weights": known.case.frozen.weights_hash,
+    }
+    return Outcome(row, result.features, _nodes(known, scores))
+
+
+def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
+    """`Reconstructor.adapt`, as a user calls it; nothing for `none`."""
+    if spec.method == "none":
+        return MethodResult()
+    rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
+    is_trained = rec.model is case.frozen.model
+    if rec._without and not len(case.nodes):
+        raise ConfigError(
+            "without the model's evidence only labels can decide", got="no target labels"
+        )
+    if spec.keep != "model":
+        rec = _fitted(spec.method, spec.keep, case)
+    nodes = case.nodes if len(case.nodes) else None
+    classes = None if nodes is None else case.target.y[nodes]
+    target = case.target.to_data()
+    there = rec.adapt(target, nodes, classes, keep=spec.keep)
+    decision = there.guard_.to_dict()
+    if not is_trained:  # features would mean nothing to the model that was handed over
+        return MethodResult(there.scores(target), None, decision)
+    if there.guard_.left_alone:
+        return MethodResult(None, None, decision)
+    scores = case.frozen.logits(there.features_, case.target.edge_index)
+    return MethodResult(scores, there.features_, decision)
+
+
+_FITTED: dict[tuple[str, str, str, int], Reconstructor] = {}  # of the source last worked on
+
+
+def _fitted(method: str, keep: str, case: Case) -> Reconstructor:
+    """The reconstructor of the source, fitted once for all numbers of target labels."""
+    key = (method, case.frozen.weights_hash, case.source.hash, case.seed)
+    if key not in _FITTED:
+        _FITTED.clear()
+        rec = reconstructor_of(method, case.frozen.model, case.seed)
+        _FITTED[key] = rec.fit(case.source.without_test_labels().to_data())
+    if keep != "summary":
+        return _FITTED[key]
+    with tempfile.TemporaryDirectory() as folder:
+        _FITTED[key].save(folder, keep="summary")
+        return load_reconstructor(folder, case.frozen.model)
+
+
+def _percent(known: ScoredCase, scores: Tensor) -> float:
+    right = scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]
+    return round(100.0 * float(right.float().mean()), 6)
+
+
+def _balanced(known: ScoredCase, scores: Tensor) -> float:
+    """Accuracy averaged over the classes, in percent."""
+    labels = known.labels[known.scored]
+    right = (scores.argmax(dim=-1)[known.scored] == labels).float()
+    shares = [float(right[labels == label].mean()) for label in labels.unique()]
+    return round(100.0 * sum(shares) / len(shares), 6)
+
+
+def _nodes(known: ScoredCase, scores: Tensor) -> dict[str, Tensor]:
+    target: GraphTask = known.case.target
+    split = torch.zeros(target.n_nodes, dtype=torch.int8)
+    split[known.case.nodes] = 1
+    split[known.scored] = 3
+    return node_columns(target.edge_index, known.labels, split, known.base, scores)

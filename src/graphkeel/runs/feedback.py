@@ -1,0 +1,187 @@
+"""Labels that arrive after deployment, batch by batch: the features follow, the weights stay."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.files import write_text
+from graphkeel.graph import GraphTask
+from graphkeel.models import accuracy
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.runs.ours import reconstructor_of
+from graphkeel.runs.run import Prepared, prepare
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.job import sha256_of
+
+MAX_LABELS = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Labels that arrive together: node ids and their classes, both of shape (n,)."""
+
+    nodes: Tensor
+    labels: Tensor
+
+
+@dataclass(frozen=True)
+class Step:
+    """The state after a batch; accuracies in percent, on test nodes whose label never arrives."""
+
+    known: int  # labels in use
+    base: float
+    accuracy: float
+    kept: bool  # features left alone
+    reason: str
+    seconds: float
+
+
+def run_feedback(
+    spec: RunSpec,
+    seed: int,
+    batches: Callable[[GraphTask], Sequence[Batch]],
+    *,
+    out: Path | None = None,
+) -> Iterator[Step]:
+    """Fit on the training labels, then take in each batch; yields the state after each, the fit
+    first."""
+    prepared = prepare(spec, seed)
+    arriving = list(batches(prepared.task))
+    fed_back = torch.cat([batch.nodes for batch in arriving])
+    nodes = torch.arange(prepared.task.n_nodes)
+    scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
+    if not scored.any():
+        raise ConfigError("no test node is left to score on", fix="Feed back fewer labels.")
+    journal = _Journal(out, _subject(spec, seed, prepared, arriving))
+    first = len(journal.steps)
+    yield from journal.steps
+    rec = reconstructor_of(spec.method, prepared.frozen.model, seed)
+    for number in range(first, len(arriving) + 1):
+        start = time.perf_counter()
+        if number == first:
+            rec.fit(prepared.task.to_data())
+        # Batches that were finished before go in with the next one: the labels are the same in the
+        # same order.
+        news = arriving[:number] if number == first else arriving[number - 1 : number]
+        if news:
+            rec.feedback(torch.cat([b.nodes for b in news]), torch.cat([b.labels for b in news]))
+        journal.keep(_step(rec, prepared, scored, time.perf_counter() - start), rec)
+        yield journal.steps[-1]
+
+
+class _Journal:
+    """The steps taken so far, kept in the notes of the reconstruction that they led to: both are
+    saved at once."""
+
+    def __init__(self, out: Path | None, subject: str) -> None:
+        self.out = out
+        self.subject = subject
+        self.steps = [] if out is None else _finished(out, subject)
+
+    def keep(self, step: Step, rec: Reconstructor) -> None:
+        self.steps.append(step)
+        if self.out is not None:
+            steps = [asdict(step) for step in self.steps]
+            rec.save(self.out, {"subject": self.subject, "steps": steps})
+
+
+def _finished(out: Path, subject: str) -> list[Step]:
+    """The steps in a folder; none if it is empty, damaged or about something else."""
+    try:
+        notes = load_reconstructor(out).notes_
+        if notes["subject"] != subject:
+            return []
+        return [Step(**step) for step in notes["steps"]]
+    except (DataError, KeyError, TypeError):
+        return []
+
+
+def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Batch]) -> str:
+    """SHA-256 of all that decides the steps."""
+    labels = [[batch.nodes.tolist(), batch.labels.tolist()] for batch in arriving]
+    model = prepared.frozen.weights_hash
+    return sha256_of([asdict(spec), seed, prepared.task.hash, model, *labels])
+
+
+def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:
+    task = prepared.task
+    after = prepared.frozen(rec.features_, task.edge_index)
+    return Step(
+        known=len(rec.labels_.nodes),
+        base=accuracy(prepared.base, task, scored),
+        accuracy=accuracy(after, task, scored),
+        kept=rec.guard_.left_alone,
+        reason=rec.guard_.reason,
+        seconds=seconds,
+    )
+
+
+def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:
+    """Random test nodes whose labels arrive in batches."""
+    pool = task.test_mask.nonzero().flatten()
+    if count >= len(pool):
+        raise ConfigError(
+            f"there are {len(pool)} test nodes to draw labels from, and some must stay", got=count
+        )
+    order = np.random.default_rng([seed, 3]).permutation(len(pool))[:count]
+    nodes = pool[torch.from_numpy(order)]
+    return [Batch(part, task.y[part]) for part in nodes.chunk(n_batches)]
+
+
+def suggest_nodes(spec: RunSpec, seed: int, count: int) -> Tensor:
+    """The nodes whose labels would help most, after a fit; int64, shape (count,)."""
+    return fitted(spec, seed)[0].suggest(count)
+
+
+def fitted(spec: RunSpec, seed: int) -> tuple[Reconstructor, Data]:
+    """A reconstructor fitted to the split of a seed, and that split."""
+    prepared = prepare(spec, seed)
+    data = prepared.task.to_data()
+    return reconstructor_of(spec.method, prepared.frozen.model, seed).fit(data), data
+
+
+def write_wanted(path: Path, nodes: Tensor) -> None:
+    """A CSV file `node,label` whose labels a person fills in."""
+    lines = ["node,label", *(f"{node}," for node in nodes.tolist())]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def read_labels(path: Path) -> Batch:
+    """Labels from a CSV file with a header line `node,label`; a line whose label is empty is one
+    that nobody has filled in."""
+    try:
+        with path.open(newline="") as file:
+            rows = list(csv.reader(_limited(file, path)))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"the labels {path} cannot be read", got=str(error)) from error
+    if not rows or [text.strip() for text in rows[0]] != ["node", "label"]:
+        got = rows[0] if rows else "an empty file"
+        raise DataError(f"{path} must begin with the line node,label", got=got)
+    try:
+        filled = [(node, label) for node, label in rows[1:] if label.strip()]
+        pairs = torch.tensor([(int(node), int(label)) for node, label in filled])
+    except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits
+        raise DataError(
+            f"every line of {path} after the first must be two integers", got=str(error)
+        ) from error
+    if not len(pairs):
+        raise DataError(f"{path} holds no label", fix="Add a line such as 17,3.")
+    nodes, labels = pairs.T
+    return Batch(nodes, labels)
+
+
+def _limited(lines: Iterator[str], path: Path) -> Iterator[str]:
+    for i, line in enumerate(lines):
+        if i > MAX_LABELS:
+            raise DataError(f"{path} has more than {MAX_LABELS} lines")
+        yield line

@@ -1,0 +1,113 @@
+"""Which code made a number: a hash of the modules a method is made of, without their comments and
+docstrings, and of the settings stored beside them."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+from dataclasses import is_dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from graphkeel.runs.specs import RunSpec
+
+# Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
+# certificates.
+_IGNORED = (
+    "graphkeel.cli",
+    "graphkeel.report",
+    "graphkeel.store",
+    "graphkeel.verify",
+    "graphkeel.certificate",
+    "graphkeel.checker",
+    "graphkeel.property_checker",
+    "graphkeel.core.errors",
+    "graphkeel.core.files",
+    "graphkeel.core.tensor_files",
+    "graphkeel.core.memory",
+    "graphkeel.runs.fingerprint",
+    "graphkeel_paper.baselines.registry",
+    "graphkeel_paper.tables",
+)
+
+
+def method_version(spec: RunSpec) -> str:
+    """SHA-256 of all code that a job of this specification runs."""
+    if spec.method == "none":
+        return code_fingerprint(spec.CODE)
+    try:
+        method = spec.find_method()
+    except Exception as error:  # the job will say so
+        return f"not available: {error}"
+    return version_of(method, spec.CODE)
+
+
+def version_of(method: object, modules: tuple[str, ...]) -> str:
+    """SHA-256 of a method's code and settings."""
+    parts = [method, *getattr(method, "rivals", ())]
+    code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
+    settings = "".join(repr(part) for part in parts if is_dataclass(part))
+    return hashlib.sha256(f"{code} {settings}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=64)
+def code_fingerprint(modules: tuple[str, ...]) -> str:
+    """SHA-256 over the named modules and those of graphkeel they import, in the order of their
+    names, with the JSON files of their folders."""
+    seen: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in seen or not _counts(name):
+            continue
+        path = _source(name)
+        if path is None:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        seen[name] = hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest()
+        waiting += _imported(tree)
+        for stored in path.parent.glob("*.json"):
+            seen[str(stored.name)] = hashlib.sha256(stored.read_bytes()).hexdigest()
+    lines = [f"{name} {seen[name]}" for name in sorted(seen)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _counts(name: str) -> bool:
+    """Whether the code of a module may decide a number."""
+    ignored = any(name == part or name.startswith(f"{part}.") for part in _IGNORED)
+    return name.startswith(("graphkeel.", "graphkeel_paper.")) and not ignored
+
+
+def _source(name: str) -> Path | None:
+    """A module's file, found without importing its package; None: in `from a import b` b may be a
+    function."""
+    top, *parts = name.split(".")
+    package = importlib.util.find_spec(top)
+    if package is None or package.origin is None:
+        return None
+    if not parts:
+        return Path(package.origin)
+    home = Path(package.origin).parent.joinpath(*parts)
+    found = [path for path in (home / "__init__.py", home.with_suffix(".py")) if path.is_file()]
+    return found[0] if found else None
+
+
+def _imported(tree: ast.Module) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings (comments are not in it anyway)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:] or [ast.Pass()]
+    return tree

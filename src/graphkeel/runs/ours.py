@@ -1,0 +1,33 @@
+"""Rows of ours as a `Reconstructor`, for what a table does not do: labels that arrive, another
+graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphkeel.core.errors import ConfigError
+from graphkeel.reconstruct.methods import METHODS, Reconstruction, untrained
+from graphkeel.reconstruct.reconstructor import Reconstructor
+
+OURS = tuple(name for name, row in METHODS.items() if isinstance(row, Reconstruction))
+
+
+def check_ours(name: str) -> None:
+    """Refuse a name that is not one of our own rows."""
+    if name not in OURS:
+        raise ConfigError(f"the method must be one of {', '.join(OURS)}", got=repr(name))
+
+
+def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
+    """What a row of ours stands for, with a user's defaults."""
+    check_ours(name)
+    row = METHODS[name]
+    assert isinstance(row, Reconstruction)
+    rec = Reconstructor(
+        untrained(model, seed) if row.random_weights else model,
+        method=row.method or row.name,
+        class_weight=row.class_weight,
+        seed=seed,
+    )
+    rec._without = row.without
+    return rec

@@ -1,0 +1,273 @@
+"""One method on one dataset over many seeds: train, freeze, reconstruct, score; row by row into a
+run folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graphkeel.core.tensor_files import save_tensors
+from graphkeel.graph import GraphTask
+from graphkeel.graph.task import graph_sha256
+from graphkeel.models import accuracy
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.outputs import ReturnType
+from graphkeel.models.own_model import OWN, own_model
+from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.specs import RunSpec
+from graphkeel.store.job import DONE, Job, Measurement, Spec
+from graphkeel.store.provenance import commit, package_versions
+from graphkeel.store.statistics import summarise
+from graphkeel.store.store import FILE, Store
+
+Row = dict[str, Any]
+
+
+class Runnable(Spec, Protocol):
+    """A specification that runs seed by seed."""
+
+    PROGRAM: ClassVar[str]
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the data of a seed."""
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that computes it."""
+
+    def published(self) -> dict[str, list[float]]:
+        """Rows that others have published about such a run."""
+
+    def outcome(self, seed: int) -> Outcome:
+        """The result for a seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The result of one seed.
+
+    Attributes:
+        row: plain values.
+        features: the rewritten ones, shape (N, d); None where they were left alone.
+        nodes: what the report lists, a column a name, each of shape (N,).
+    """
+
+    row: Row
+    features: Tensor | None
+    nodes: dict[str, Tensor]
+
+
+AnySpec = TypeVar("AnySpec", bound=Runnable)
+
+
+@dataclass(frozen=True)
+class RunResult(Generic[AnySpec]):
+    """The rows of a run, in the order of their seeds."""
+
+    spec: AnySpec
+    rows: list[Row]
+    reused: int = 0  # rows that the folder held already
+
+    def summary(self) -> dict[str, Any]:
+        """Means and sample deviations over the seeds, in percent; one seed has no deviation."""
+        base = [row["base"] for row in self.rows]
+        ours = [row["accuracy"] for row in self.rows]
+        gains = [after - before for before, after in zip(base, ours, strict=True)]
+        before = summarise(base)
+        after = summarise(ours)
+        return {
+            "base_mean": before.mean,
+            "base_std": before.std,
+            "accuracy_mean": after.mean,
+            "accuracy_std": after.std,
+            "gain_mean": summarise(gains).mean,
+            "gain_min": min(gains),
+        }
+
+
+def run_seeds(
+    spec: AnySpec,
+    seeds: Iterable[int],
+    *,
+    out: Path | None = None,
+    on_row: Callable[[Row], None] = lambda _: None,
+) -> RunResult[AnySpec]:
+    """Run every seed that the run folder does not hold yet."""
+    folder = None if out is None else RunFolder(out, spec)
+    rows = []
+    for seed in seeds:
+        row = spec.outcome(seed).row if folder is None else folder.row(seed)
+        rows.append(row)
+        on_row(row)
+    return RunResult(spec, rows, 0 if folder is None else folder.reused)
+
+
+class RunFolder:
+    """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
+    predictions of each seed. A folder belongs to one run.
+
+    Args:
+        folder: where it is; made where it is missing.
+        spec: what is run; a folder of another run is refused.
+    """
+
+    def __init__(self, folder: Path, spec: Runnable) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.store = Store(folder / FILE, versions=package_versions())
+        self.reused = 0  # rows that were found
+        manifest = {"spec": asdict(spec), "program": spec.PROGRAM, **package_versions()}
+        published = spec.published()
+        self.store.claim(manifest | ({"published": published} if published else {}))
+
+    def row(self, seed: int) -> Row:
+        """The row of a seed: the stored one, or a new one, which is then stored."""
+        spec = self.spec
+        job = Job(spec.method, spec, seed, spec.data_hash(seed), spec.code_version())
+        found = self.store.find(job)
+        if found is not None and found.done:
+            self.reused += 1
+            return found.result
+        start = time.perf_counter()
+        outcome = spec.outcome(seed)
+        file = f"seed-{seed:04d}.safetensors"
+        if outcome.features is not None:
+            save_tensors(self.folder / "features" / file, {"x": outcome.features})
+        save_tensors(self.folder / "nodes" / file, outcome.nodes)
+        # The row comes last: where it is stored, the files that belong to it are there.
+        seconds = time.perf_counter() - start
+        self.store.keep(job, Measurement(DONE, seconds, 0.0, outcome.row, commit=commit()))
+        return outcome.row
+
+
+def run_seed(spec: RunSpec, seed: int) -> Outcome:
+    """One split, one trained model, one reconstruction."""
+    prepared = prepare(spec, seed)
+    row, result = apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, node_changes(prepared, result))
+
+
+def measure(spec: RunSpec, seed: int) -> Row:
+    """The row of a seed for a grid, whose workers train the model of a seed once for all
+    methods."""
+    shared = replace(spec, method="none", labels="train", method_options={})
+    prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
+    row, _ = apply_method(spec, seed, prepared)
+    return row
+
+
+@lru_cache(maxsize=2)
+def _prepared(kind: type[RunSpec], spec: str, seed: int) -> Prepared:
+    return prepare(kind(**json.loads(spec)), seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A split and the model trained on it, frozen; `base` are its scores, untouched."""
+
+    task: GraphTask
+    frozen: FrozenModel
+    base: Tensor
+
+
+def prepare(spec: RunSpec, seed: int) -> Prepared:
+    """What every method of a table is given for one seed."""
+    task = spec.task(seed)
+    model = model_of(spec, task, seed)
+    return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
+    frozen = FrozenModel(model, n_classes=task.n_classes, return_type=return_type)
+    return Prepared(task, frozen, frozen(task.x, task.edge_index))
+
+
+def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
+    """The frozen model of a seed: one of ours, trained now, or the user's own."""
+    if spec.model == OWN:
+        weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
+        return own_model(weights, factory, task.n_features, task.n_classes)
+    return spec.trained(task, seed)
+
+
+def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
+    """Run the method and score it; test labels are used here, to score, and nowhere else."""
+    task, base = prepared.task, prepared.base
+    start = time.perf_counter()
+    outcome = _apply(spec, prepared, seed)
+    seconds = time.perf_counter() - start
+    scores = base if outcome.scores is None else outcome.scores
+    row = {
+        "seed": seed,
+        "base": round(accuracy(base, task, task.test_mask), 6),
+        "accuracy": round(accuracy(scores, task, task.test_mask), 6),
+        "kept": outcome.features is None and outcome.scores is None,
+        "decision": outcome.decision,
+        "seconds": seconds,
+        "data": task.hash,
+        "graph": graph_sha256(task.x, task.edge_index),  # what a certificate names
+        "weights": prepared.frozen.weights_hash,
+    }
+    return row, outcome
+
+
+def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
+    if spec.method == "none":
+        return MethodResult()
+    labelled, validation = label_budget(prepared.task, spec.labels, seed)
+    return spec.find_method().fit_predict(
+        prepared.frozen, prepared.task.without_test_labels(), labelled, validation, seed
+    )
+
+
+def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
+    """Label, split, and class before and after, of every node: what the report lists."""
+    task = prepared.task
+    scores = prepared.base if outcome.scores is None else outcome.scores
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    for code, mask in enumerate((task.train_mask, task.val_mask, task.test_mask), start=1):
+        split[mask] = code
+    return node_columns(task.edge_index, task.y, split, prepared.base, scores)
+
+
+def node_columns(
+    edge_index: Tensor, y: Tensor, split: Tensor, before: Tensor, after: Tensor
+) -> dict[str, Tensor]:
+    """The columns of the report's list of nodes, each of shape (N,).
+
+    Args:
+        edge_index: int64, shape (2, E).
+        y: labels, shape (N,).
+        split: 1 training, 2 validation, 3 test, 0 none; int8, shape (N,).
+        before: scores of the untouched model, shape (N, n_classes).
+        after: scores of the method, shape (N, n_classes).
+    """
+    return {
+        "y": y,
+        "split": split,
+        "before": before.argmax(dim=-1),
+        "after": after.argmax(dim=-1),
+        "degree": torch.bincount(edge_index[1], minlength=len(y)),
+    }
+
+
+def label_budget(task: GraphTask, labels: str, seed: int) -> tuple[Tensor, Tensor]:
+    """(nodes whose label the method may use, nodes it may select on); never a node in both, never a
+    test node."""
+    train, val = task.train_mask.nonzero().flatten(), task.val_mask.nonzero().flatten()
+    if labels == "train":
+        return train, val
+    if labels == "train+val":
+        return torch.cat([train, val]), val[:0]
+    shuffled = val[torch.from_numpy(np.random.default_rng([seed, 2]).permutation(len(val)))]
+    half = len(val) // 2
+    return torch.cat([train, shuffled[:half].sort().values]), shuffled[half:].sort().values

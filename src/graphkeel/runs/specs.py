@@ -1,0 +1,259 @@
+"""What is run: a method and a model on a dataset, or from one graph to another. Light to import.
+
+`graphkeel-paper` extends these specifications by its datasets, base models and rivals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from graphkeel.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from torch import nn
+
+    from graphkeel.graph import GraphTask, RawGraph
+    from graphkeel.reconstruct.method import Method, MethodResult
+    from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.run import Outcome
+
+LABELS = ("train", "train+half-val", "train+val")
+KEEPS = ("graph", "summary", "model")
+SPLITS = ("most", "biased", "random", "public")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One method on one dataset.
+
+    Args:
+        dataset: a name, or a file that `graphkeel.graph.load_graph` reads.
+        model: the frozen model: sgc, gcn, gat, sage or appnp, or `own`.
+        method: a name that `find_method` knows, or `none`.
+        labels: the labels that the method may use, one of `LABELS`.
+        split: biased, random or public; with a number after a colon (`random:0`) every seed gets
+            the split of that number, and differs in its initialisation alone.
+        features: auto, raw, rownorm, pca or pca-raw.
+        pca: number of components.
+        model_options: for the model's constructor.
+        method_options: for methods that take any.
+    """
+
+    PROGRAM: ClassVar[str] = "keel"  # whose `run` runs it
+    # Every number depends on these modules, whatever the method.
+    CODE: ClassVar[tuple[str, ...]] = (
+        "graphkeel.runs.run",
+        "graphkeel.runs.specs",
+        "graphkeel.graph.datasets.registry",
+        "graphkeel.models.zoo",
+        "graphkeel.models.frozen",
+    )
+
+    dataset: str = "digits"
+    model: str = "sgc"
+    method: str = "none"
+    labels: str = "train"
+    split: str = "biased"
+    features: str = "auto"
+    pca: int = 20
+    model_options: dict[str, Any] = field(default_factory=dict)
+    method_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise ConfigError(f"labels must be one of {', '.join(LABELS)}", got=repr(self.labels))
+
+    def graph(self) -> RawGraph:
+        """The dataset, before a split is drawn."""
+        from graphkeel.graph import load_graph
+
+        return load_graph(self.dataset)
+
+    def task(self, seed: int) -> GraphTask:
+        """The split of a seed."""
+        from graphkeel.graph import make_task
+
+        kind, number = split_number(self.split, seed)
+        return make_task(
+            self.graph(), seed=number, split=kind, features=self.features, pca=self.pca
+        )
+
+    def trained(self, task: GraphTask, seed: int) -> nn.Module:
+        """The model of a seed, trained on its split."""
+        from graphkeel.models import train_model
+
+        return train_model(self.model, task, seed=seed, **self.model_options)
+
+    def find_method(self) -> Method:
+        """The method of that name."""
+        from graphkeel.reconstruct import get_method
+
+        if self.method_options:
+            raise ConfigError(
+                f"the method {self.method!r} takes no options", got=sorted(self.method_options)
+            )
+        return get_method(self.method)
+
+    def published(self) -> dict[str, list[float]]:
+        """Mean and deviation of rows that others have published about such a run."""
+        return {}
+
+    def check(self, seed: int) -> None:
+        """That model, method, split, features and data exist, before any work."""
+        self.check_names()
+        if self.method != "none":
+            self.find_method()
+        self.data_hash(seed)
+
+    def check_names(self) -> None:
+        """That there are such a model, split and features."""
+        from graphkeel.graph.datasets.registry import FEATURES
+        from graphkeel.graph.splits import KINDS
+        from graphkeel.models.own_model import OWN
+        from graphkeel.models.zoo import MODELS
+
+        if self.model != OWN:
+            one_of("the model", self.model, MODELS)
+        one_of("the split", self.split.partition(":")[0], KINDS)
+        one_of("features", self.features, FEATURES)
+
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of the split of a seed."""
+        return self.task(seed).hash
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number depends on."""
+        from graphkeel.runs.fingerprint import method_version
+
+        return method_version(self)
+
+    def outcome(self, seed: int) -> Outcome:
+        """Train, freeze, apply the method, score."""
+        from graphkeel.runs.run import run_seed
+
+        return run_seed(self, seed)
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """The row of a seed."""
+        from graphkeel.runs.run import measure
+
+        return measure(self, seed)
+
+
+@dataclass(frozen=True)
+class AdaptSpec:
+    """One method that takes a model from a source graph to a target graph.
+
+    Args:
+        source, target: datasets or files with the same features and classes.
+        model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen.
+        method: `none`, or one of ours (`auto`, `auto-balanced`, …).
+        keep: what ours may keep of the source: the graph, its summary, or the model alone.
+        target_labels: how many labels are drawn at random from the target, or a CSV file with the
+            header node,label.
+        reserve: this many nodes of the same draw are never scored, so that runs with fewer labels
+            are scored on the same nodes.
+        split: the source's split; `most` trains on four fifths of its labelled nodes and validates
+            on the rest.
+        features: `auto` (components fitted on the source where it has more features than that),
+            raw or rownorm.
+        components: how many.
+        model_options: for the model's constructor.
+    """
+
+    PROGRAM: ClassVar[str] = "keel"  # whose `adapt` runs it
+
+    source: str
+    target: str
+    model: str = "sgc"
+    method: str = "auto"
+    keep: str = "graph"
+    target_labels: int | str = 0
+    reserve: int = 0
+    split: str = "most"
+    features: str = "auto"
+    components: int = 32
+    model_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.keep not in KEEPS:
+            raise ConfigError(f"keep must be one of {', '.join(KEEPS)}", got=repr(self.keep))
+        if self.split not in SPLITS:
+            raise ConfigError(f"the split must be one of {', '.join(SPLITS)}", got=repr(self.split))
+        if isinstance(self.target_labels, int) and self.target_labels < 0:
+            raise ConfigError("target labels must not be negative", got=self.target_labels)
+
+    @property
+    def dataset(self) -> str:
+        """The pair, as a table names it."""
+        return f"{short_name(self.source)} → {short_name(self.target)}"
+
+    def data_hash(self, seed: int) -> str:
+        """SHA-256 of source and target."""
+        from graphkeel.runs.adapt_case import data_hash
+
+        return data_hash(self, seed)
+
+    def graph(self, name: str) -> RawGraph:
+        """The graph behind the name of the source or the target."""
+        from graphkeel.graph import load_graph
+
+        return load_graph(name)
+
+    def adapted(self, case: Case) -> MethodResult:
+        """Scores of the target's nodes by the method; None where the model is left alone."""
+        from graphkeel.runs.adapt import adapted
+
+        return adapted(self, case)
+
+    def published(self) -> dict[str, list[float]]:
+        """Rows that others have published about such a run: none."""
+        return {}
+
+    def check(self, seed: int) -> None:
+        """That model, method and data exist, before any work."""
+        from graphkeel.models.zoo import MODELS
+
+        one_of("the model", self.model, MODELS)
+        self.code_version()  # looks the method up
+        self.data_hash(seed)
+
+    def code_version(self) -> str:
+        """SHA-256 of the code that the number depends on."""
+        from graphkeel.runs.adapt import method_version
+
+        return method_version(self)
+
+    def outcome(self, seed: int) -> Outcome:
+        """Train, freeze, adapt, score."""
+        from graphkeel.runs.adapt import outcome
+
+        return outcome(self, seed)
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """The row of a seed."""
+        return self.outcome(seed).row
+
+
+def split_number(split: str, seed: int) -> tuple[str, int]:
+    """The kind of a split, and the number of it that a seed gets."""
+    kind, _, number = split.partition(":")
+    if not number:
+        return kind, seed
+    if not number.isdecimal():
+        raise ConfigError("the number of a split must be a whole number", got=repr(split))
+    return kind, int(number)
+
+
+def one_of(what: str, name: str, known: Iterable[str]) -> None:
+    """Refuse a name that is not among the known ones."""
+    if name not in tuple(known):
+        raise ConfigError(f"{what} must be one of {', '.join(known)}", got=repr(name))
+
+
+def short_name(name: str) -> str:
+    """A dataset's name, or a file's without its folder and suffix."""
+    return Path(name).stem

@@ -1,0 +1,100 @@
+"""A job: one number to be measured, and what became of it. Light to import.
+
+A job's key is a SHA-256 over everything that determines its number: the specification, the seed,
+the data and the code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+DONE = "done"
+FAILED = "error"
+CPU_SECONDS = "cpu_seconds"  # in a measurement's result
+
+
+class Spec(Protocol):
+    """Everything that determines a number apart from the seed: a dataclass of plain values."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def dataset(self) -> str:
+        """The data, as a table's column names it."""
+
+    def measure(self, seed: int) -> dict[str, Any]:
+        """The result for a seed: plain values, `accuracy` and `base` (percent) among them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One number to be measured: a row of a table, for one seed.
+
+    Args:
+        row: the row's name; not part of the key, as two rows may share a number.
+        spec: what is measured.
+        seed: of the split, the training and the method.
+        data: SHA-256 of the arrays that the number depends on.
+        code: SHA-256 of the code that computes it.
+    """
+
+    row: str
+    spec: Spec
+    seed: int
+    data: str
+    code: str
+
+    @cached_property
+    def subject(self) -> str:
+        """SHA-256 of what is measured, whichever code measures it."""
+        return sha256_of({"spec": asdict(self.spec), "seed": self.seed, "data": self.data})
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of what is measured and of the code that measures it."""
+        return sha256_of({"subject": self.subject, "code": self.code})
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The outcome of a job.
+
+    Args:
+        status: `DONE` or `FAILED`.
+        seconds: time it took.
+        peak_mb: peak memory of the worker meanwhile.
+        result: plain values; `accuracy` and `base` in percent where it is done.
+        message: why it failed.
+        commit: of the source tree that computed it; None where that is not known.
+        code: SHA-256 of the code that computed it, as the store says.
+    """
+
+    status: str
+    seconds: float
+    peak_mb: float
+    result: dict[str, Any]
+    message: str | None = None
+    commit: str | None = None
+    code: str | None = field(default=None, compare=False)
+
+    @property
+    def done(self) -> bool:
+        return self.status == DONE
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it had used up the time it was given."""
+        return self.status == FAILED and CPU_SECONDS in self.result
+
+    @property
+    def processor_seconds(self) -> float:
+        """Processor time where it was recorded, else the time on the wall."""
+        return float(self.result.get(CPU_SECONDS, self.seconds))
+
+
+def sha256_of(content: Any) -> str:
+    """SHA-256 of plain values, whatever the order of their keys."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
