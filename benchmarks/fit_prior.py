@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from graphkeel_paper.adapt.case import tasks
+from graphkeel_paper.adapt.spec import AdaptSpec
 from joblib import Memory
 from scipy.optimize import minimize
 
 from graphkeel.graph import GraphTask
 from graphkeel.graph.features import FittedPca, dense
 from graphkeel.models import train_model
-from graphkeel.paper.adapt.case import tasks
-from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.reconstruct.scene import Scene
 from graphkeel_paper.datasets import load, load_graph
 
