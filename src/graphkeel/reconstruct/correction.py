@@ -110,7 +110,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
+    shipped = _answer(context, features, steered).numpy() if guard.kept else None
     guard = replace(guard, expected=_expected(context, decision, guard, rule))
     judges = known.nodes[known.judging]
     classes = known.classes[known.judging]
@@ -151,6 +151,11 @@ def written(
     ask = context.differentiable_logits_for
     steered = steer(ask, context.x, posterior.argmax(dim=1), posterior, settings, linear=linear)
     return steered.features, steered
+
+
+def _answer(context: Context, features: Tensor, steered: Steered | None) -> Tensor:
+    """The model's classes under new features; steering has asked it already."""
+    return context.logits_for(features).argmax(dim=1) if steered is None else steered.answer
 
 
 def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:

@@ -61,11 +61,12 @@ class SteerSettings:
     ridge: float = 0.01
     passes: int = 20
     most_passes: int = 200
-    goal: float = 0.975
+    goal: float = 0.98
     progress: float = 0.003
     rank: int = 64
     memory: int = 20
     tempering: float = 0.25
+    damping: float = 10.0
     floor: float = 0.05
     first_step: float = 0.01
     tried: int = 6
@@ -82,6 +83,7 @@ class Steered:
         agreement: share of nodes answered as wanted.
         tied: share of nodes that are not, and that the model answers exactly as a node of another
             wanted class: nodes with the same neighbours are all one to most models.
+        answer: the model's class of every node, shape (N,).
         margins: of the wanted class over the best other one, in logits, shape (N,).
         change: |x' - x| / |x| of every node, shape (N,); for x = 0 relative to the median length.
     """
@@ -91,6 +93,7 @@ class Steered:
     passes: int
     agreement: float
     tied: float
+    answer: Tensor = field(repr=False)
     margins: Tensor = field(repr=False)
     change: Tensor = field(repr=False)
 
@@ -115,14 +118,13 @@ def steer(
     _check_finite(x, "features")
     length = _typical_length(x)
     loss = _loss(wanted, posterior.to(x), chosen)
+    model: _Affine | _Asked
     if linear is None:
-        loop = _Loop(ask, x, loss, chosen, length, is_affine=False)
-        change = loop.run()
+        model = _Asked(ask, x, length, loss, chosen)
     else:
-        reduced, directions = linear.reduced(x)
-        start = x.new_zeros(len(x), directions.shape[1])
-        loop = _Loop(reduced, start, loss, chosen, length, is_affine=True)
-        change = loop.run() @ directions.T
+        model = _Affine(linear, x, length, chosen)
+    loop = _Loop(model, loss, chosen)
+    change = (length * loop.run()) @ model.directions.T
     moved = change.abs().amax(dim=1, keepdim=True) > 0
     features = torch.where(moved, x + change, x)
     with torch.no_grad():
@@ -132,9 +134,10 @@ def steer(
     return Steered(
         features=features,
         fall=tuple(loop.fall),
-        passes=loop.passes + 1,
+        passes=model.passes + 1,
         agreement=float((loss.margins(logits) > 0).float().mean()),
-        tied=loss.tied(logits / loop.unit),
+        tied=loss.tied(logits / model.unit),
+        answer=logits.argmax(dim=1),
         margins=loss.margins(logits),
         change=(features - x).norm(dim=1) / lengths,
     )
@@ -171,7 +174,8 @@ class _Loss:
     def tied(self, logits: Tensor) -> float:
         """Share of nodes that disagree and have the logits of a node that agrees."""
         agrees = self.margins(logits) > 0
-        _, group = (1e4 * logits).round().unique(dim=0, return_inverse=True)
+        mixed = (1e4 * logits).round().double() @ _signs(logits[0]).double().cumsum(0).exp()
+        _, group = mixed.unique(return_inverse=True)
         served = torch.zeros_like(group, dtype=torch.bool)
         served[group[agrees]] = True
         return float((served[group] & ~agrees).float().mean())
@@ -181,28 +185,43 @@ def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
     return _Loss(wanted, posterior.gather(1, wanted[:, None]), settings.margin)
 
 
-class _Loop:
-    """Minimises V over coefficients of the model's own directions, scaled by each node's influence.
-
-    `logits` (in units of the typical margin), `gradient` and the last of `fall` belong to
-    `coefficients`. With `is_affine` the logits along a line are known from two of its points."""
+class _Affine:
+    """A linear model: its answers to coefficients M, the features being X + s M Qᵀ."""
 
     def __init__(
-        self,
-        ask: Ask,
-        start: Tensor,
-        loss: _Loss,
-        settings: SteerSettings,
-        length: float,
-        *,
-        is_affine: bool,
+        self, linear: LinearMap, x: Tensor, length: float, settings: SteerSettings
     ) -> None:
-        self.ask = ask
-        self.start = start
-        self.loss = loss
-        self.settings = settings
-        self.is_affine = is_affine
-        leaf = start.detach().clone().requires_grad_(True)
+        raw = linear.logits(x)
+        _check_finite(raw, "answers of the model")
+        self.unit = _typical_margin(raw)
+        self.logits = raw / self.unit
+        left, sizes, self.directions = linear.directions()
+        gains = sizes * (length / self.unit)
+        self._linear = linear
+        self._upper = gains[:, None] * left
+        self._inverse = linear.inverse(gains, settings.damping * settings.ridge)
+        self.is_affine = True
+        self.passes = 1
+
+    def answer(self, coefficients: Tensor) -> Tensor:
+        self.passes += 2  # with `pull` one, with `precondition` another
+        return self.logits + self._linear.forth(coefficients @ self._upper)
+
+    def pull(self, gradient: Tensor) -> Tensor:
+        return self._linear.back(gradient) @ self._upper.T
+
+    def precondition(self, values: Tensor) -> Tensor:
+        """Features that nothing pulls at stay."""
+        return self._inverse(values) * (values != 0).any(dim=1, keepdim=True)
+
+
+class _Asked:
+    """Any model that passes gradients back, in the directions in which its answers change."""
+
+    def __init__(
+        self, ask: Ask, x: Tensor, length: float, loss: _Loss, settings: SteerSettings
+    ) -> None:
+        leaf = x.detach().clone().requires_grad_(True)
         with torch.enable_grad():
             raw = ask(leaf)
         _check_finite(raw.detach(), "answers of the model")
@@ -210,58 +229,98 @@ class _Loop:
         self.logits = raw.detach() / self.unit
         (probe,) = torch.autograd.grad(raw, leaf, _signs(raw), retain_graph=True)
         (pull,) = torch.autograd.grad(raw, leaf, loss.gradient(self.logits) / self.unit)
-        self.directions = torch.eye(start.shape[1]).to(start)
-        if not is_affine:
+        self.directions = torch.eye(x.shape[1]).to(x)
+        if x.shape[1] > settings.rank:
             self.directions = _row_space(_together(probe, pull), settings.rank)
-        self.ease = _ease(probe, settings)
-        self.scale = length * self.ease
-        self.gradient = self.scale * (pull @ self.directions)
+        self._ease = _ease(probe, settings).square()
+        self._ask = ask
+        self._x = x
+        self._length = length
+        self._leaf = leaf
+        self._found = self.logits
+        self._first = length * (pull @ self.directions)
+        self.is_affine = False
+        self.passes = 2  # one forward, two backward
+
+    def answer(self, coefficients: Tensor) -> Tensor:
+        self.passes += 1
+        self._leaf = coefficients.detach().clone().requires_grad_(True)
+        with torch.enable_grad():
+            moved = self._x + (self._length * self._leaf) @ self.directions.T
+            self._found = self._ask(moved) / self.unit
+        return self._found.detach()
+
+    def pull(self, gradient: Tensor) -> Tensor:
+        """Of the point asked last; at first, of the loss there."""
+        if not self._found.requires_grad:
+            return self._first
+        return torch.autograd.grad(self._found, self._leaf, gradient)[0]
+
+    def precondition(self, values: Tensor) -> Tensor:
+        return self._ease * values
+
+
+class _Loop:
+    """Minimises V over coefficients of the model's own directions.
+
+    `logits` (in units of the typical margin), `gradient` and the last of `fall` belong to
+    `coefficients`."""
+
+    def __init__(self, model: _Affine | _Asked, loss: _Loss, settings: SteerSettings) -> None:
+        self.model = model
+        self.loss = loss
+        self.settings = settings
+        self.logits = model.logits
+        self.gradient = model.pull(loss.gradient(self.logits))
         self.coefficients = torch.zeros_like(self.gradient)
         self.fall = [loss.value(self.logits)]
         self.won = [self._agreement()]
-        self.passes = 2  # one forward, two backward
         self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=settings.memory)
 
     def run(self) -> Tensor:
-        """What is added to the start, when all nodes are content or no more passes pay."""
+        """The coefficients, when all nodes are content or no more passes pay."""
         while not self._is_done() and self._step():
-            self.won += [self._agreement()] * (self.passes - 1 - len(self.won))
-        return self._lifted(self.coefficients)
+            self.won += [self._agreement()] * (self.model.passes - 1 - len(self.won))
+        return self.coefficients
 
     def _is_done(self) -> bool:
         chosen = self.settings
         if bool((self.loss.margins(self.logits) >= chosen.margin / 2).all()):
             return True
-        if self.passes < chosen.passes - 1:  # one is left for the features that ship
+        if self._left(chosen.passes) > 0:
             return False
         before = self.won[max(0, len(self.won) - 2 * chosen.passes)]
-        if self.won[-1] - before < chosen.progress or self.passes >= chosen.most_passes - 1:
+        if self.won[-1] - before < chosen.progress or self._left(chosen.most_passes) <= 0:
             return True
         return self.won[-1] + self.loss.tied(self.logits) >= chosen.goal
 
+    def _left(self, passes: int) -> int:
+        """Steps; one pass is kept for the features that ship, a linear model's step takes two."""
+        return (passes - 1 - self.model.passes) // (1 + self.model.is_affine)
+
     def _is_last(self) -> bool:
-        return self.passes in (self.settings.passes - 1, self.settings.most_passes - 1)
+        return 0 in (self._left(self.settings.passes), self._left(self.settings.most_passes))
 
     def _step(self) -> bool:
-        """One step of L-BFGS with a line search; False where V does not fall."""
+        """One step of L-BFGS with a line search; False where V does not fall.
+
+        The logits of a linear model along a line are known from two of its points."""
         direction = self._direction()
-        length = 1.0 if self.pairs else self._first_length(direction)
+        is_affine = self.model.is_affine
+        length = 1.0 if self.pairs or is_affine else self._first_length(direction)
         for _ in range(self.settings.tried):
-            leaf = (self.coefficients + length * direction).requires_grad_(True)
-            with torch.enable_grad():
-                found = self.ask(self.start + self._lifted(leaf)) / self.unit
-            self.passes += 1
-            logits = found.detach()
+            logits = self.model.answer(self.coefficients + length * direction)
             best = self._line_minimum(direction, (logits - self.logits) / length, length)
             ratio = best / length
             is_near = 0.3 <= ratio <= 3
-            if self.is_affine and 1e-3 <= ratio <= 5:
+            if is_affine and 1e-3 <= ratio <= 5:
                 logits = self.logits + ratio * (logits - self.logits)
                 length = best
                 is_near = True
-            value = self._value(logits, self.coefficients + length * direction)
+            step = length * direction
+            value = self._value(logits, self.coefficients + step)
             if value < self.fall[-1] and (is_near or self._is_last()):
-                self._accept(found, leaf, logits, length * direction)
+                self._accept(logits, step)
                 self.fall.append(value)
                 return True
             if self._is_last():
@@ -269,10 +328,10 @@ class _Loop:
             length = min(max(best, 0.1 * length), 10 * length)
         return False
 
-    def _accept(self, found: Tensor, leaf: Tensor, logits: Tensor, step: Tensor) -> None:
-        (pull,) = torch.autograd.grad(found, leaf, self.loss.gradient(logits))
+    def _accept(self, logits: Tensor, step: Tensor) -> None:
         self.coefficients = self.coefficients + step
-        gradient = pull + self.settings.ridge * self.ease**2 * self.coefficients
+        pull = self.model.pull(self.loss.gradient(logits))
+        gradient = pull + self.settings.ridge * self.coefficients
         curved = gradient - self.gradient
         along = float((step * curved).sum())
         if along > 0:
@@ -287,15 +346,16 @@ class _Loop:
         for step, curved, inverse in reversed(self.pairs):
             shares.append(inverse * float((step * found).sum()))
             found = found - shares[-1] * curved
-        if self.pairs:
+        found = self.model.precondition(found)
+        if self.pairs and not self.model.is_affine:  # a linear model's own scale is known
             _, curved, inverse = self.pairs[-1]
-            found = found / (inverse * float(curved.square().sum()))
+            found = found / (inverse * float((curved * self.model.precondition(curved)).sum()))
         for (step, curved, inverse), share in zip(self.pairs, reversed(shares), strict=True):
             found = found + (share - inverse * float((curved * found).sum())) * step
         return found
 
     def _first_length(self, direction: Tensor) -> float:
-        size = float((self.ease * direction).norm())
+        size = float(direction.norm())
         wanted = self.settings.first_step * math.sqrt(len(direction))
         return wanted / size if size > 0 else 1.0
 
@@ -303,9 +363,8 @@ class _Loop:
         """Where V is least along a line on which the logits change as `slope` says (Newton)."""
         missing = self.loss.shortfall(self.logits)
         rate = slope - slope.gather(1, self.loss.wanted[:, None])
-        ridge = self.settings.ridge * self.ease**2 * direction
-        pull = float((ridge * self.coefficients).sum())
-        bend = float((ridge * direction).sum())
+        pull = self.settings.ridge * float((direction * self.coefficients).sum())
+        bend = self.settings.ridge * float(direction.square().sum())
         place = start
         for _ in range(8):
             now = missing + place * rate
@@ -320,14 +379,11 @@ class _Loop:
         return place
 
     def _value(self, logits: Tensor, coefficients: Tensor) -> float:
-        change = float((self.ease * coefficients).double().square().sum())
+        change = float(coefficients.double().square().sum())
         return self.loss.value(logits) + 0.5 * self.settings.ridge * change
 
     def _agreement(self) -> float:
         return float((self.loss.margins(self.logits) > 0).float().mean())
-
-    def _lifted(self, coefficients: Tensor) -> Tensor:
-        return (self.scale * coefficients) @ self.directions.T
 
 
 def _row_space(gradient: Tensor, rank: int) -> Tensor:
@@ -387,8 +443,6 @@ def linear_units(linear: LinearMap, x: Tensor, settings: SteerSettings) -> dict[
     Args:
         x: the features as they are, shape (N, d).
     """
-    reduced, _ = linear.reduced(x)
-    with torch.no_grad():
-        unit = _typical_margin(reduced(x.new_zeros(len(x), min(linear.weight.shape))))
+    unit = _typical_margin(linear.logits(x))
     length = _typical_length(x)
     return {"ridge": settings.ridge, "hops": linear.hops, "length": length, "unit": unit}
