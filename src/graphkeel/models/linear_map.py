@@ -19,6 +19,65 @@ from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution
 
 
+class Propagation:
+    """Products with S^K and its transpose.
+
+    Args:
+        matrix: S, float32, shape (N, N).
+        hops: K.
+    """
+
+    def __init__(self, matrix: sparse.csr_matrix, hops: int) -> None:
+        self.hops = hops
+        self._power = _schur_bound(matrix) ** 2
+        self._matrix = _as_tensor(matrix)
+        self._transposed = _as_tensor(matrix.T.tocsr())
+
+    @classmethod
+    def of(cls, edge_index: Tensor, n_nodes: int, hops: int = 2) -> Propagation | None:
+        """Of a model with as many layers, roughly; None on other devices than the CPU."""
+        if edge_index.device.type != "cpu" or not n_nodes:
+            return None
+        return cls(convolution(edge_index, n_nodes), hops)
+
+    def forth(self, values: Tensor) -> Tensor:
+        """S^K values, shape (N, k)."""
+        return _repeated(self._matrix, values, self.hops)
+
+    def back(self, values: Tensor) -> Tensor:
+        """(Sᵀ)^K values, shape (N, k)."""
+        return _repeated(self._transposed, values, self.hops)
+
+    def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
+        """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
+
+        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no dearer than forth and back, and far
+        richer than powers of (Sᵀ)^K S^K. It is the Chebyshev series of 1/(g² (σ²t)^K + ridge) with
+        Jackson's factors, which keep it positive on [0, 1]. Rows of zeros stay zero."""
+        top = gains.double() ** 2 * self._power**self.hops
+        angles = (torch.arange(256, dtype=torch.float64) + 0.5) * (math.pi / 256)
+        places = (1 + angles.cos()) / 2
+        wanted = 1 / (top * places[:, None] ** self.hops + ridge)
+        orders = torch.arange(self.hops + 1)[:, None]
+        series = (orders * angles).cos() @ wanted / 128
+        series[0] /= 2
+        terms = (_jackson(self.hops)[:, None] * series).to(gains)
+
+        def apply(values: Tensor) -> Tensor:
+            before, now = values, self._hopped(values)
+            found = terms[0] * before + terms[1] * now
+            for term in terms[2:]:
+                before, now = now, 2 * self._hopped(now) - before
+                found = found + term * now
+            return found * (values != 0).any(dim=1, keepdim=True)
+
+        return apply
+
+    def _hopped(self, values: Tensor) -> Tensor:
+        """(2t - 1) values."""
+        return (2 / self._power) * (self._transposed @ (self._matrix @ values)) - values
+
+
 @dataclass(frozen=True)
 class LinearMap:
     """A model that is linear in its features: logits = S^K X Wᵀ + b.
@@ -53,17 +112,13 @@ class LinearMap:
         bias = torch.zeros(len(weight)) if layer.lin.bias is None else layer.lin.bias.detach()
         return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
 
+    @cached_property
+    def propagation(self) -> Propagation:
+        return Propagation(self.matrix, self.hops)
+
     def logits(self, x: Tensor) -> Tensor:
         """Answers to features of shape (N, d)."""
-        return self.forth(torch.nn.functional.linear(x, self.weight)) + self.bias
-
-    def forth(self, values: Tensor) -> Tensor:
-        """S^K values, shape (N, k)."""
-        return _repeated(self._tensor, values, self.hops)
-
-    def back(self, values: Tensor) -> Tensor:
-        """(Sᵀ)^K values, shape (N, k)."""
-        return _repeated(self._transposed, values, self.hops)
+        return self.propagation.forth(torch.nn.functional.linear(x, self.weight)) + self.bias
 
     def directions(self) -> tuple[Tensor, Tensor, Tensor]:
         """W up to what is the same for all classes, as U diag(σ) Qᵀ: Uᵀ (r, C), σ (r,), Q (d, r).
@@ -74,57 +129,20 @@ class LinearMap:
         rank = max(1, int((sizes > 1e-6 * sizes[0]).sum()))
         return left[:, :rank].T, sizes[:rank], right[:rank].T
 
-    def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
-        """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
-
-        A polynomial in SᵀS, so it costs no more than one pass forth and back, and yet it is far
-        richer than powers of (Sᵀ)^K S^K: of degree K in t = SᵀS/σ², the Chebyshev series of
-        1/(g² (σ²t)^K + ridge) with Jackson's factors, which keep it positive on [0, 1]."""
-        power = self._bound**2
-        top = gains.double() ** 2 * power**self.hops
-        angles = (torch.arange(256, dtype=torch.float64) + 0.5) * (math.pi / 256)
-        places = (1 + angles.cos()) / 2
-        wanted = 1 / (top * places[:, None] ** self.hops + ridge)
-        orders = torch.arange(self.hops + 1)[:, None]
-        series = (orders * angles).cos() @ wanted / 128
-        series[0] /= 2
-        terms = (_jackson(self.hops)[:, None] * series).to(gains)
-
-        def hopped(values: Tensor) -> Tensor:
-            return (2 / power) * (self._transposed @ (self._tensor @ values)) - values
-
-        def apply(values: Tensor) -> Tensor:
-            before, now = values, hopped(values)
-            found = terms[0] * before + terms[1] * now
-            for term in terms[2:]:
-                before, now = now, 2 * hopped(now) - before
-                found = found + term * now
-            return found
-
-        return apply
-
-    @cached_property
-    def _bound(self) -> float:
-        """σ >= |S|₂ by Schur's test with √degree, read off the loops: 1 if edges go both ways."""
-        own = self.matrix.diagonal()
-        weights = np.where(own > 0, own, 1.0) ** -0.5
-        rows = self.matrix @ weights / weights
-        columns = self.matrix.T @ weights / weights
-        return math.sqrt(float(rows.max()) * float(columns.max()))
-
-    @cached_property
-    def _tensor(self) -> Tensor:
-        return _as_tensor(self.matrix)
-
-    @cached_property
-    def _transposed(self) -> Tensor:
-        return _as_tensor(self.matrix.T.tocsr())
-
 
 def _repeated(matrix: Tensor, values: Tensor, times: int) -> Tensor:
     for _ in range(times):
         values = matrix @ values
     return values
+
+
+def _schur_bound(matrix: sparse.csr_matrix) -> float:
+    """At least |S|₂, by Schur's test with √degree, read off the loops: 1 if edges go both ways."""
+    own = matrix.diagonal()
+    weights = np.where(own > 0, own, 1.0) ** -0.5
+    rows = matrix @ weights / weights
+    columns = matrix.T @ weights / weights
+    return math.sqrt(float(rows.max()) * float(columns.max()))
 
 
 def _jackson(degree: int) -> Tensor:

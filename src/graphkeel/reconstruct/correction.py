@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrow, narrowed
 from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
@@ -148,9 +149,21 @@ def written(
             " instead of the smallest change"
         )
         return context.blend(posterior), None
-    ask = context.differentiable_logits_for
-    steered = steer(ask, context.x, posterior.argmax(dim=1), posterior, settings, linear=linear)
+    steered = steer(
+        context.differentiable_logits_for,
+        context.x,
+        posterior.argmax(dim=1),
+        posterior,
+        settings,
+        linear=linear,
+        narrow=None if linear else _narrowed(context),
+        propagation=None if linear else Propagation.of(context.edge_index, len(context.x)),
+    )
     return steered.features, steered
+
+
+def _narrowed(context: Context) -> Narrow | None:
+    return narrowed(context.frozen, context.x, context.edge_index, context.model_kwargs)
 
 
 def _answer(context: Context, features: Tensor, steered: Steered | None) -> Tensor:

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import DataError
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrow
 
 Ask = Callable[[Tensor], Tensor]
 
@@ -65,9 +66,8 @@ class SteerSettings:
     progress: float = 0.003
     rank: int = 64
     memory: int = 20
-    tempering: float = 0.25
     damping: float = 10.0
-    floor: float = 0.05
+    softening: float = 0.03
     first_step: float = 0.01
     tried: int = 6
 
@@ -106,6 +106,8 @@ def steer(
     settings: SteerSettings | None = None,
     *,
     linear: LinearMap | None = None,
+    narrow: Narrow | None = None,
+    propagation: Propagation | None = None,
 ) -> Steered:
     """Change the features as little as the model needs to answer with the wanted classes.
 
@@ -113,18 +115,24 @@ def steer(
         x: the features as they are, float32, shape (N, d); not changed.
         wanted: the class that every node should be answered with, int64, shape (N,).
         posterior: class probabilities; a node counts by its wanted class's, shape (N, C).
+        linear: the model, if it is linear.
+        narrow: the model on fewer features, if it is known.
+        propagation: how it blurs features, roughly: steps are longer where they are blurred most.
     """
     chosen = settings or SteerSettings()
     _check_finite(x, "features")
     length = _typical_length(x)
     loss = _loss(wanted, posterior.to(x), chosen)
     model: _Affine | _Asked
-    if linear is None:
-        model = _Asked(ask, x, length, loss, chosen)
-    else:
+    if linear is not None:
         model = _Affine(linear, x, length, chosen)
+        basis = model.directions
+    else:
+        inner, start, basis = narrow or _row_space_of(ask, x, loss, chosen)
+        model = _Asked(inner, start, length, propagation, chosen)
+        model.passes += start is not x  # what it took to find the directions
     loop = _Loop(model, loss, chosen)
-    change = (length * loop.run()) @ model.directions.T
+    change = (length * loop.run()) @ basis.T
     moved = change.abs().amax(dim=1, keepdim=True) > 0
     features = torch.where(moved, x + change, x)
     with torch.no_grad():
@@ -188,6 +196,8 @@ def _loss(wanted: Tensor, posterior: Tensor, settings: SteerSettings) -> _Loss:
 class _Affine:
     """A linear model: its answers to coefficients M, the features being X + s M Qᵀ."""
 
+    is_affine = True
+
     def __init__(
         self, linear: LinearMap, x: Tensor, length: float, settings: SteerSettings
     ) -> None:
@@ -197,67 +207,58 @@ class _Affine:
         self.logits = raw / self.unit
         left, sizes, self.directions = linear.directions()
         gains = sizes * (length / self.unit)
-        self._linear = linear
+        self._hops = linear.propagation
         self._upper = gains[:, None] * left
-        self._inverse = linear.inverse(gains, settings.damping * settings.ridge)
-        self.is_affine = True
+        self.precondition = self._hops.inverse(gains, settings.damping * settings.ridge)
         self.passes = 1
 
     def answer(self, coefficients: Tensor) -> Tensor:
         self.passes += 2  # with `pull` one, with `precondition` another
-        return self.logits + self._linear.forth(coefficients @ self._upper)
+        return self.logits + self._hops.forth(coefficients @ self._upper)
 
     def pull(self, gradient: Tensor) -> Tensor:
-        return self._linear.back(gradient) @ self._upper.T
-
-    def precondition(self, values: Tensor) -> Tensor:
-        """Features that nothing pulls at stay."""
-        return self._inverse(values) * (values != 0).any(dim=1, keepdim=True)
+        """The gradient of the logits, carried back to the coefficients."""
+        return self._hops.back(gradient) @ self._upper.T
 
 
 class _Asked:
-    """Any model that passes gradients back, in the directions in which its answers change."""
+    """Any model that passes gradients back: its answers to the start plus s M."""
+
+    is_affine = False
 
     def __init__(
-        self, ask: Ask, x: Tensor, length: float, loss: _Loss, settings: SteerSettings
+        self,
+        ask: Ask,
+        start: Tensor,
+        length: float,
+        propagation: Propagation | None,
+        settings: SteerSettings,
     ) -> None:
-        leaf = x.detach().clone().requires_grad_(True)
-        with torch.enable_grad():
-            raw = ask(leaf)
-        _check_finite(raw.detach(), "answers of the model")
-        self.unit = _typical_margin(raw.detach())
-        self.logits = raw.detach() / self.unit
-        (probe,) = torch.autograd.grad(raw, leaf, _signs(raw), retain_graph=True)
-        (pull,) = torch.autograd.grad(raw, leaf, loss.gradient(self.logits) / self.unit)
-        self.directions = torch.eye(x.shape[1]).to(x)
-        if x.shape[1] > settings.rank:
-            self.directions = _row_space(_together(probe, pull), settings.rank)
-        self._ease = _ease(probe, settings).square()
         self._ask = ask
-        self._x = x
+        self._start = start
         self._length = length
-        self._leaf = leaf
-        self._found = self.logits
-        self._first = length * (pull @ self.directions)
-        self.is_affine = False
-        self.passes = 2  # one forward, two backward
+        self._found: Tensor
+        self.unit = 1.0
+        self.passes = 0
+        raw = self.answer(torch.zeros_like(start))
+        _check_finite(raw, "answers of the model")
+        self.unit = _typical_margin(raw)
+        self._found = self._found / self.unit
+        self.logits = self._found.detach()
+        self.precondition: Ask = torch.clone
+        if propagation is not None:
+            self.precondition = propagation.inverse(start.new_ones(1), settings.softening)
 
     def answer(self, coefficients: Tensor) -> Tensor:
         self.passes += 1
-        self._leaf = coefficients.detach().clone().requires_grad_(True)
+        self._leaf = coefficients.clone().requires_grad_(True)
         with torch.enable_grad():
-            moved = self._x + (self._length * self._leaf) @ self.directions.T
-            self._found = self._ask(moved) / self.unit
+            self._found = self._ask(self._start + self._length * self._leaf) / self.unit
         return self._found.detach()
 
     def pull(self, gradient: Tensor) -> Tensor:
-        """Of the point asked last; at first, of the loss there."""
-        if not self._found.requires_grad:
-            return self._first
+        """The same at the point that was asked last."""
         return torch.autograd.grad(self._found, self._leaf, gradient)[0]
-
-    def precondition(self, values: Tensor) -> Tensor:
-        return self._ease * values
 
 
 class _Loop:
@@ -386,29 +387,29 @@ class _Loop:
         return float((self.loss.margins(self.logits) > 0).float().mean())
 
 
-def _row_space(gradient: Tensor, rank: int) -> Tensor:
-    """Orthonormal directions (d, r) in which the model's answers change, the strongest first.
+def _row_space_of(ask: Ask, x: Tensor, loss: _Loss, settings: SteerSettings) -> Narrow:
+    """The model as a function of moves in directions (d, r) in which its answers change.
 
     The gradients of all nodes lie in the row space of the model's first layer; sums of a few dozen
-    of them span it."""
-    groups = torch.arange(len(gradient), device=gradient.device) % (2 * rank)
-    sums = gradient.new_zeros(2 * rank, gradient.shape[1]).index_add_(0, groups, gradient)
-    _, sizes, directions = torch.linalg.svd(sums, full_matrices=False)
-    kept = sizes[:rank] > 1e-4 * sizes[0]
-    return directions[:rank][kept].T.contiguous()
-
-
-def _together(probe: Tensor, pull: Tensor) -> Tensor:
-    """Rows of both, of like size: random signs alone could cancel on a small graph."""
-    return torch.cat([probe / probe.norm().clamp_min(1e-30), pull / pull.norm().clamp_min(1e-30)])
-
-
-def _ease(probe: Tensor, settings: SteerSettings) -> Tensor:
-    """Longer steps where a feature moves few answers: a diagonal preconditioner, shape (N, 1)."""
-    influence = probe.square().sum(dim=1, keepdim=True)
-    typical = float(influence.mean()) or 1.0
-    scaled: Tensor = (influence / typical + settings.floor) ** -settings.tempering
-    return scaled
+    of them span it. Random signs alone could cancel on a small graph."""
+    if x.shape[1] <= settings.rank:
+        return ask, x, torch.eye(x.shape[1]).to(x)
+    leaf = x.detach().clone().requires_grad_(True)
+    with torch.enable_grad():
+        raw = ask(leaf)
+    logits = raw.detach() / _typical_margin(raw.detach())
+    (probe,) = torch.autograd.grad(raw, leaf, _signs(raw), retain_graph=True)
+    (pull,) = torch.autograd.grad(raw, leaf, loss.gradient(logits))
+    groups = torch.arange(len(x), device=x.device) % settings.rank
+    sums = [
+        torch.zeros_like(x[: settings.rank]).index_add_(
+            0, groups, rows / rows.norm().clamp_min(1e-30)
+        )
+        for rows in (probe, pull)
+    ]
+    _, sizes, directions = torch.linalg.svd(torch.cat(sums), full_matrices=False)
+    kept = directions[: settings.rank][sizes[: settings.rank] > 1e-4 * sizes[0]]
+    return lambda moves: ask(x + moves @ kept), x.new_zeros(len(x), len(kept)), kept.T
 
 
 def _signs(like: Tensor) -> Tensor:
