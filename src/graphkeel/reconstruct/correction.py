@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphkeel.core.statistics import percent
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Narrow, narrowed
+from graphkeel.models.narrowed import Narrowed, narrowed
 from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
@@ -156,14 +156,14 @@ def written(
         posterior,
         settings,
         linear=linear,
-        narrow=None if linear else _narrowed(context),
+        narrow=None if linear else _narrowed(context, settings.rank),
         propagation=None if linear else Propagation.of(context.edge_index, len(context.x)),
     )
     return steered.features, steered
 
 
-def _narrowed(context: Context) -> Narrow | None:
-    return narrowed(context.frozen, context.x, context.edge_index, context.model_kwargs)
+def _narrowed(context: Context, rank: int) -> Narrowed | None:
+    return narrowed(context.frozen, context.x, context.edge_index, context.model_kwargs, rank)
 
 
 def _answer(context: Context, features: Tensor, steered: Steered | None) -> Tensor:
