@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import torch
 from scipy import sparse
 from torch import Tensor
@@ -12,9 +16,67 @@ from torch_geometric.nn import SGConv
 
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.models.sparse_hops import convolution
 
-Ask = Callable[[Tensor], Tensor]
+
+class Propagation:
+    """Products with S^K and its transpose.
+
+    Args:
+        matrix: S, float32, shape (N, N).
+        hops: K.
+    """
+
+    def __init__(self, matrix: sparse.csr_matrix, hops: int) -> None:
+        self.hops = hops
+        self._power = _schur_bound(matrix) ** 2
+        self._matrix = _as_tensor(matrix.copy())
+        self._transposed = _as_tensor(matrix.T.tocsr())
+
+    @classmethod
+    def of(cls, edge_index: Tensor, n_nodes: int, hops: int = 2) -> Propagation | None:
+        """Of a model with so many layers, two as a rule; None on other devices than the CPU."""
+        if edge_index.device.type != "cpu" or not n_nodes:
+            return None
+        return cls(convolution(edge_index, n_nodes), hops)
+
+    def forth(self, values: Tensor) -> Tensor:
+        """S^K values, shape (N, k)."""
+        return _repeated(self._matrix, values, self.hops)
+
+    def back(self, values: Tensor) -> Tensor:
+        """(Sᵀ)^K values, shape (N, k)."""
+        return _repeated(self._transposed, values, self.hops)
+
+    def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
+        """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
+
+        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no dearer than forth and back, and far
+        richer than powers of (Sᵀ)^K S^K. It is the Chebyshev series of 1/(g² (σ²t)^K + ridge) with
+        Jackson's factors, which keep it positive on [0, 1]. Rows of zeros stay zero."""
+        top = gains.double() ** 2 * self._power**self.hops
+        angles = (torch.arange(256, dtype=torch.float64) + 0.5) * (math.pi / 256)
+        places = (1 + angles.cos()) / 2
+        wanted = 1 / (top * places[:, None] ** self.hops + ridge)
+        degree = max(self.hops, 1)
+        orders = torch.arange(degree + 1)[:, None]
+        series = (orders * angles).cos() @ wanted / 128
+        series[0] /= 2
+        terms = (_jackson(degree)[:, None] * series).to(gains)
+
+        def apply(values: Tensor) -> Tensor:
+            before, now = values, self._hopped(values)
+            found = terms[0] * before + terms[1] * now
+            for term in terms[2:]:
+                before, now = now, 2 * self._hopped(now) - before
+                found = found + term * now
+            return found * (values != 0).any(dim=1, keepdim=True)
+
+        return apply
+
+    def _hopped(self, values: Tensor) -> Tensor:
+        """(2t - 1) values."""
+        return (2 / self._power) * (self._transposed @ (self._matrix @ values)) - values
 
 
 @dataclass(frozen=True)
@@ -51,18 +113,54 @@ class LinearMap:
         bias = torch.zeros(len(weight)) if layer.lin.bias is None else layer.lin.bias.detach()
         return cls(convolution(edge_index, n_nodes), layer.K, weight, bias)
 
-    def reduced(self, x: Tensor) -> tuple[Ask, Tensor]:
-        """Logits as a function of coefficients (N, r), and r orthonormal directions (d, r).
+    @cached_property
+    def propagation(self) -> Propagation:
+        return Propagation(self.matrix, self.hops)
 
-        Only moves in the row space of W change an answer: a pass carries C columns, not d."""
-        directions, upper = torch.linalg.qr(self.weight.T)
-        carried = torch.nn.functional.linear(x, self.weight)
-        transposed = self.matrix.T.tocsr()
+    def logits(self, x: Tensor) -> Tensor:
+        """Answers to features of shape (N, d)."""
+        return self.propagation.forth(torch.nn.functional.linear(x, self.weight)) + self.bias
 
-        def ask(coefficients: Tensor) -> Tensor:
-            found = carried + coefficients @ upper
-            for _ in range(self.hops):
-                found = hop(self.matrix, found, transposed)
-            return found + self.bias
+    def directions(self) -> tuple[Tensor, Tensor, Tensor]:
+        """W up to what is the same for all classes, as U diag(σ) Qᵀ: Uᵀ (r, C), σ (r,), Q (d, r).
 
-        return ask, directions
+        Only moves along Q change the difference of two logits: a pass carries r < C columns."""
+        centred = self.weight - self.weight.mean(dim=0)
+        left, sizes, right = torch.linalg.svd(centred, full_matrices=False)
+        rank = max(1, int((sizes > 1e-6 * sizes[0]).sum()))
+        return left[:, :rank].T, sizes[:rank], right[:rank].T
+
+
+def _repeated(matrix: Tensor, values: Tensor, times: int) -> Tensor:
+    for _ in range(times):
+        values = matrix @ values
+    return values
+
+
+def _schur_bound(matrix: sparse.csr_matrix) -> float:
+    """At least |S|₂, by Schur's test with √degree, read off the loops: 1 if edges go both ways."""
+    own = matrix.diagonal()
+    weights = np.where(own > 0, own, 1.0) ** -0.5
+    rows = matrix @ weights / weights
+    columns = matrix.T @ weights / weights
+    return math.sqrt(float(rows.max()) * float(columns.max()))
+
+
+def _jackson(degree: int) -> Tensor:
+    """Factors that make a truncated Chebyshev series of a positive function positive."""
+    angle = math.pi / (degree + 2)
+    k = torch.arange(degree + 1, dtype=torch.float64)
+    turn = (k * angle).sin() / math.tan(angle)
+    return ((degree + 2 - k) * (k * angle).cos() + turn) / (degree + 2)
+
+
+def _as_tensor(matrix: sparse.csr_matrix) -> Tensor:
+    """In torch, whose products with a few columns take a third of the time; sorted in place."""
+    matrix.sum_duplicates()
+    numbers = (matrix.indptr, matrix.indices, matrix.data)
+    starts, columns, weights = map(torch.from_numpy, numbers)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(
+            starts, columns, weights, matrix.shape, check_invariants=True
+        )

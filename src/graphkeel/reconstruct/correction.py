@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
-from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.linear_map import LinearMap, Propagation
+from graphkeel.models.narrowed import Narrowed, narrowed
 from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
@@ -118,7 +119,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
+    shipped = _answer(context, features, steered).numpy() if guard.kept else None
     guard = replace(guard, expected=_expected(context, decision, guard, rule))
     judges = known.nodes[known.judging]
     classes = known.classes[known.judging]
@@ -156,9 +157,26 @@ def written(
             " instead of the smallest change"
         )
         return context.blend(posterior), None
-    ask = context.differentiable_logits_for
-    steered = steer(ask, context.x, posterior.argmax(dim=1), posterior, settings, linear=linear)
+    steered = steer(
+        context.differentiable_logits_for,
+        context.x,
+        posterior.argmax(dim=1),
+        posterior,
+        settings,
+        linear=linear,
+        narrow=None if linear else _narrowed(context, settings.rank),
+        propagation=None if linear else Propagation.of(context.edge_index, len(context.x)),
+    )
     return steered.features, steered
+
+
+def _narrowed(context: Context, rank: int) -> Narrowed | None:
+    return narrowed(context.frozen, context.x, context.edge_index, context.model_kwargs, rank)
+
+
+def _answer(context: Context, features: Tensor, steered: Steered | None) -> Tensor:
+    """The model's classes under new features; steering has asked it already."""
+    return context.logits_for(features).argmax(dim=1) if steered is None else steered.answer
 
 
 def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:

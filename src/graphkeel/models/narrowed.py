@@ -1,0 +1,125 @@
+"""A model on fewer features: those combinations of them that its answers depend on."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphkeel.models.frozen import FrozenModel
+
+Ask = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A model as a function of moves in a few directions.
+
+    Attributes:
+        ask: logits, with gradients, of the start plus coefficients, shape (N, r) to (N, C).
+        start: what it is asked with for the features as they are, shape (N, r).
+        directions: orthonormal, shape (d, r).
+        passes: of the whole model that it took to find them.
+    """
+
+    ask: Ask
+    start: Tensor
+    directions: Tensor
+    passes: int
+
+
+def narrowed(
+    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any], rank: int
+) -> Narrowed | None:
+    """By the model's first weights, else by its gradients; None where features are few enough.
+
+    Args:
+        x: features, float32, shape (N, d).
+        edge_index: int64, shape (2, E).
+        rank: directions at most, the strongest first.
+    """
+    if x.shape[1] <= rank:
+        return None
+    by_weights = _by_weights(frozen, x, edge_index, kwargs)
+    if by_weights is not None:
+        return by_weights
+
+    def ask(features: Tensor) -> Tensor:
+        return frozen.differentiable_logits(features, edge_index, **kwargs)
+
+    directions = _row_space(ask, x, rank)
+    if directions is None:
+        return None
+    start = x.new_zeros(len(x), directions.shape[1])
+    return Narrowed(lambda moves: ask(x + moves @ directions.T), start, directions, passes=2)
+
+
+def _by_weights(
+    frozen: FrozenModel, x: Tensor, edge_index: Tensor, kwargs: Mapping[str, Any]
+) -> Narrowed | None:
+    """Every weight W of shape (h, d) becomes W Q, Q an orthonormal basis of all their rows.
+
+    Where features meet nothing but sums over neighbours before these weights, answers to x Q are
+    those to x; whether they are is seen on the same features at other nodes."""
+    weights = [weight.detach() for _, weight in _first_weights(frozen.module, x.shape[1])]
+    if frozen.module is not frozen.model or not 0 < 2 * sum(map(len, weights)) < x.shape[1]:
+        return None
+    basis = torch.linalg.qr(torch.cat(weights).T).Q.to(x)
+    other = x.flip(0)
+    try:
+        reads_less = _read_through(frozen.module, basis)
+        kind, graph = frozen.return_type, frozen.calling.graph
+        model = FrozenModel(reads_less, return_type=kind, graph=graph)
+        found = model.logits(other @ basis, edge_index, **kwargs)
+    except Exception:  # the model is not ours, and may raise anything
+        return None
+    expected = frozen.logits(other, edge_index, **kwargs)
+    if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
+        return None
+
+    def ask(values: Tensor) -> Tensor:
+        return model.differentiable_logits(values, edge_index, **kwargs)
+
+    return Narrowed(ask, x @ basis, basis, passes=1)
+
+
+def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
+    """A copy with W Q in the place of every first weight W."""
+    copied = copy.deepcopy(model)
+    for name, weight in _first_weights(copied, len(basis)):
+        owner, _, own = name.rpartition(".")
+        narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)
+        setattr(copied.get_submodule(owner), own, narrow)
+    return copied
+
+
+def _first_weights(model: nn.Module, width: int) -> list[tuple[str, nn.Parameter]]:
+    return [
+        (name, weight)
+        for name, weight in model.named_parameters()
+        if weight.dim() == 2 and weight.shape[1] == width
+    ]
+
+
+def _row_space(ask: Ask, x: Tensor, rank: int) -> Tensor | None:
+    """Directions in which answers change, shape (d, r); None where gradients are not finite.
+
+    Gradients of all nodes lie in the row space of the first layer; sums of a few dozen span it."""
+    leaf = x.detach().clone().requires_grad_(True)
+    with torch.enable_grad():
+        logits = ask(leaf)
+    generator = torch.Generator().manual_seed(0)
+    sums = x.new_zeros(2 * rank, x.shape[1])
+    for first in (0, rank):
+        weights = torch.randn(logits.shape, generator=generator).to(logits)
+        (pull,) = torch.autograd.grad(logits, leaf, weights, retain_graph=True)
+        sums.index_add_(0, first + torch.arange(len(x)).to(x.device) % rank, pull)
+    if not bool(torch.isfinite(sums).all()):
+        return None
+    _, sizes, directions = torch.linalg.svd(sums, full_matrices=False)
+    kept = max(1, int((sizes[:rank] > 1e-4 * sizes[0]).sum()))
+    return directions[:kept].T.contiguous()
