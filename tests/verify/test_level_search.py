@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 from graphkeel.verify import Budget, Network, Problem, Verdict
 from graphkeel.verify.branch import engine as branch_engine
 from graphkeel.verify.branch.engine import BranchVerifier
-from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
-from graphkeel.verify.branch.gauge.levels import Part, Signs
-from graphkeel.verify.branch.gauge.simplex import Program, maximise
-from graphkeel.verify.branch.homogeneous import plan
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.gauge.homogeneous import plan
+from graphkeel.verify.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.gauge.levels import Part, Signs
+from graphkeel.verify.gauge.simplex import Program, maximise
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import head
 from graphkeel.verify.rational import violates

@@ -13,6 +13,7 @@ from graphkeel.verify.query import Row
 
 VERSION = 3
 HOLE, RELAXED, SLOPED, LEVEL = -1, -2, -3, -4  # leaves of a tree
+SLOPE_STEPS = 255.0  # stored slopes are multiples of 1/255
 
 Json = dict[str, Any]
 

@@ -38,7 +38,7 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
     return chord, lift, slope
 
 
-_lines = np.vectorize(relu_lines, otypes=[float, float, float])
+lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Relaxation:
         constant = np.concatenate([layer.bias, -layer.bias])
         bounds, _ = self.upper_bounds(rows, constant, np.concatenate([error, error]))
         low, high = -bounds[layer.n_out :], bounds[: layer.n_out]
-        chord, lift, slope = _lines(low, high)
+        chord, lift, slope = lines_of(low, high)
         magnitude = size * _UP + _TINY
         return RelaxedLayer(layer, low, high, chord, lift, slope, error, magnitude)
 

@@ -12,22 +12,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.branch.coupling import find_coupling
-from graphkeel.verify.branch.gauge.convex import convex_positivity
-from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
-from graphkeel.verify.branch.gauge.simplex import load_simplex
-from graphkeel.verify.branch.homogeneous import Plan, plan
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import HARDEST, ConditionwiseEngine, not_asked, refuted_one
 from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look
+from graphkeel.verify.gauge.convex import convex_positivity
+from graphkeel.verify.gauge.homogeneous import Plan, plan
+from graphkeel.verify.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.gauge.simplex import load_simplex
 from graphkeel.verify.problem import (
     CONDITIONS,
     SUBLEVEL,
@@ -487,19 +487,13 @@ class Confirmation:
         return point
 
 
-_warm = False
-
-
+@cache
 def warm_up() -> None:
     """Load the compiled kernels (compile them on the very first use), so that no solve pays for
     it."""
-    global _warm
-    if _warm:
-        return
     network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
     tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
     row = rows_of(tiny, "decrease")[0]
     confirm = Confirmation(tiny, "decrease", searched=True)
     Search(row, Budget(threads=1), time.monotonic() + 1.0, confirm, loop=tiny).run()
     load_simplex()
-    _warm = True

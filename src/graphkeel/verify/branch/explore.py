@@ -3,32 +3,43 @@ preorder."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify import relaxation
 from graphkeel.verify.branch import pack, relax, slopes
 from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Coupling, Net
-from graphkeel.verify.branch.relax import OPTIONS, Work, descend, hidden_bounds, value
+from graphkeel.verify.branch.relax import Work, descend, hidden_bounds, value
 from graphkeel.verify.branch.slopes import (
-    LEVELS,
     choose_slopes,
     default_slopes,
     linear_form,
     maximum,
     round_slopes,
 )
+from graphkeel.verify.kernel import (
+    CANDIDATE,
+    CUTS,
+    FEW,
+    FINISHED,
+    FULL,
+    NODES,
+    OPEN,
+    OPTIONS,
+    STUCK,
+    best_cut,
+    compile_cached,
+    relaxation_gap,
+    source_digest,
+    stored_slope,
+)
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import HOLE, RELAXED, SLOPED
 
-FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run ended
-OPEN, NODES, CUTS, ROWS = 0, 1, 2, 3  # what `counts` counts
+ROWS = 3  # in `counts`: lines of stored slopes
 NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
 FEW_UNITS = 12  # so few undecided units that the box's cells can be looked at one by one
 
@@ -113,18 +124,6 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 
 @njit(**OPTIONS)
-def gap_of(work: Work, unit: int, first: bool) -> float:
-    """How much relaxing a unit can cost the bound of g."""
-    c = work.coefficient[unit]
-    if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
-        return 0.0
-    if c > 0.0:
-        return c * work.lift[unit]
-    slope = work.slope[unit] if first else work.alpha[unit]
-    return -c * max(-slope * work.low[unit], (1.0 - slope) * work.high[unit])
-
-
-@njit(**OPTIONS)
 def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
     """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
     make it wide.
@@ -142,7 +141,11 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
         for k in range(net.start[chain], net.start[chain + 1]):
             width, first = net.table[k, N_OUT], k == net.start[chain]
             for j in range(width):
-                gap = gap_of(work, net.table[k, UNIT] + j, first)
+                unit = net.table[k, UNIT] + j
+                slope = work.slope[unit] if first else work.alpha[unit]
+                gap = relaxation_gap(
+                    work.coefficient[unit], work.low[unit], work.high[unit], work.lift[unit], slope
+                )
                 if gap <= 0.0:
                     continue
                 total = 0.0
@@ -156,14 +159,7 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
                 if total > 0.0:
                     for d in range(n):
                         work.score[d] += gap * share[d] / total
-    axis, best = -1, -1.0
-    for d in range(n):
-        if hi[d] - lo[d] > narrowest[d] and work.score[d] > best:
-            axis, best = d, work.score[d]
-    if axis < 0:
-        return -1, 0.0
-    cut = 0.5 * (lo[axis] + hi[axis])
-    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
+    return best_cut(work.score, lo, hi, narrowest)
 
 
 @njit(**OPTIONS)
@@ -212,7 +208,7 @@ def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: 
         if k < net.start[chain + 1]:
             for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
                 free = work.coefficient[unit] < 0.0 and work.low[unit] < 0.0 < work.high[unit]
-                out.slopes[row, column] = np.uint8(work.slope[unit] * LEVELS + 0.5) if free else 0
+                out.slopes[row, column] = stored_slope(work.slope[unit]) if free else 0
                 column += 1
     if coupling.layer >= 0:
         for k in range(coupling.bias.shape[0]):
@@ -238,17 +234,8 @@ def seen_violation(
     return g > slack or (strict and g >= 0.0)
 
 
-def _source_digest() -> str:
-    """A fingerprint of every file the kernel is made of."""
-    digest = hashlib.sha256()
-    for module in (relaxation, pack, relax, slopes, sys.modules[__name__]):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
-
-
 def _compile(digest: str) -> Any:
-    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches
-    this one file."""
+    """The kernel; it captures the digest, which makes it part of the cache key."""
 
     def explore(
         net: Net,
@@ -315,10 +302,7 @@ def _compile(digest: str) -> Any:
             counts[OPEN] += 1
         return FINISHED
 
-    try:
-        return njit(cache=True, **OPTIONS)(explore)
-    except RuntimeError:  # nowhere to write a cache: compile in every process
-        return njit(**OPTIONS)(explore)
+    return compile_cached(explore)
 
 
-explore = _compile(_source_digest())
+explore = _compile(source_digest(pack, relax, slopes, sys.modules[__name__]))

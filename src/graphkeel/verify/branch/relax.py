@@ -6,7 +6,7 @@ over a layer's units innermost, because those are contiguous and become vector i
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,19 +25,8 @@ from graphkeel.verify.branch.pack import (
     Coupling,
     Net,
 )
+from graphkeel.verify.kernel import OPTIONS, lines
 from graphkeel.verify.problem import Array
-from graphkeel.verify.relaxation import relu_lines
-
-# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These
-# functions are not cached on their own: numba would not notice a change in another file (see
-# explore.py).
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": {"contract"},
-    "error_model": "numpy",
-}
-
-lines = njit(**OPTIONS)(relu_lines)
 
 
 class Work(NamedTuple):

@@ -18,25 +18,12 @@ from numpy.typing import NDArray
 from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
 from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
-from graphkeel.verify.branch.explore import (
-    CANDIDATE,
-    CUTS,
-    FEW,
-    FINISHED,
-    FULL,
-    NARROWEST,
-    NODES,
-    OPEN,
-    ROWS,
-    STUCK,
-    Hole,
-    Output,
-    explore,
-)
+from graphkeel.verify.branch.explore import NARROWEST, ROWS, Hole, Output, explore
 from graphkeel.verify.branch.pack import Net, pack, size_of
 from graphkeel.verify.branch.relax import workspace
 from graphkeel.verify.branch.tree import CELLS, Piece, join
 from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.kernel import CANDIDATE, CUTS, FEW, FINISHED, FULL, NODES, OPEN, STUCK
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.query import Row

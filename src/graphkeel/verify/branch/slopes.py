@@ -8,16 +8,15 @@ slopes can do it, so hopeless boxes cost little."""
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from graphkeel.verify.branch.pack import BIAS, N_OUT, UNIT, WEIGHT, Net
-from graphkeel.verify.branch.relax import OPTIONS, Work
+from graphkeel.verify.branch.relax import Work
+from graphkeel.verify.kernel import OPTIONS, rounded_slope
 from graphkeel.verify.problem import Array
 
 STEPS = 24
 DUAL_EVERY = 4
-LEVELS = 255.0  # stored slopes are multiples of 1/255
 
 
 @njit(**OPTIONS)
@@ -207,7 +206,7 @@ def choose_slopes(
 
 @njit(**OPTIONS)
 def round_slopes(work: Work, count: int) -> None:
-    """Make the free slopes storable, so that what is proved is what is written down."""
+    """Round the free slopes to those that can be stored."""
     for f in range(count):
         unit = work.free[f]
-        work.slope[unit] = np.floor(work.slope[unit] * LEVELS + 0.5) / LEVELS
+        work.slope[unit] = rounded_slope(work.slope[unit])

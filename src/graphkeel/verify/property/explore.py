@@ -7,22 +7,34 @@ slopes."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify import relaxation
+from graphkeel.verify.kernel import (
+    CANDIDATE,
+    CUTS,
+    FINISHED,
+    FULL,
+    NODES,
+    OPEN,
+    OPTIONS,
+    STUCK,
+    best_cut,
+    compile_cached,
+    relaxation_gap,
+    rounded_slope,
+    source_digest,
+    stored_slope,
+)
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import RELAXED, SLOPED
 from graphkeel.verify.property import pack, relax
 from graphkeel.verify.property.pack import Net
 from graphkeel.verify.property.relax import (
-    OPTIONS,
     Work,
     begin_box,
     bound_needed,
@@ -31,11 +43,9 @@ from graphkeel.verify.property.relax import (
     values_at,
 )
 
-FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
-OPEN, NODES, CUTS, LEAVES, SLOPES = 0, 1, 2, 3, 4  # what `counts` counts
+LEAVES, SLOPES = 3, 4  # in `counts`: leaves, and lines of stored slopes
 SCALE = 65536.0  # the largest multiplier of a leaf
 TOGETHER = 2.0  # the weight of the inequalities' combination in the choice of a cut
-LEVELS = 255.0  # stored slopes are multiples of 1/255
 
 
 class Output(NamedTuple):
@@ -230,7 +240,7 @@ def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi:
     for v in range(1, last):
         if net.relu[v]:
             for i in range(net.unit[v], net.unit[v + 1]):
-                work.slope[i] = np.floor(work.slope[i] * LEVELS + 0.5) / LEVELS
+                work.slope[i] = rounded_slope(work.slope[i])
     bound, slack = descend(net, work, lo, hi)
     return closes(bound, slack)
 
@@ -272,12 +282,11 @@ def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
         if not net.relu[v] or not work.touched[v]:
             continue
         for i in range(net.unit[v], net.unit[v + 1]):
-            c = work.coefficient[i]
-            if c == 0.0 or work.low[i] >= 0.0 or work.high[i] <= 0.0:
+            gap = relaxation_gap(
+                work.coefficient[i], work.low[i], work.high[i], work.lift[i], work.slope[i]
+            )
+            if gap <= 0.0:
                 continue
-            gap = c * work.lift[i]
-            if c < 0.0:
-                gap = -c * max(-work.slope[i] * work.low[i], (1.0 - work.slope[i]) * work.high[i])
             total = 0.0
             for d in range(n):
                 work.share[d] = abs(work.forms[i * n + d]) * (hi[d] - lo[d])
@@ -285,26 +294,6 @@ def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
             if total > 0.0:
                 for d in range(n):
                     work.score[d] += share * gap * work.share[d] / total
-
-
-@njit(**OPTIONS)
-def best_cut(work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
-    """The middle of the axis with the highest score, or (-1, 0) where none is wide enough.
-
-    Args:
-        lo, hi: the box, shape (n,).
-        narrowest: the widths below which no axis is cut, shape (n,).
-
-    Reads: score.
-    """
-    axis, best = -1, -1.0
-    for d in range(lo.shape[0]):
-        if hi[d] - lo[d] > narrowest[d] and work.score[d] > best:
-            axis, best = d, work.score[d]
-    if axis < 0:
-        return -1, 0.0
-    cut = 0.5 * (lo[axis] + hi[axis])
-    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
 
 
 @njit(**OPTIONS)
@@ -323,7 +312,7 @@ def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
         if net.relu[v]:
             for i in range(net.unit[v], net.unit[v + 1]):
                 both = work.low[i] < 0.0 < work.high[i]
-                stored = np.uint8(work.slope[i] * LEVELS + 0.5) if both else np.uint8(0)
+                stored = stored_slope(work.slope[i]) if both else np.uint8(0)
                 out.slopes[counts[SLOPES], column] = stored
                 column += 1
     counts[SLOPES] += 1
@@ -353,17 +342,8 @@ def seen_violation(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> b
     return found
 
 
-def _source_digest() -> str:
-    """A fingerprint of every file the kernel is made of."""
-    digest = hashlib.sha256()
-    for module in (relaxation, pack, relax, sys.modules[__name__]):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
-
-
 def _compile(digest: str) -> Any:
-    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches
-    this one file."""
+    """The kernel; it captures the digest, which makes it part of the cache key."""
 
     def explore(
         net: Net, work: Work, steps: int, narrowest: Array, boxes: Array, out: Output
@@ -387,7 +367,7 @@ def _compile(digest: str) -> Any:
                 write_leaf(net, work, kind, out)
                 counts[OPEN] -= 1
                 continue
-            axis, cut = best_cut(work, lo, hi, narrowest)
+            axis, cut = best_cut(work.score, lo, hi, narrowest)
             seen = seen_violation(net, work, lo, hi, out)
             if axis < 0:
                 return STUCK
@@ -403,10 +383,7 @@ def _compile(digest: str) -> Any:
                 return CANDIDATE
         return FINISHED
 
-    try:
-        return njit(cache=True, **OPTIONS)(explore)
-    except RuntimeError:  # nowhere to write a cache: compile in every process
-        return njit(**OPTIONS)(explore)
+    return compile_cached(explore)
 
 
-explore = _compile(_source_digest())
+explore = _compile(source_digest(pack, relax, sys.modules[__name__]))

@@ -14,13 +14,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.verify.kernel import OPTIONS, lines
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.pack import Net
-from graphkeel.verify.relaxation import relu_lines
-
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-
-lines = njit(**OPTIONS)(relu_lines)
 
 
 class Work(NamedTuple):

@@ -6,24 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.kernel import CANDIDATE, CUTS, FINISHED, NODES, OPEN, STUCK
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.attack import Attack
-from graphkeel.verify.property.explore import (
-    CANDIDATE,
-    CUTS,
-    FINISHED,
-    LEAVES,
-    NODES,
-    OPEN,
-    SLOPES,
-    STUCK,
-    Output,
-    explore,
-)
+from graphkeel.verify.property.explore import LEAVES, SLOPES, Output, explore
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.pack import pack, too_large, with_inequalities
 from graphkeel.verify.property.question import Case, Inequality
@@ -179,19 +170,13 @@ class Search:
         return Tree(*parts)
 
 
-_warm = False
-
-
+@cache
 def warm_up() -> None:
     """Load the compiled kernels (compile them on the very first use), so that no search pays for
     it."""
-    global _warm
-    if _warm:
-        return
     first = Block(((0, np.eye(1)),), np.zeros(1), relu=True)
     last = Block(((1, np.eye(1)),), np.zeros(1), relu=False)
     network = BlockNetwork(1, (first, last))
     below = Inequality({1: Fraction(-1)}, Fraction(-1))  # −relu(x) − 1 ≥ 0: never
     case = Case.of([(Fraction(-1), Fraction(1))], [below], 1)
     Search(network, case, Attack(network, case), time.monotonic() + 60.0).run()
-    _warm = True

@@ -18,19 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.verify.affine import errors_of, gamma
-from graphkeel.verify.branch.gauge.simplex import Program, maximise, maximise_all
+from graphkeel.verify.gauge.simplex import Program, maximise, maximise_all
 from graphkeel.verify.problem import Array, Problem
+from graphkeel.verify.proof import SLOPE_STEPS
 from graphkeel.verify.query import Row
-from graphkeel.verify.relaxation import relu_lines
+from graphkeel.verify.relaxation import lines_of
 
 Unit = tuple[int, int]  # (0, j): unit j of F; (1, k): unit k of V∘F
 Signs = dict[Unit, bool]  # whether its input is ≥ 0, or else ≤ 0; in the order of the cuts
 GRAIN = 2.0**60  # supports are multiples of its inverse
 Q = 2**40  # multipliers of signs are integers over this
-LEVELS = 255.0  # stored slopes are multiples of its inverse
 TINY = 1e-250
 SHARED = 0.5  # of a unit's gap counts for every chord behind it
-_lines = np.vectorize(relu_lines, otypes=[float, float, float])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +188,9 @@ class LevelRow:
         """The row on the states of a part with V ≥ `low`: slopes and multipliers by one program,
         rounded, then the row's support by another."""
         slope, betas, feasible, point = self._choices(hidden, low)
-        slopes = np.floor(slope * LEVELS + 0.5).astype(np.uint8)
+        slopes = _stored_slopes(slope)
         multipliers = [Q, *(int(beta * Q) for beta in betas)]
-        form, offset, size = self._substituted(hidden, slopes / LEVELS, multipliers)
+        form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, multipliers)
         program = self.program(hidden.part, low)
         _, peak, theta, level, _ = maximise(program, form, -self.rho * self.v, 0.0)
         support = self._support(theta, level, self.rho, np.isfinite(hidden.part.high))
@@ -206,8 +205,8 @@ class LevelRow:
         Args:
             theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
         """
-        slopes = np.floor(hidden.slope * LEVELS + 0.5).astype(np.uint8)
-        form, offset, size = self._substituted(hidden, slopes / LEVELS, [Q])
+        slopes = _stored_slopes(hidden.slope)
+        form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, [Q])
         worst = float(highest_over(form[None], hidden.part)[0]) + offset + size
         price = 2.0 * (abs(worst) + 1.0) / (least - high)
         support = self._support(price * theta, price, self.rho, True)
@@ -395,6 +394,10 @@ def grains(values: Array) -> Array:
     return np.asarray(np.floor(values * GRAIN) / GRAIN)
 
 
+def _stored_slopes(slope: Array) -> NDArray[np.uint8]:
+    return np.floor(slope * SLOPE_STEPS + 0.5).astype(np.uint8)
+
+
 def _gap(low: Array, high: Array) -> Array:
     """How far the chord lies above a ReLU at zero."""
     undecided = (low < 0.0) & (high > 0.0)
@@ -407,7 +410,7 @@ def _with_signs(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """(chord, lift, slope, low, high) of a layer's units, where cuts fixed some signs."""
     low, high = low.copy(), high.copy()
-    chord, lift, slope = _lines(low, high)
+    chord, lift, slope = lines_of(low, high)
     for (place, unit), active in signs.items():
         if place == layer:
             chord[unit] = slope[unit] = 1.0 if active else 0.0

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphkeel.verify.affine import TINY, errors_of, gamma
-from graphkeel.verify.branch.gauge.levels import Part, grains, highest_over, reach_of
-from graphkeel.verify.branch.gauge.simplex import Program, maximise
-from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
 from graphkeel.verify.engines.falsify import admit
+from graphkeel.verify.gauge.levels import Part, grains, highest_over, reach_of
+from graphkeel.verify.gauge.simplex import Program, maximise
+from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, empty_tree, tree_entry
 from graphkeel.verify.query import Row

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.gauge.levels import (
+from graphkeel.verify.gauge.homogeneous import Plan
+from graphkeel.verify.gauge.levels import (
     Bounded,
     Hidden,
     Leaf,
@@ -25,8 +26,7 @@ from graphkeel.verify.branch.gauge.levels import (
     candidates,
     level_row,
 )
-from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
-from graphkeel.verify.branch.homogeneous import Plan
+from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, tree_entry, unit_numbers
 from graphkeel.verify.query import Row

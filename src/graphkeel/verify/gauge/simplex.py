@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.relax import OPTIONS
+from graphkeel.verify.kernel import OPTIONS, compile_cached
 from graphkeel.verify.problem import Array
 
 FEASIBLE = 1e-12  # relative: a basic variable within this of its bounds is not moved
@@ -189,7 +189,7 @@ def exchange(run: Tableau, row: int, column: int, too_large: bool) -> None:
     run.at_high[column] = False
 
 
-@njit(cache=True, **OPTIONS)
+@compile_cached
 def maximise(
     program: Program, f: Array, cost: Array, offset: float
 ) -> tuple[bool, Array, Array, float, Array]:
@@ -227,7 +227,7 @@ def maximise(
     return solved, y, theta, -run.gain[level], -run.gain[level + 1 :]
 
 
-@njit(cache=True, **OPTIONS)
+@compile_cached
 def maximise_all(program: Program, forms: Array) -> tuple[Array, Array]:
     """The multipliers (θ, λ) of the maximum of each form, shapes (count, m) and (count,).
 
