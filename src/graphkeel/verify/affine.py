@@ -23,6 +23,25 @@ def errors_of(layer: Affine) -> tuple[Array, Array]:
     return weight, bias
 
 
+def box_magnitude(lower: Array, upper: Array) -> Array:
+    """The largest absolute value of every coordinate on a box.
+
+    Args:
+        lower, upper: the box, shape (n,).
+    """
+    return np.maximum(np.abs(lower), np.abs(upper))
+
+
+def highest_on(forms: Array, lower: Array, upper: Array) -> Array:
+    """The maximum of each linear form over a box, in floats, shape (m,).
+
+    Args:
+        forms: shape (m, n).
+        lower, upper: the box, shape (n,).
+    """
+    return np.asarray(np.maximum(forms, 0.0) @ upper + np.minimum(forms, 0.0) @ lower)
+
+
 def zero(n_in: int) -> Affine:
     """The map that is 0 for every one of its n_in inputs; one output."""
     return Affine(np.zeros((1, n_in)), np.zeros(1))

@@ -119,6 +119,10 @@ class Network:
         return self.layers[-1].n_out
 
     @property
+    def exact(self) -> bool:
+        return all(layer.exact for layer in self.layers)
+
+    @property
     def hidden(self) -> tuple[int, ...]:
         return tuple(layer.n_out for layer in self.layers[:-1])
 
@@ -305,6 +309,10 @@ class Problem:
     @property
     def n(self) -> int:
         return int(self.lower.shape[0])
+
+    @property
+    def exact(self) -> bool:
+        return self.closed_loop.exact and self.lyapunov.exact
 
     def in_hole(self, points: Array) -> NDArray[np.bool_]:
         """Which points lie strictly inside the hole (float test; proofs use exact arithmetic).

@@ -125,13 +125,6 @@ def _sublevel_entries(problem: Problem) -> dict[str, float]:
     return level if floor is None else level | {"sublevel_floor": float(floor)}
 
 
-def from_dict(content: Any, *, name: str = "problem") -> Problem:
-    """A problem from its JSON object."""
-    if not isinstance(content, dict):
-        raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
-    return _problem(content, name)
-
-
 # ---- JSON
 # ------------------------------------------------------------------------------------------------
 

@@ -1,21 +1,15 @@
 """Rows: the scalar inequalities that a condition comes down to; the branch engine sees no more.
 
-A row says: **g(y) ≤ 0 for every y of a box that satisfies s_1(y) ≥ 0, …, s_J(y) ≥ 0** (strict:
-g(y) < 0), outside the hole if there is one. g and the side constraints s_j are *forms*: affine in
-the state y and in the last hidden layers x_A(y), x_B(y) of at most two *chains* of ReLU layers over
-the same input,
+A row says: **g(y) ≤ 0 for every y of a box** (strict: g(y) < 0), outside the hole if there is one.
+g is a *form*: affine in the state y and in the last hidden layers x_A(y), x_B(y) of at most two
+*chains* of ReLU layers over the same input,
 
-    form(y) = q·y + k + a·x_A(y) + b·x_B(y).
+    g(y) = q·y + k + a·x_A(y) + b·x_B(y).
 
-Both chains are bounded together, so what cancels between them cancels in the bound: decrease has
-V∘F as chain A and V as chain B. A network with one output layer is one chain; its outputs are forms
-over that chain, so a property "y in a box and −Y_0 ≥ 0 imply Y_1 < 0" is one row with one side
-constraint. Side constraints enter a bound by multipliers μ_j ≥ 0: on the states that satisfy them
-g ≤ g + Σ μ_j·s_j, and the right side is bounded over the whole box. Any μ ≥ 0 is sound; they are
-chosen leaf by leaf and stored with the leaf. Where one choice does for a whole row (a class's
-decision region) the constraints are folded into g before the search.
-
-Whoever reads problems in another format builds rows and hands them to `branch.search.Search`."""
+Both chains are bounded together, so that terms which cancel between them cancel in the bound:
+decrease has V∘F as chain A and V as chain B. Side constraints s_j(y) ≥ 0 are folded into g with
+multipliers μ_j ≥ 0 before the search: where they hold, g ≤ g + Σ μ_j·s_j, and the right side is
+bounded over the whole box. Any μ ≥ 0 is sound."""
 
 from __future__ import annotations
 
@@ -43,14 +37,13 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """g ≤ 0 (strict: < 0) on [lower, upper] where every side constraint holds.
+    """g ≤ 0 (strict: < 0) on [lower, upper].
 
     Args:
         name: the row's name in a proof.
         form: g.
         hidden: the hidden layers of chain A and chain B; () for a chain that is not there.
         lower, upper: the box, shape (n,).
-        where: side constraints s_j, each ≥ 0.
         hole: whether the problem's hole is left out.
         strict: whether g has to be negative.
         side: (axis, sign) of a positivity row's half of the box.
@@ -63,7 +56,6 @@ class Row:
     hidden: tuple[Layers, Layers]
     lower: Array
     upper: Array
-    where: tuple[Form, ...] = ()
     hole: bool = False
     strict: bool = False
     side: tuple[int, int] | None = None

@@ -6,13 +6,14 @@ within the bounds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import (
     STAYS,
     SUBLEVEL,
@@ -30,9 +31,30 @@ Matrix = list[Vector]
 ZERO = Fraction(0)
 
 
+def rational(value: float) -> Fraction:
+    """A float as the rational number it is."""
+    return Fraction(float(value))
+
+
 def rationals(values: Iterable[float]) -> Vector:
     """Floats as the rational numbers they are."""
-    return [Fraction(float(value)) for value in values]
+    return [rational(value) for value in values]
+
+
+def rounded_down(number: Fraction) -> float:
+    """The largest float that is not above a rational."""
+    near = nearest_float(number)
+    if math.isinf(near):
+        raise ProblemError("a number is too large for a float", got=float("inf"))
+    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
+
+
+def nearest_float(number: Fraction) -> float:
+    """The float nearest to a rational; infinite where there is none."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def dot(a: Vector, b: Vector) -> Fraction:
@@ -99,7 +121,7 @@ def sup_radius(problem: Problem) -> Fraction:
     if problem.hole_norm == "inf" or radius == 0:
         return radius
     square = problem.n << 120
-    root = isqrt(square)
+    root = math.isqrt(square)
     if root * root < square:
         root += 1
     return radius * (1 << 60) / root

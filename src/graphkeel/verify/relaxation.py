@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.verify.affine import errors_of
+from graphkeel.verify.affine import box_magnitude, errors_of
 from graphkeel.verify.problem import Affine, Array
 
 PAD = 2.0**-50  # four units in the last place
@@ -92,7 +92,7 @@ class Relaxation:
 
     @property
     def _state_reach(self) -> Array:
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+        return box_magnitude(self.lower, self.upper)
 
     def _relaxed(self, layer: Affine) -> RelaxedLayer:
         weight_error, bias_error = errors_of(layer)

@@ -24,7 +24,7 @@ from scipy.optimize import linprog
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.proof import RELAXED, unit_numbers
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import ZERO, dot, rationals
+from graphkeel.verify.rational import ZERO, dot, rational, rationals
 
 Form = list[Fraction]  # coefficients of the state, then the constant
 NEGLIGIBLE = 1e-9
@@ -204,7 +204,7 @@ class Cells:
         sizes = [reach] * len(self.factors)
         for stage in self.stages:
             sizes[stage.chain] = [
-                dot([abs(w) for w in rationals(row)], sizes[stage.chain]) + abs(Fraction(float(b)))
+                dot([abs(w) for w in rationals(row)], sizes[stage.chain]) + abs(rational(b))
                 for row, b in zip(stage.layer.weight, stage.layer.bias, strict=True)
             ]
         return total + sum(abs(f) * size[0] for f, size in zip(self.factors, sizes, strict=True))
@@ -298,7 +298,7 @@ def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells 
     """The exact row (plus `shift`), or None where nothing is tight anyway: weights with errors, and
     regions, whose multipliers are floats."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
-    if condition == "region" or not all(layer.exact for layer in (*f, *v)):
+    if condition == "region" or not problem.exact:
         return None
     n, start = problem.n, Fraction(shift)
     offset = [ZERO] * n + [start]
@@ -311,11 +311,11 @@ def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells 
         if row.side is not None:
             axis, sign = row.side
             offset[axis] = sign * Fraction(problem.positivity)
-            offset[n] -= offset[axis] * Fraction(float(problem.equilibrium[axis]))
+            offset[n] -= offset[axis] * rational(problem.equilibrium[axis])
         return Cells(_stages(0, v, unit_numbers(row)[1]), (Fraction(-1),), offset, row.strict)
     side, axis = row.name.split()[0], int(row.name.split()[1])
     sign, end = (1, problem.upper) if side == "upper" else (-1, problem.lower)
-    offset[n] -= sign * Fraction(float(end[axis]))
+    offset[n] -= sign * rational(end[axis])
     last = Affine(f[-1].weight[axis : axis + 1], f[-1].bias[axis : axis + 1])
     return Cells(
         _stages(0, (*f[:-1], last), unit_numbers(row)[0]), (Fraction(sign),), offset, row.strict
@@ -344,7 +344,7 @@ def _elastic_weights(floats: Array, bounds: list[tuple[float, float]]) -> Array 
 
 
 def _affine(layer: Affine, unit: int, values: list[Form]) -> Form:
-    total = [ZERO] * (len(values[0]) - 1) + [Fraction(float(layer.bias[unit]))]
+    total = [ZERO] * (len(values[0]) - 1) + [rational(layer.bias[unit])]
     for weight, value in zip(rationals(layer.weight[unit]), values, strict=True):
         if weight:
             total = [a + weight * b for a, b in zip(total, value, strict=True)]

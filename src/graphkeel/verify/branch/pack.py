@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.affine import TINY, errors_of, gamma
+from graphkeel.verify.affine import TINY, box_magnitude, errors_of, gamma
 from graphkeel.verify.problem import Affine, Array
 from graphkeel.verify.query import Row
 
@@ -62,7 +62,7 @@ def pack(row: Row, shift: float = 0.0) -> Net:
     """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown."""
     n, units = row.n, row.units
     rounding = gamma(n + units)
-    reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
+    reach = box_magnitude(row.lower, row.upper)
     final = np.zeros((3, max(units, 1)))
     store = _Store(n)
     constant, uncertain = _direct_part(row, reach, rounding)
@@ -187,7 +187,7 @@ def pack_coupling(row: Row, theta: Array) -> Coupling:
     v_error = errors_of(final)[0][0]
     first = before[0]
     weight_error, bias_error = errors_of(first)
-    reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
+    reach = box_magnitude(row.lower, row.upper)
     rounding = gamma(row.n + row.units)
     magnitude = (np.abs(first.weight) + weight_error) @ reach + np.abs(first.bias) + bias_error
     error = theta @ (weight_error @ reach + bias_error) + 4.0 * rounding * (theta @ magnitude)

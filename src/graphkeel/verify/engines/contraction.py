@@ -21,6 +21,7 @@ from graphkeel.verify.rational import (
     Vector,
     bias_errors,
     dot,
+    rational,
     rationals,
     sup_radius,
 )
@@ -68,13 +69,13 @@ def gauge_of(problem: Problem) -> Gauge | str:
         return "V has a negative output weight"
     centre = rationals(problem.equilibrium)
     plus, minus = [ZERO] * problem.n, [ZERO] * problem.n
-    error = abs(Fraction(float(last.bias[0]))) + bias_errors(last)[0]
+    error = abs(rational(last.bias[0])) + bias_errors(last)[0]
     for k, slack in enumerate(bias_errors(first)):
         used = [i for i in range(problem.n) if first.weight[k, i] != 0.0]
         if len(used) != 1:
             return "a hidden unit of V looks at several coordinates (or none)"
-        i, weight = used[0], Fraction(float(first.weight[k, used[0]]))
-        error += v[k] * (abs(weight * centre[i] + Fraction(float(first.bias[k]))) + slack)
+        i, weight = used[0], rational(first.weight[k, used[0]])
+        error += v[k] * (abs(weight * centre[i] + rational(first.bias[k])) + slack)
         if weight > 0:
             plus[i] += v[k] * weight
         else:

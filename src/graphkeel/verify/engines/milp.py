@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from graphkeel.core.optional import import_optional, is_installed
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.affine import box_magnitude
+from graphkeel.verify.conditions import inner_radius, lyapunov_after
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error, lyapunov_after
+from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error
 from graphkeel.verify.problem import Array, Problem, region_of
 from graphkeel.verify.query import Layers
 from graphkeel.verify.rational import nearest_confirmed
@@ -202,7 +203,7 @@ def _leaves(program: Program, state: list[int], problem: Problem, condition: str
     low, high = network.low[-1], network.high[-1]
     if condition == "region":
         excesses = _region_excesses(program, state, problem, outputs)
-        reach = float(np.max(np.maximum(np.abs(low), np.abs(high))))
+        reach = float(np.max(box_magnitude(low, high)))
         span = 8 * (reach + region_of(problem).margin) + 1
     else:
         excesses = _box_excesses(problem, outputs)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.problem import Network, Problem
+from graphkeel.verify.problem import Problem
 from graphkeel.verify.proof import Json, head
 from graphkeel.verify.property.decide import NOT_STORED, SAT, UNSAT, Answer, decide
 from graphkeel.verify.property.sublevel import sublevel_network, sublevel_property
@@ -25,7 +25,7 @@ class SublevelVerifier(ConditionwiseEngine):
 
     def supports(self, problem: Problem) -> str | None:
         """None unless a layer is the rounded result of a computation."""
-        if _is_exact(problem.closed_loop) and _is_exact(problem.lyapunov):
+        if problem.exact:
             return None
         return "a sublevel set is decided for layers without error bounds only"
 
@@ -68,10 +68,6 @@ class SublevelVerifier(ConditionwiseEngine):
         self, condition: str, verdict: Verdict, reason: str, **more: Any
     ) -> ConditionReport:
         return ConditionReport(condition, verdict, self.name, reason, **more)
-
-
-def _is_exact(network: Network) -> bool:
-    return all(layer.exact for layer in network.layers)
 
 
 def _proof_entry(condition: str, proof: Json) -> Json:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphkeel.verify.affine import errors_of
+from graphkeel.verify.affine import box_magnitude, errors_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.problem import Affine, Array, Problem
@@ -49,7 +49,7 @@ def _upper_bounds(rows: list[Row]) -> tuple[Array, Array]:
     """Bounds of rows that share one chain, as one matrix product a layer: (bounds, slack)."""
     first = rows[0]
     relaxation = Relaxation.of(first.hidden[0], first.lower, first.upper)
-    state = np.maximum(np.abs(first.lower), np.abs(first.upper))
+    state = box_magnitude(first.lower, first.upper)
     direct, direct_error = _stacked([row.form.direct for row in rows], state)
     constant = np.array([row.form.direct.bias[0] for row in rows])
     if not first.hidden[0]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-import numpy as np
-
 from graphkeel.core.text import printable
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.conditions import half_box
 from graphkeel.verify.problem import Array, Problem
 
 POLARITY = """\
@@ -55,19 +53,11 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
 def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
     """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box
     in the ball)."""
-    reach = inner_radius(problem)
     for axis in range(problem.n):
         for sign in (1, -1):
-            low, high = problem.lower.copy(), problem.upper.copy()
-            # Rounded towards the equilibrium: the boxes may overlap the hole by a bit, but leave no
-            # gap.
-            edge = np.nextafter(problem.equilibrium[axis] + sign * reach, problem.equilibrium[axis])
-            if sign > 0:
-                low[axis] = max(low[axis], edge)
-            else:
-                high[axis] = min(high[axis], edge)
-            if low[axis] <= high[axis]:
-                yield axis, sign, low, high
+            lower, upper = half_box(problem, axis, sign)
+            if lower[axis] <= upper[axis]:
+                yield axis, sign, lower, upper
 
 
 def _leaves(problem: Problem) -> str:
@@ -108,8 +98,7 @@ def decimal(value: float) -> str:
 
 def error_comment(problem: Problem) -> list[str]:
     """A line that says so where the weights are rounded."""
-    networks = (problem.closed_loop, problem.lyapunov)
-    if all(layer.exact for network in networks for layer in network.layers):
+    if problem.exact:
         return []
     return [
         "; the weights are rounded: this file asks about the stored floats, "

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.verify.affine import TINY, errors_of, gamma
+from graphkeel.verify.affine import TINY, errors_of, gamma, highest_on
 from graphkeel.verify.engines.falsify import admit
-from graphkeel.verify.gauge.levels import Part, grains, highest_over, reach_of
+from graphkeel.verify.gauge.levels import Part, grains, is_gauge, reach_of
 from graphkeel.verify.gauge.simplex import Program, maximise
 from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
@@ -50,8 +50,7 @@ def convex_positivity(
     problem: Problem, rows: list[Row], confirm: Callable[[Array], Array | None]
 ) -> ConvexOutcome:
     """Positivity, where V is convex for the signs of its last weights."""
-    layers = problem.lyapunov.layers
-    if len(layers) != 2 or not all(layer.exact for layer in layers) or layers[1].weight.min() < 0.0:
+    if not is_gauge(problem.lyapunov):
         return ConvexOutcome()
     search = _Convex(problem, confirm)
     try:
@@ -128,7 +127,7 @@ class _Convex:
         size += float(theta @ (np.abs(self.rows) @ reach + np.abs(self.offset)))
         weight_error, bias_error = errors_of(direct)
         unsure = float(weight_error[0] @ reach + bias_error[0] + errors_of(final)[1][0])
-        total = float(highest_over((form - theta @ self.rows)[None], part)[0])
+        total = float(highest_on((form - theta @ self.rows)[None], part.lower, part.upper)[0])
         total += constant - float(theta @ self.offset)
         return total + 8.0 * gamma(row.n + row.units) * size + 2.0 * unsure + TINY
 

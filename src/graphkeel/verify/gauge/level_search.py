@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.affine import highest_on
 from graphkeel.verify.gauge.homogeneous import Plan
 from graphkeel.verify.gauge.levels import (
     Bounded,
@@ -173,8 +174,7 @@ class LevelSearch:
 
     def _largest(self) -> float:
         """At least the largest value of V on the box, up to rounding."""
-        rows = self.bounds.rows
-        ends = np.maximum(rows, 0.0) @ self.row.upper + np.minimum(rows, 0.0) @ self.row.lower
+        ends = highest_on(self.bounds.rows, self.row.lower, self.row.upper)
         heights = np.maximum(ends + self.bounds.offset, 0.0)
         return float(self.bounds.v @ heights) + self.bounds.start
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.affine import errors_of, gamma
+from graphkeel.verify.affine import box_magnitude, errors_of, gamma, highest_on
 from graphkeel.verify.gauge.simplex import Program, maximise, maximise_all
-from graphkeel.verify.problem import Array, Problem
+from graphkeel.verify.problem import Array, Network, Problem
 from graphkeel.verify.proof import SLOPE_STEPS
 from graphkeel.verify.query import Row
 from graphkeel.verify.relaxation import lines_of
@@ -87,13 +87,18 @@ class Leaf:
         return self.bound <= 0.0
 
 
+def is_gauge(lyapunov: Network) -> bool:
+    """Whether V is convex by its weights: one exact hidden layer, and v ≥ 0."""
+    layers = lyapunov.layers
+    return len(layers) == 2 and lyapunov.exact and bool(layers[1].weight.min() >= 0.0)
+
+
 def level_row(problem: Problem, row: Row, shift: float) -> LevelRow | None:
     """The row of decrease for bounds on levels, or None where V is no gauge of one exact hidden
     layer with v ≥ 0, or F is not of one hidden layer."""
     after, before = row.hidden
-    gauge = problem.lyapunov.layers
     fits = row.name == "decrease" and len(after) == 2 and len(before) == 1
-    if not fits or not all(layer.exact for layer in gauge) or gauge[1].weight.min() < 0.0:
+    if not fits or not is_gauge(problem.lyapunov):
         return None
     return LevelRow(problem, row, shift)
 
@@ -207,7 +212,9 @@ class LevelRow:
         """
         slopes = _stored_slopes(hidden.slope)
         form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, [Q])
-        worst = float(highest_over(form[None], hidden.part)[0]) + offset + size
+        worst = (
+            float(highest_on(form[None], hidden.part.lower, hidden.part.upper)[0]) + offset + size
+        )
         price = 2.0 * (abs(worst) + 1.0) / (least - high)
         support = self._support(price * theta, price, self.rho, True)
         part = replace(hidden.part, high=high)
@@ -253,7 +260,7 @@ class LevelRow:
     ) -> Bounded:
         """max form·y + offset over a part, by the box alone or with a support."""
         slack = self.rounding * (size + np.abs(forms) @ reach_of(part)) + unsure + TINY
-        plain = highest_over(forms, part) + offsets + slack
+        plain = highest_on(forms, part.lower, part.upper) + offsets + slack
         supports = np.zeros((len(forms), 2 + len(self.v)))
         if not np.isfinite(part.high):
             return Bounded(plain, supports)
@@ -262,7 +269,12 @@ class LevelRow:
         theta, up = supports[:, 2:], supports[:, 0]
         pulls = theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset))
         room = up * (part.high - self.start)
-        held = highest_over(forms - theta @ self.rows, part) - theta @ self.offset + room + offsets
+        held = (
+            highest_on(forms - theta @ self.rows, part.lower, part.upper)
+            - theta @ self.offset
+            + room
+            + offsets
+        )
         held = held + slack + 2.0 * self.rounding * (pulls + np.abs(room))
         better = held < plain
         supports[~better] = 0.0
@@ -361,7 +373,9 @@ class LevelRow:
     ) -> float:
         """The bound of the row with its support, roundings twice counted in."""
         up, down, theta = support[0], support[1], support[2:]
-        total = offset + float(highest_over((form - theta @ self.rows)[None], part)[0])
+        total = offset + float(
+            highest_on((form - theta @ self.rows)[None], part.lower, part.upper)[0]
+        )
         total -= float(theta @ self.offset)
         pulls = float(theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset)))
         for weight, level in ((up, part.high), (-down, low)):
@@ -373,16 +387,7 @@ class LevelRow:
 
 def reach_of(part: Part) -> Array:
     """The largest magnitude of every coordinate on a part's box, shape (n,)."""
-    return np.maximum(np.abs(part.lower), np.abs(part.upper))
-
-
-def highest_over(forms: Array, part: Part) -> Array:
-    """The maximum of each linear form over a part's box, in floats, shape (m,).
-
-    Args:
-        forms: shape (m, n).
-    """
-    return np.asarray(np.maximum(forms, 0.0) @ part.upper + np.minimum(forms, 0.0) @ part.lower)
+    return box_magnitude(part.lower, part.upper)
 
 
 def grains(values: Array) -> Array:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import sup_radius
+from graphkeel.verify.rational import rational, sup_radius
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,7 @@ def slabs_around_hole(problem: Problem, row: Row) -> list[Slab] | None:
     for axis in range(row.n):
         for sign in (1, -1):
             place = float(centre[axis] + sign * radius * (1.0 - 2.0**-20))
-            gap = abs(Fraction(place) - Fraction(float(centre[axis])))
+            gap = abs(rational(place) - rational(centre[axis]))
             if not 0 < gap < sup_radius(problem):
                 return None
             if not lower[axis] < place < upper[axis]:

@@ -4,15 +4,13 @@ All of it is in floats and decides nothing; a point counts once `Case.holds_at` 
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.pack import with_inequalities
-from graphkeel.verify.property.question import Case, rounded_down
+from graphkeel.verify.property.question import Case
+from graphkeel.verify.rational import rounded_down
 
 SAMPLES = 1024
 STARTS = 128
@@ -153,11 +151,3 @@ def inner_box(case: Case) -> tuple[Array, Array]:
     lower = np.array([-rounded_down(-low) for low, _ in case.ends])
     upper = np.array([rounded_down(high) for _, high in case.ends])
     return lower, upper
-
-
-def nearest(number: Fraction) -> float:
-    """The float nearest to a rational; infinite where there is none."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import Json
-from graphkeel.verify.property.attack import Attack, nearest
+from graphkeel.verify.property.attack import Attack
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.proof import proof_entry
 from graphkeel.verify.property.question import Property
+from graphkeel.verify.rational import nearest_float, rationals
 
 if TYPE_CHECKING:
     from graphkeel.verify.property.search import Search
@@ -139,5 +139,5 @@ class _Decision:
 
     def _sat(self, point: Array) -> Answer:
         inputs = tuple(float(x) for x in point)
-        exact = self.network.exact_outputs([Fraction(x) for x in inputs])
-        return Answer(SAT, inputs, tuple(nearest(y) for y in exact))
+        exact = self.network.exact_outputs(rationals(inputs))
+        return Answer(SAT, inputs, tuple(nearest_float(y) for y in exact))

@@ -209,11 +209,8 @@ def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi:
     Reads: weights, lines. Writes: slope.
     """
     last = net.relu.shape[0] - 1
-    best = np.inf
     for step in range(steps + 1):
         bound, slack = descend(net, work, lo, hi)
-        if bound < best:
-            best = bound
         if bound <= goal or step == steps:
             break
         relaxed_values(net, work)

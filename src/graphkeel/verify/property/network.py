@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from graphkeel.verify.problem import Array
+from graphkeel.verify.rational import rational, rationals
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +94,11 @@ class BlockNetwork:
         """The outputs at one point, without rounding."""
         values = [point]
         for block in self.blocks:
-            row = [Fraction(float(b)) for b in block.bias]
+            row = rationals(block.bias)
             for number, weight in block.terms:
                 source = values[number]
                 for i, j in zip(*np.nonzero(weight), strict=True):
-                    row[i] += Fraction(float(weight[i, j])) * source[j]
+                    row[i] += rational(weight[i, j]) * source[j]
             values.append([max(v, Fraction(0)) for v in row] if block.relu else row)
         return values[-1]
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.affine import box_magnitude
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.question import Case
@@ -88,7 +89,7 @@ def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
 
 def too_large(network: BlockNetwork, case: Case) -> bool:
     """Whether magnitudes on the box come so near to overflow that floats cannot be trusted."""
-    reach = [np.maximum(np.abs(case.lower), np.abs(case.upper))]
+    reach = [box_magnitude(case.lower, case.upper)]
     with np.errstate(over="ignore", invalid="ignore"):
         for block in network.blocks:
             total = np.abs(block.bias)

@@ -21,6 +21,7 @@ import numpy as np
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.rational import nearest_float, rationals, rounded_down
 
 Terms = dict[int, Fraction]  # a number for each variable: inputs first, then outputs
 
@@ -86,7 +87,7 @@ class Case:
         Args:
             point: an input, shape (inputs,).
         """
-        exact = [Fraction(float(x)) for x in point]
+        exact = rationals(point)
         inside = all(a <= x <= b for x, (a, b) in zip(exact, self.ends, strict=True))
         if not inside or (self.counts is not None and not self.counts(exact)):
             return False
@@ -112,15 +113,6 @@ class Property:
             )
 
 
-def rounded_down(number: Fraction) -> float:
-    """The largest float that is not above a rational."""
-    try:
-        near = number.numerator / number.denominator
-    except OverflowError:
-        raise ProblemError("a number is too large for a float", got=float("inf")) from None
-    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
-
-
 def _with_floats(inequality: Inequality) -> Inequality:
     """The inequality with coefficients that are floats, multiplied by an integer if need be."""
     numbers = inequality.terms.values()
@@ -137,7 +129,5 @@ def _with_floats(inequality: Inequality) -> Inequality:
 
 
 def _is_float(number: Fraction) -> bool:
-    try:
-        return Fraction(number.numerator / number.denominator) == number
-    except OverflowError:
-        return False
+    near = nearest_float(number)
+    return math.isfinite(near) and Fraction(near) == number

@@ -46,7 +46,6 @@ class Work(NamedTuple):
     score: Array  # (n,)
     share: Array  # (n,)
     weights: Array  # (inequalities,): μ
-    gradient: Array  # (inequalities,)
 
 
 def workspace(net: Net, n: int) -> Work:
@@ -60,7 +59,7 @@ def workspace(net: Net, n: int) -> Work:
     shapes |= dict.fromkeys(("up", "down"), units * widest)
     shapes |= dict.fromkeys(("constant_up", "constant_down", "slack_up", "slack_down"), widest)
     shapes |= {"row": (rows + 1) * (n + 1), "peak": n, "score": n, "share": n}
-    shapes |= {"weights": rows, "gradient": rows}
+    shapes |= {"weights": rows}
     kinds: dict[str, Any] = {"known": np.bool_, "touched": np.bool_}
     return Work(
         **{name: np.zeros(size, kinds.get(name, np.float64)) for name, size in shapes.items()}
@@ -320,10 +319,10 @@ def descend(net: Net, work: Work, lo: Array, hi: Array) -> tuple[float, float]:
 
 @njit(**OPTIONS)
 def relaxed_values(net: Net, work: Work) -> None:
-    """The value of every unit on the lines that `descend` chose, at its maximiser: the gradient of
-    the bound in μ and, times the coefficients, in the slopes.
+    """The value of every unit on the lines that `descend` chose, at its maximiser: times the
+    coefficients, the gradient of the bound in the slopes.
 
-    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts), gradient (of μ)."""
+    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts)."""
     last = net.relu.shape[0] - 1
     for d in range(work.peak.shape[0]):
         work.relaxed[d] = work.peak[d]
@@ -345,8 +344,6 @@ def relaxed_values(net: Net, work: Work) -> None:
                     z = work.relaxed[from_ + q]
                     total += net.data[at + q] * line_value(work, from_ + q, z)
             work.relaxed[i] = total
-    for j in range(net.needs.shape[0]):
-        work.gradient[j] = work.relaxed[net.unit[last] + j]
 
 
 @njit(**OPTIONS)

@@ -18,7 +18,7 @@ from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
-from graphkeel.verify.rational import in_hole
+from graphkeel.verify.rational import in_hole, rationals
 
 ONE = Fraction(1)
 Ends = list[tuple[Fraction, Fraction]]
@@ -105,8 +105,7 @@ def _append(blocks: list[Block], network: Network, source: int) -> int:
 
 
 def _box(problem: Problem) -> Ends:
-    ends = zip(problem.lower, problem.upper, strict=True)
-    return [(Fraction(float(low)), Fraction(float(high))) for low, high in ends]
+    return list(zip(rationals(problem.lower), rationals(problem.upper), strict=True))
 
 
 def _below(problem: Problem) -> Inequality:
@@ -143,10 +142,10 @@ def _outside_hole(problem: Problem) -> list[Ends]:
     if radius == 0:
         return [box]
     parts = []
-    for axis, centre in enumerate(problem.equilibrium):
+    for axis, centre in enumerate(rationals(problem.equilibrium)):
         low, high = box[axis]
-        above = (max(low, Fraction(float(centre)) + radius), high)
-        below = (low, min(high, Fraction(float(centre)) - radius))
+        above = (max(low, centre + radius), high)
+        below = (low, min(high, centre - radius))
         parts += [
             [*box[:axis], ends, *box[axis + 1 :]] for ends in (above, below) if ends[0] <= ends[1]
         ]
