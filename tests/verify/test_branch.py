@@ -26,12 +26,13 @@ from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
+from graphkeel.verify.settings import BranchSettings
 
 
 @pytest.fixture(autouse=True)
 def boxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels of V take over after some time on a clock; what is tested here are the boxes."""
-    monkeypatch.setattr("graphkeel.verify.branch.engine.TURNS", ())
+    monkeypatch.setattr(BranchVerifier, "settings", BranchSettings(turns=()))
 
 
 # The nodes end a search that does not; the seconds are for a busy machine.
@@ -181,25 +182,27 @@ def test_boxes_alone_decide_what_can_be_decided(
     test_branch_decides_what_can_be_decided(known)
 
 
-def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
-    monkeypatch.setattr("graphkeel.verify.branch.search.LIMIT", 16)
+def test_many_pieces_from_many_threads_fit_together() -> None:
+    settings = BranchSettings(turns=(), first_piece=16, piece=16)
     problem = nearly_linear(4, seed=2)
-    report = verify(problem, "branch", Budget(threads=4), ("decrease",))["decrease"]
+    report = BranchVerifier(settings).decide(problem, "decrease", Budget(threads=4))
     assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
     leaves = reprove(problem, report.proof)
     assert 2 * leaves - 1 == report.nodes
 
 
 def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
-
     def fail(*_: object) -> None:
         raise MemoryError
 
     problem = nearly_linear(4, seed=2)
     search = Search(
-        rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch(), loop=problem
+        rows_of(problem, "decrease")[0],
+        Budget(threads=2),
+        1e18,
+        NoSearch(),
+        loop=problem,
+        settings=BranchSettings(first_piece=16),
     )
     monkeypatch.setattr(
         search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()

@@ -19,6 +19,7 @@ from graphkeel.core.errors import ProblemError
 from graphkeel.verify import problem_io
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.problem_io import read_problem, to_dict, write_problem
+from graphkeel.verify.settings import FileLimits
 
 DOCS = Path(__file__).parents[2] / "docs" / "problem-format.md"
 
@@ -147,7 +148,7 @@ def test_npz_without_a_pickle_or_a_bomb(tmp_path: Path, monkeypatch: pytest.Monk
     for path in (pickled, garbage, odd):
         with pytest.raises(ProblemError):
             read_problem(path)
-    monkeypatch.setattr(problem_io, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(problem_io, "LIMITS", FileLimits(problem_bytes=2**20))
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("lower.npy", bytes(2**22))
     with pytest.raises(ProblemError, match="unpack"):
@@ -174,7 +175,7 @@ def test_missing_huge_and_misnamed_files(tmp_path: Path, monkeypatch: pytest.Mon
         read_problem(path)
     path = tmp_path / "p.json"
     path.write_text("x" * 100)
-    monkeypatch.setattr(problem_io, "MAX_BYTES", 10)
+    monkeypatch.setattr(problem_io, "LIMITS", FileLimits(problem_bytes=10))
     with pytest.raises(ProblemError, match="MiB"):
         read_problem(path)
 

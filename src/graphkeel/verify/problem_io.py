@@ -22,16 +22,15 @@ from graphkeel.core.errors import ProblemError
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Affine, Array, Network, Problem, Region, Sublevel
 from graphkeel.verify.proof import encode as encode_array
+from graphkeel.verify.settings import LIMITS
 
 FORMAT = "graphkeel-problem"
 VERSION = 1
-MAX_BYTES = 64 * 2**20  # of a file, and of what an .npz unpacks to
-MAX_LAYERS = 32
 
 _NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
 _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
-_LAYERS = tuple(map(str, range(MAX_LAYERS)))  # by these names only: 01 is not 1
+_LAYERS = tuple(map(str, range(LIMITS.problem_layers)))  # by these names only: 01 is not 1
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
 _REGION = ("region_axis", "region_margin")
 _SUBLEVEL = ("sublevel", "sublevel_floor")
@@ -58,7 +57,7 @@ def read_problem(path: str | Path) -> Problem:
     readers = {".npz": _read_npz, ".json": _read_json}
     if path.suffix not in readers:
         raise ProblemError("a problem file ends in .json or .npz", got=path.name)
-    raw = read_limited(path, MAX_BYTES)
+    raw = read_limited(path, LIMITS.problem_bytes)
     return _problem(readers[path.suffix](raw, path.name), path.stem)
 
 
@@ -166,9 +165,10 @@ def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
             names = archive.namelist()
-        if unpacked > MAX_BYTES:
+        if unpacked > LIMITS.problem_bytes:
             raise ProblemError(
-                f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB"
+                f"a problem may unpack to {LIMITS.problem_bytes >> 20} MiB",
+                got=f"{unpacked >> 20} MiB",
             )
         if len(set(names)) < len(names):
             raise ProblemError("an array stands twice in one .npz file", got=len(names))
@@ -291,9 +291,10 @@ def _needed(content: Mapping[str, Any], key: str) -> Any:
 
 def _network(content: Mapping[str, Any], key: str) -> Network:
     layers = _needed(content, key)
-    if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
+    if not isinstance(layers, list) or len(layers) > LIMITS.problem_layers:
         raise ProblemError(
-            f"{key} must be a list of at most {MAX_LAYERS} layers", got=type(layers).__name__
+            f"{key} must be a list of at most {LIMITS.problem_layers} layers",
+            got=type(layers).__name__,
         )
     return Network(tuple(_layer(layer, f"{key}[{i}]") for i, layer in enumerate(layers)))
 

@@ -18,15 +18,7 @@ import numpy as np
 
 from graphkeel.verify.branch.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
-
-SHARE = 0.1  # of the processor time so far may go into looking at cells
-MOST_SHARE = 0.8  # after looks that helped
-LEAST_SECONDS = 1.0  # of one look: a tight box may need that much to be decided at all
-# cuts, in all and for each axis, that did not settle a box with few units: cutting on may never do
-CUTS_IN_VAIN = 12
-CUTS_AN_AXIS = 6
-RETRY = -64  # cuts after cells did not help, before they are tried again
-LATER = -3  # cuts after a look was not allowed, before it is asked for again
+from graphkeel.verify.settings import CellSettings
 
 
 class CellBudget:
@@ -40,12 +32,15 @@ class CellBudget:
         n: the number of axes.
     """
 
-    def __init__(self, cells: Cells | None, expired: Callable[[], bool], n: int) -> None:
+    def __init__(
+        self, cells: Cells | None, expired: Callable[[], bool], n: int, settings: CellSettings
+    ) -> None:
+        self.settings = settings
         self.cells = cells
         self.expired = expired
-        self.most_cuts = CUTS_IN_VAIN + CUTS_AN_AXIS * n
+        self.most_cuts = settings.cuts + settings.cuts_per_axis * n
         self.cuts = np.array([self.most_cuts], dtype=np.int64)
-        self.share = SHARE
+        self.share = settings.share
         self.tight = False  # whether a box was too small to cut
         self.start = time.process_time()
         self.seconds = 0.0
@@ -69,7 +64,7 @@ class CellBudget:
             if left <= 0.0:
                 return None
             begin = time.thread_time()
-            until = begin + max(left, LEAST_SECONDS)
+            until = begin + max(left, self.settings.min_seconds)
             over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
             leaf = self.cells.decide(box[0], box[1], over)
             self.seconds += time.thread_time() - begin
@@ -78,9 +73,9 @@ class CellBudget:
     def helped(self) -> None:
         """Cells proved a box: larger boxes are worth a look, too."""
         self.cuts[0] //= 2
-        self.share = min(2 * self.share, MOST_SHARE)
+        self.share = min(2 * self.share, self.settings.max_share)
 
     def in_vain(self) -> None:
         """Cells did not help: cut on for as long as at the start."""
-        self.cuts[0] = CUTS_IN_VAIN if self.tight else self.most_cuts
-        self.share = SHARE
+        self.cuts[0] = self.settings.cuts if self.tight else self.most_cuts
+        self.share = self.settings.share

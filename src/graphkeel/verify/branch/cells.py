@@ -25,12 +25,9 @@ from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.proof import RELAXED, unit_numbers
 from graphkeel.verify.query import Row
 from graphkeel.verify.rational import ZERO, dot, rational, rationals
+from graphkeel.verify.settings import BRANCH, CellSettings
 
 Form = list[Fraction]  # coefficients of the state, then the constant
-NEGLIGIBLE = 1e-9
-MOST_NODES = 256
-MOST_THOROUGH = 64
-PRICE = 1e4  # of breaking a constraint, against the size of the row
 
 
 class GivenUp(Exception):
@@ -85,6 +82,7 @@ class Cells:
     factors: tuple[Fraction, ...]
     offset: Form
     strict: bool
+    settings: CellSettings = BRANCH.cells
     nodes: list[int] = field(default_factory=list)
     multipliers: list[list[int]] = field(default_factory=list)
     point: Array | None = None  # where the last form that was looked at is largest
@@ -163,8 +161,9 @@ class Cells:
 
     def _both(self, index: int, part: Part, forms: list[Form], unit: int) -> None:
         """Cut at a unit: the inactive side first; a side without states is a leaf at once."""
+        settings = self.settings
         self.nodes.append(len(self.lower) + (self.stages[index].first or 0) + unit)
-        if len(self.nodes) > (MOST_THOROUGH if self.thorough else MOST_NODES):
+        if len(self.nodes) > (settings.complete_nodes if self.thorough else settings.nodes):
             self.point = None
             raise GivenUp
         left_out = False
@@ -256,13 +255,13 @@ class Cells:
             method="highs",
         )
         if answer.x is None:
-            weights = _elastic_weights(floats, bounds)
+            weights = _elastic_weights(floats, bounds, self.settings.violation_price)
             if weights is None:
                 return None, np.zeros(0)
             return weights, floats[0, :-1] + weights @ floats[1:, :-1]
         self.point = np.clip(answer.x, *np.array(bounds).T)
         size = float(np.abs(floats[0]).sum()) * max(1.0, float(np.abs(bounds).max()))
-        if floats[0, -1] - answer.fun > NEGLIGIBLE * size:
+        if floats[0, -1] - answer.fun > self.settings.negligible * size:
             return None, np.zeros(0)
         weights = np.maximum(-answer.ineqlin.marginals, 0.0)
         return weights, floats[0, :-1] + weights @ floats[1:, :-1]
@@ -272,9 +271,10 @@ class Cells:
     ) -> list[Fraction] | None:
         """The vertex the float multipliers stand for: the slopes that vanish up to rounding vanish
         exactly."""
+        negligible = self.settings.negligible
         scale = float(np.abs([float(c) for c in form[:-1]]).max())
-        used = [i for i, w in enumerate(weights) if w > NEGLIGIBLE]
-        gone = [d for d, s in enumerate(slopes) if abs(s) <= NEGLIGIBLE * max(scale, 1e-300)]
+        used = [i for i, w in enumerate(weights) if w > negligible]
+        gone = [d for d, s in enumerate(slopes) if abs(s) <= negligible * max(scale, 1e-300)]
         matrix = [[part.path[i][d] for i in used] + [-form[d]] for d in gone]
         solution = _solved(matrix, len(used))
         if solution is None or min(solution, default=ZERO) < 0:
@@ -294,7 +294,13 @@ class Cells:
         return -self._most(_negated(form))
 
 
-def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells | None:
+def cells_of(
+    problem: Problem,
+    condition: str,
+    row: Row,
+    shift: float,
+    settings: CellSettings = BRANCH.cells,
+) -> Cells | None:
     """The exact row (plus `shift`), or None where nothing is tight anyway: weights with errors, and
     regions, whose multipliers are floats."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
@@ -306,20 +312,20 @@ def cells_of(problem: Problem, condition: str, row: Row, shift: float) -> Cells 
         numbers = unit_numbers(row)
         joined = numbers[0][: len(f) - 1], numbers[0][len(f) - 1 :]
         stages = (*_stages(0, f, joined[0]), *_stages(0, v, joined[1]), *_stages(1, v, numbers[1]))
-        return Cells(stages, (Fraction(1), -Fraction(problem.rho)), offset, row.strict)
+        return Cells(stages, (Fraction(1), -Fraction(problem.rho)), offset, row.strict, settings)
     if condition == "positivity":
         if row.side is not None:
             axis, sign = row.side
             offset[axis] = sign * Fraction(problem.positivity)
             offset[n] -= offset[axis] * rational(problem.equilibrium[axis])
-        return Cells(_stages(0, v, unit_numbers(row)[1]), (Fraction(-1),), offset, row.strict)
+        stages = _stages(0, v, unit_numbers(row)[1])
+        return Cells(stages, (Fraction(-1),), offset, row.strict, settings)
     side, axis = row.name.split()[0], int(row.name.split()[1])
     sign, end = (1, problem.upper) if side == "upper" else (-1, problem.lower)
     offset[n] -= sign * rational(end[axis])
     last = Affine(f[-1].weight[axis : axis + 1], f[-1].bias[axis : axis + 1])
-    return Cells(
-        _stages(0, (*f[:-1], last), unit_numbers(row)[0]), (Fraction(sign),), offset, row.strict
-    )
+    stages = _stages(0, (*f[:-1], last), unit_numbers(row)[0])
+    return Cells(stages, (Fraction(sign),), offset, row.strict, settings)
 
 
 def _stages(chain: int, layers: tuple[Affine, ...], firsts: list[int]) -> tuple[Stage, ...]:
@@ -329,10 +335,12 @@ def _stages(chain: int, layers: tuple[Affine, ...], firsts: list[int]) -> tuple[
     )
 
 
-def _elastic_weights(floats: Array, bounds: list[tuple[float, float]]) -> Array | None:
+def _elastic_weights(
+    floats: Array, bounds: list[tuple[float, float]], relative_price: float
+) -> Array | None:
     """Multipliers for a part that floats call empty: its constraints may be broken at a price."""
     lines = floats[1:]
-    price = PRICE * (1.0 + float(np.abs(floats[0]).sum()))
+    price = relative_price * (1.0 + float(np.abs(floats[0]).sum()))
     answer = linprog(
         np.append(-floats[0, :-1], price),
         A_ub=np.column_stack([-lines[:, :-1], -np.ones(len(lines))]),

@@ -39,14 +39,8 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.verify.settings import BRANCH, BranchSettings
 
-MOST_CLIMBS = 40
-# seconds of boxes and then of levels, in turns; boxes have what is left
-TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
-# Of a condition's seconds, once it has had so many, the share that goes to falsification.
-NO_LOOK_BEFORE, LOOKS = 0.8, 0.15
-MOST_LOOKS = 50  # in one turn
-FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
@@ -54,6 +48,11 @@ class BranchVerifier(ConditionwiseEngine):
     """Branch and bound; `proved` comes with the tree that shows it."""
 
     name = "branch"
+    settings = BRANCH
+
+    def __init__(self, settings: BranchSettings | None = None) -> None:
+        if settings is not None:
+            self.settings = settings
 
     def supports(self, problem: Problem) -> str | None:
         """None unless numbers come near to overflow.
@@ -62,7 +61,7 @@ class BranchVerifier(ConditionwiseEngine):
             problem: the problem.
         """
         rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
-        if any(map(too_large, rows)):
+        if any(too_large(row, self.settings.max_magnitude) for row in rows):
             return "weights or states are too large for float64 bounds"
         return None
 
@@ -98,7 +97,7 @@ class BranchVerifier(ConditionwiseEngine):
         check_conditions(problem, conditions)
         budget = budget or Budget()
         self.prepare()
-        schedule = _Schedule(self.name, problem, budget)
+        schedule = _Schedule(self.name, problem, budget, self.settings)
         return schedule.report(conditions)
 
 
@@ -108,7 +107,10 @@ class _Schedule:
     Reads: problem, budget. Writes: the searches that go on, the answers, and their seconds.
     """
 
-    def __init__(self, engine: str, problem: Problem, budget: Budget) -> None:
+    def __init__(
+        self, engine: str, problem: Problem, budget: Budget, settings: BranchSettings
+    ) -> None:
+        self.settings = settings
         self.engine = engine
         self.problem = problem
         self.budget = budget
@@ -123,7 +125,7 @@ class _Schedule:
         for condition in sorted(conditions, key=lambda name: name == HARDEST):
             self._enter(condition)
         self._every_run(_Verification.look)
-        seconds = FIRST_SLICE
+        seconds = self.settings.first_turn
         while self.runs and self.budget.now() < self.deadline:
             self._every_run(partial(self._advanced, seconds))
             seconds *= 2.0
@@ -141,12 +143,14 @@ class _Schedule:
             reason = "unsupported: a sublevel set is no box"
         else:
             rows = rows_of(self.problem, condition)
-            if any(map(too_large, rows)):
+            if any(too_large(row, self.settings.max_magnitude) for row in rows):
                 reason = "numerical: magnitudes near overflow"
         if reason:
             self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
         else:
-            self.runs[condition] = _Verification(self.problem, condition, rows, self.budget)
+            self.runs[condition] = _Verification(
+                self.problem, condition, rows, self.budget, self.settings
+            )
 
     def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
@@ -202,7 +206,15 @@ class _Verification:
     searches and finished trees, and the seconds of boxes and of levels.
     """
 
-    def __init__(self, problem: Problem, condition: str, rows: list[Row], budget: Budget) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        condition: str,
+        rows: list[Row],
+        budget: Budget,
+        settings: BranchSettings,
+    ) -> None:
+        self.settings = settings
         self.problem = problem
         self.condition = condition
         self.rows = rows
@@ -215,10 +227,12 @@ class _Verification:
         self.faces: Plan | None = None
         self.theta: Array | None = None  # a coupling for the faces
         self.levels: LevelSearch | None = None
-        self.turns = [list(pair) for pair in TURNS]  # seconds left of boxes, then of levels
+        self.turns = [
+            list(pair) for pair in settings.turns
+        ]  # seconds left of boxes, then of levels
         self.searches: dict[tuple[str, str], Search] = {}  # by row and face
         self.trees: dict[tuple[str, str], Json | None] = {}
-        self.confirm = Confirmation(problem, condition)
+        self.confirm = Confirmation(problem, condition, settings.climbs)
         self.nodes = 0
         self.late = "time budget: no box explored"
 
@@ -241,11 +255,11 @@ class _Verification:
     def _look_again(self, end: float) -> None:
         """Falsification from other states, for a share of the time: what one sample of states
         misses, boxes may take minutes to come upon."""
-        if self.spent < NO_LOOK_BEFORE:
+        if self.spent < self.settings.falsify_after:
             return
-        for _ in range(MOST_LOOKS):
+        for _ in range(self.settings.falsify_runs):
             began = self.budget.now()
-            if began >= end or self.looked >= LOOKS * self.spent:
+            if began >= end or self.looked >= self.settings.falsify_share * self.spent:
                 return
             point = self.confirm.look_again()
             if point is not None:
@@ -289,8 +303,11 @@ class _Verification:
         """By boxes, in turns with levels where the row is made for these."""
         if not self.begun:
             self.begun = True
-            self.faces = plan(self.problem, self.condition)
-            self.levels = level_search(self.problem, self.rows[0], self.confirm, self.faces)
+            settings = self.settings
+            self.faces = plan(self.problem, self.condition, settings.max_margin)
+            self.levels = level_search(
+                self.problem, self.rows[0], self.confirm, self.faces, settings.levels
+            )
         while self.turns and self.levels is not None and not self.levels.given_up:
             left = self.turns[0]
             if left[0] > 0.0:
@@ -369,7 +386,8 @@ class _Verification:
     def _by_faces(self, faces: Plan) -> ConditionReport:
         """A tree per row and face with a margin."""
         if self.theta is None and accepts_coupling(faces.faces[0].row):
-            self.theta = find_coupling(self.problem, self.problem.lower, self.problem.upper)
+            box = (self.problem.lower, self.problem.upper)
+            self.theta = find_coupling(self.problem, *box, self.settings.couplings)
         trees: list[Json | None] = []
         for face in faces.faces:
             tree = self._tree(face.row, faces.margin, self.theta, f"{face.side} {face.axis}")
@@ -411,7 +429,7 @@ class _Verification:
             outcome = search.resume(self.pause, self.last)
         else:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
-            cells = cells_of(self.problem, self.condition, row, shift)
+            cells = cells_of(self.problem, self.condition, row, shift, self.settings.cells)
             search = self.searches[key] = Search(
                 row,
                 rest,
@@ -422,6 +440,7 @@ class _Verification:
                 theta=theta,
                 cells=cells,
                 last=self.last,
+                settings=self.settings,
             )
             outcome = search.run()
         self.nodes += outcome.nodes
@@ -444,10 +463,16 @@ class Confirmation:
     Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`, `looks`.
     """
 
-    def __init__(self, problem: Problem, condition: str, searched: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        condition: str,
+        climbs: int = BRANCH.climbs,
+        searched: bool = False,
+    ) -> None:
         self.problem = problem
         self.condition = condition
-        self.climbs = 0
+        self.climbs = climbs  # that are left
         self.searched = searched
         self.found_by_search = False
         self.looks = 0
@@ -456,9 +481,9 @@ class Confirmation:
         """The point, or one that a climb from it leads to, if that violates the condition."""
         if confirmed(self.problem, self.condition, point):
             return point
-        if self.climbs >= MOST_CLIMBS:
+        if self.climbs == 0:
             return None
-        self.climbs += 1
+        self.climbs -= 1
         higher = climb(self.problem, self.condition, point)
         if higher is None or not confirmed(self.problem, self.condition, higher):
             return None

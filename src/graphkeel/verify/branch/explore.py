@@ -38,10 +38,9 @@ from graphkeel.verify.kernel import (
 )
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import HOLE, RELAXED, SLOPED
+from graphkeel.verify.settings import KernelSettings
 
 ROWS = 3  # in `counts`: lines of stored slopes
-NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
-FEW_UNITS = 12  # so few undecided units that the box's cells can be looked at one by one
 
 
 class Hole(NamedTuple):
@@ -163,7 +162,9 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
 
 
 @njit(**OPTIONS)
-def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
+def settle(
+    net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
+) -> tuple[int, float]:
     """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
 
     Args:
@@ -181,7 +182,7 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
         return (SLOPED if coupling.layer >= 0 else RELAXED), slack
     if count > 0:
         goal = -3.0 * slack - 0.003 * abs(bound)  # leaves room for the rounding of the slopes
-        choose_slopes(net, work, count, constant, goal, lo, hi)
+        choose_slopes(net, settings, work, count, constant, goal, lo, hi)
         bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
         if bound + slack <= -slack:
             return SLOPED, slack
@@ -189,14 +190,14 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
 
 
 @njit(**OPTIONS)
-def has_few_units(net: Net, work: Work) -> bool:
+def has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     """Whether only few units can change their sign in the box."""
     count = 0
     for k in range(net.start[2]):
         for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
             if work.coupled[unit] or work.low[unit] < 0.0 < work.high[unit]:
                 count += 1
-    return count <= FEW_UNITS
+    return count <= settings.few_units
 
 
 @njit(**OPTIONS)
@@ -241,6 +242,7 @@ def _compile(digest: str) -> Any:
         net: Net,
         coupling: Coupling,
         number: int,
+        settings: KernelSettings,
         work: Work,
         hole: Hole,
         strict: bool,
@@ -272,7 +274,7 @@ def _compile(digest: str) -> Any:
             if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
                 kind, slack = HOLE, 0.0
             else:
-                kind, slack = settle(net, coupling, work, lo, hi)
+                kind, slack = settle(net, coupling, settings, work, lo, hi)
             if kind < 0:
                 if kind == SLOPED:
                     write_slopes(net, coupling, work, out, number)
@@ -282,7 +284,7 @@ def _compile(digest: str) -> Any:
                 continue
             if seen_violation(net, work, hole, out, slack, strict):
                 return CANDIDATE
-            few = has_few_units(net, work)
+            few = has_few_units(net, settings, work)
             if few and waited[top] >= most_waited[0]:
                 return FEW
             axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)

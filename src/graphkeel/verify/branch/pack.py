@@ -19,9 +19,6 @@ from graphkeel.verify.query import Row
 # columns of the layer table: sizes, then offsets into `data`, then the layer's place among units
 # and linear forms
 N_IN, N_OUT, WEIGHT, TRANSPOSED, BIAS, BASE, ERROR, UNIT, FORM = range(9)
-COLUMNS = 9
-# no product of weights and states may come near overflow: NaN would slip through max()
-LARGEST = 1e120
 
 
 class Net(NamedTuple):
@@ -123,7 +120,7 @@ class _Store:
         return self.offset - part.size
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        table = np.array(self.table, dtype=np.int64).reshape(-1, COLUMNS)
+        table = np.array(self.table, dtype=np.int64).reshape(-1, FORM + 1)
         start = np.array(self.start, dtype=np.int64)
         return table, start, np.concatenate([*self.pieces, np.zeros(1)])
 
@@ -145,7 +142,7 @@ def size_of(row: Row) -> Size:
     return Size(row.n, row.units, widest)
 
 
-def too_large(row: Row) -> bool:
+def too_large(row: Row, most: float) -> bool:
     """Whether magnitudes come so near to overflow that float bounds cannot be trusted."""
     size = max(1.0, float(np.abs(row.lower).max()), float(np.abs(row.upper).max()))
     direct = row.form.direct
@@ -156,9 +153,9 @@ def too_large(row: Row) -> bool:
                 weight_error, bias_error = errors_of(layer)
                 total = (np.abs(layer.weight) + weight_error).sum()
                 product *= 1.0 + float(total + (np.abs(layer.bias) + bias_error).sum())
-            if not product < LARGEST:
+            if not product < most:
                 return True
-        return not float(np.abs(direct.weight).sum() * size + np.abs(direct.bias).sum()) < LARGEST
+        return not float(np.abs(direct.weight).sum() * size + np.abs(direct.bias).sum()) < most
 
 
 def no_coupling(n: int) -> Coupling:

@@ -15,10 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
+from graphkeel.verify.branch.cell_budget import CellBudget
 from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
-from graphkeel.verify.branch.explore import NARROWEST, ROWS, Hole, Output, explore
+from graphkeel.verify.branch.explore import ROWS, Hole, Output, explore
 from graphkeel.verify.branch.pack import Net, pack, size_of
 from graphkeel.verify.branch.relax import workspace
 from graphkeel.verify.branch.tree import CELLS, Piece, join
@@ -28,17 +28,13 @@ from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, Progress
+from graphkeel.verify.settings import BRANCH, BranchSettings
 
-FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
-STACK = 4096  # open boxes of one worker
-MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
-MOST_STUCK = 200
 STUCK_REASON = (
     "numerical margin: some boxes are too small to cut further, and float64 bounds leave them "
     "open; the condition is tight there"
 )
 LATE = "time budget"
-MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
 
 
 class Confirm(Protocol):
@@ -93,6 +89,7 @@ class Search:
         cells: the exact row, for boxes that cuts do not settle.
         last: when a look at cells has to end, which goes on beyond the end of a turn; None: at the
             deadline.
+        settings: of the engine.
     """
 
     def __init__(
@@ -107,7 +104,9 @@ class Search:
         theta: Array | None = None,
         cells: Cells | None = None,
         last: float | None = None,
+        settings: BranchSettings = BRANCH,
     ) -> None:
+        self.settings = settings
         self.row = row
         self.budget = budget
         self.deadline = deadline
@@ -116,10 +115,10 @@ class Search:
         self.net: Net = pack(row, shift)
         self.size = size_of(row)
         self.hole = _hole_of(row, loop)
-        self.narrowest = (row.upper - row.lower) * NARROWEST
-        self.couplings = Couplings(loop, row, theta)
+        self.narrowest = (row.upper - row.lower) * settings.narrowest
+        self.couplings = Couplings(loop, row, theta, settings.couplings)
         self.columns = slope_columns(row)
-        self.cell_budget = CellBudget(cells, self._is_over, row.n)
+        self.cell_budget = CellBudget(cells, self._is_over, row.n, settings.cells)
         self.lock = threading.Condition()
         self.started = time.monotonic()
         self.told = self.started  # when progress was last reported
@@ -142,7 +141,7 @@ class Search:
         """Search until the row is decided or the deadline is over."""
         box = (self.row.lower.copy(), self.row.upper.copy())
         first = Task(*box, self.couplings.first(), self.root, 0)
-        self._explore(first, FIRST_LIMIT)
+        self._explore(first, self.settings.first_piece)
         if (self.tasks or self.stuck) and self.counterexample is None:
             # not easy: a violation would spare the long way
             self.counterexample = self.confirm.search()
@@ -205,7 +204,7 @@ class Search:
                 task = self.tasks.pop()
                 self.busy += 1
             try:
-                self._explore(task, LIMIT)
+                self._explore(task, self.settings.piece)
             except Exception as error:
                 # a lost piece must never pass for a finished one: the main thread raises this again
                 self.failure, self.reason = error, "a worker failed"
@@ -218,10 +217,10 @@ class Search:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
         number = self.couplings.number_for(task.lower, task.upper, task.number, self.nodes)
-        boxes = np.zeros((STACK, 2, n))
+        boxes = np.zeros((self.settings.open_boxes, 2, n))
         boxes[0, 0] = task.lower
         boxes[0, 1] = task.upper
-        waited = np.full(STACK, task.waited, np.int64)
+        waited = np.full(len(boxes), task.waited, np.int64)
         leaves: list[CellTree] = []
         out = Output(
             np.zeros(limit, np.int8),
@@ -238,6 +237,7 @@ class Search:
                 self.net,
                 self.couplings[number],
                 number,
+                self.settings.kernel,
                 work,
                 self.hole,
                 self.row.strict,
@@ -268,7 +268,7 @@ class Search:
         top = out.counts[OPEN] - 1
         leaf = self.cell_budget.look(boxes[top], stuck)
         if leaf is None:
-            waited[top] = LATER
+            waited[top] = -self.settings.cells.postpone
             return
         self._confirm_point(leaf)
         if leaf.proved:
@@ -282,7 +282,7 @@ class Search:
             out.counts[OPEN] -= 1
             self._count_stuck()
         else:
-            waited[top] = RETRY
+            waited[top] = -self.settings.cells.retry_after
             self.cell_budget.in_vain()
 
     def _confirm_point(self, leaf: CellLeaf) -> None:
@@ -293,7 +293,7 @@ class Search:
     def _look_at(self, out: Output) -> None:
         """A point better than any before: see whether it is, or leads to, a real counterexample."""
         value = float(out.value[0])
-        worth = self.failed < MOST_FAILED or value > 1.5 * self.tested
+        worth = self.failed < self.settings.unconfirmed or value > 1.5 * self.tested
         if value <= self.best:
             return
         self.best = value
@@ -307,7 +307,7 @@ class Search:
     def _count_stuck(self) -> None:
         with self.lock:
             self.stuck += 1
-            if self.stuck >= MOST_STUCK:
+            if self.stuck >= self.settings.stuck_boxes:
                 self.reason = STUCK_REASON
 
     def _file(
@@ -324,7 +324,7 @@ class Search:
         children = 0 if complete else int(counts[OPEN])
         with self.lock:
             self.nodes += int(counts[NODES])
-            self.keep = self.keep and self.nodes <= MOST_KEPT
+            self.keep = self.keep and self.nodes <= self.settings.stored_nodes
             nodes, cuts, rows = (
                 (int(counts[at]) if self.keep else 0) for at in (NODES, CUTS, ROWS)
             )

@@ -14,9 +14,7 @@ from graphkeel.verify.branch.pack import BIAS, N_OUT, UNIT, WEIGHT, Net
 from graphkeel.verify.branch.relax import Work
 from graphkeel.verify.kernel import OPTIONS, rounded_slope
 from graphkeel.verify.problem import Array
-
-STEPS = 24
-DUAL_EVERY = 4
+from graphkeel.verify.settings import KernelSettings
 
 
 @njit(**OPTIONS)
@@ -169,7 +167,14 @@ def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> flo
 
 @njit(**OPTIONS)
 def choose_slopes(
-    net: Net, work: Work, count: int, constant: float, goal: float, lo: Array, hi: Array
+    net: Net,
+    settings: KernelSettings,
+    work: Work,
+    count: int,
+    constant: float,
+    goal: float,
+    lo: Array,
+    hi: Array,
 ) -> None:
     """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round
     them to 1/255.
@@ -185,7 +190,7 @@ def choose_slopes(
     weights = 0.0
     for d in range(lo.shape[0]):
         work.mean[d] = 0.0
-    for step in range(STEPS):
+    for step in range(settings.slope_steps):
         bound = form_at(work, count, fixed, lo, hi)
         if bound <= goal:
             break
@@ -196,7 +201,8 @@ def choose_slopes(
         weights += length
         for d in range(lo.shape[0]):
             work.mean[d] += length * work.peak[d]
-        if step % DUAL_EVERY == DUAL_EVERY - 1 and dual_value(work, count, fixed, weights) > goal:
+        due = step % settings.dual_every == settings.dual_every - 1
+        if due and dual_value(work, count, fixed, weights) > goal:
             break
         for f in range(count):
             s = work.slope[work.free[f]] - length * work.gradient[f]

@@ -16,12 +16,8 @@ from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.problem import Array, Network, Problem, region_of
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
+from graphkeel.verify.settings import FALSIFY
 
-STARTS, STEPS = 1024, 40
-LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
-CLIMBS = 6  # points taken into the linear programs
-CELLS = 8  # cells one climb may walk through
-DOUBT = 1e-6  # a relative margin beyond which floats cannot be wrong about the sign
 HOLED = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
@@ -145,7 +141,7 @@ def confirmed(problem: Problem, condition: str, point: Array) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(margin(problem, condition, point))
         size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
-    hopeless = np.isfinite(size) and value < -DOUBT * (1.0 + size)
+    hopeless = np.isfinite(size) and value < -FALSIFY.doubt * (1.0 + size)
     return not hopeless and violates(problem, condition, point)
 
 
@@ -157,7 +153,7 @@ def climb(problem: Problem, condition: str, point: Array) -> Array | None:
         point: a state, shape (n,).
     """
     best, value = None, float(margin(problem, condition, point))
-    for _ in range(CELLS):
+    for _ in range(FALSIFY.cells):
         higher = _climb_once(problem, condition, point)
         if higher is None:
             break
@@ -209,7 +205,7 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
         upper[axis] = min(upper[axis], np.nextafter(edge, -np.inf) if radius else edge)
 
 
-def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
+def starts(problem: Problem, condition: str, seed: int = 0, count: int = FALSIFY.starts) -> Array:
     """States to begin from: the whole box, its corners and faces, and shells around the hole, a
     quarter each."""
     rng = np.random.default_rng(seed)
@@ -333,7 +329,7 @@ def _steepest(problem: Problem, condition: str, after: Array) -> Array:
     return above
 
 
-def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) -> Array:
+def ascend(problem: Problem, condition: str, points: Array, steps: int = FALSIFY.steps) -> Array:
     """Signed gradient steps with a length in proportion to the distance from the equilibrium.
 
     Args:
@@ -363,13 +359,16 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
         for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True)
         for index in pair
     ]
-    return [allowed[index] for index in dict.fromkeys(order[: 4 * CLIMBS])][: 2 * CLIMBS]
+    return [allowed[index] for index in dict.fromkeys(order[: 4 * FALSIFY.climbs])][
+        : 2 * FALSIFY.climbs
+    ]
 
 
 def first_look(problem: Problem, condition: str) -> Array | None:
     """A confirmed counterexample near a handful of states, for about a millisecond; None proves
     nothing."""
-    points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
+    begin = starts(problem, condition, count=FALSIFY.quick_starts)
+    points = ascend(problem, condition, begin, FALSIFY.quick_steps)
     points = admitted(problem, condition, points)
     if not len(points):
         return None

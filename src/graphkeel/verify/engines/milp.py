@@ -22,8 +22,7 @@ from graphkeel.verify.problem import Array, Problem, region_of
 from graphkeel.verify.query import Layers
 from graphkeel.verify.rational import nearest_confirmed
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
-
-TOLERANCE = 1e-5  # ten times HiGHS's default feasibility tolerance, on violations of order one
+from graphkeel.verify.settings import MILP
 
 
 @dataclass
@@ -83,7 +82,7 @@ def judge(
         point = nearest_confirmed(problem, condition, outcome.values[state])
         if point is not None:
             return Verdict.REFUTED, "violation confirmed in exact rationals", point
-    room = TOLERANCE * outcome.scale + condition_error(problem, condition)
+    room = MILP.tolerance * outcome.scale + condition_error(problem, condition)
     largest = f"numerical: largest violation {outcome.bound:.3g}"
     if outcome.bound < -room:
         return Verdict.PROVED, f"{largest} (float tolerances)", None
@@ -288,7 +287,7 @@ def _stop_when_decided(highspy: Any, solver: Any) -> None:
 
     def decided(event: Any) -> None:
         bound, best = event.data_out.mip_dual_bound, event.data_out.mip_primal_bound
-        if bound < -100 * TOLERANCE or (np.isfinite(best) and best > TOLERANCE):
+        if bound < -100 * MILP.tolerance or (np.isfinite(best) and best > MILP.tolerance):
             event.interrupt()
 
     solver.cbMipInterrupt += decided

@@ -22,10 +22,7 @@ from graphkeel.verify.formats.onnx_model import Node, checked_graph
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
-
-MAX_BYTES = 64 << 20
-MAX_NODES = 2_000
-MAX_NUMBERS = 8_000_000  # weights of all blocks, and elements of one constant
+from graphkeel.verify.settings import LIMITS
 
 Shape = tuple[int, ...]
 
@@ -42,9 +39,9 @@ class Tensor:
 def read_onnx(path: str | Path) -> BlockNetwork:
     """Read a network; whatever is not supported is named."""
     onnx = import_optional("onnx", extra="export")
-    raw = read_limited(Path(path), MAX_BYTES)
+    raw = read_limited(Path(path), LIMITS.onnx_bytes)
     try:
-        return _Reader(onnx, *checked_graph(onnx, raw, MAX_NODES)).network()
+        return _Reader(onnx, *checked_graph(onnx, raw, LIMITS.onnx_nodes)).network()
     except ProblemError as error:
         raise ProblemError(f"{path}: {error.what}", got=error.got, fix=error.fix) from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
@@ -85,8 +82,8 @@ class _Reader:
 
     def _array(self, tensor: Any) -> NDArray[Any]:
         size = math.prod(tensor.dims)
-        if min(tensor.dims, default=1) < 0 or size > MAX_NUMBERS:
-            raise ProblemError(f"a constant has at most {MAX_NUMBERS} numbers", got=size)
+        if min(tensor.dims, default=1) < 0 or size > LIMITS.onnx_numbers:
+            raise ProblemError(f"a constant has at most {LIMITS.onnx_numbers} numbers", got=size)
         values: NDArray[Any] = self.onnx.numpy_helper.to_array(tensor)
         return values
 
@@ -114,7 +111,7 @@ class _Reader:
         shape = [dim.dim_value if dim.HasField("dim_value") else 0 for dim in kind.shape.dim]
         if shape and not kind.shape.dim[0].HasField("dim_value"):
             shape[0] = 1  # the batch
-        if not shape or min(shape) < 1 or math.prod(shape) > MAX_NUMBERS:
+        if not shape or min(shape) < 1 or math.prod(shape) > LIMITS.onnx_numbers:
             raise ProblemError("the input must have a fixed shape", got=shape)
         self.inputs = math.prod(shape)
         self.tensors[inputs[0].name] = self._value(0, tuple(shape))
@@ -131,8 +128,10 @@ class _Reader:
 
     def _count(self, numbers: int) -> None:
         self.numbers += numbers
-        if self.numbers > MAX_NUMBERS * 4:
-            raise ProblemError("the network is too large", fix=f"At most {MAX_NUMBERS} weights.")
+        if self.numbers > LIMITS.onnx_numbers * 4:
+            raise ProblemError(
+                "the network is too large", fix=f"At most {LIMITS.onnx_numbers} weights."
+            )
 
     def _tensor(self, name: str) -> Tensor:
         if name not in self.tensors:
@@ -185,7 +184,7 @@ class _Reader:
             return
         handler: Callable[[Node], Tensor] = getattr(self, f"_op_{node.operator.lower()}")
         result = handler(node)
-        if math.prod(result.shape) > MAX_NUMBERS:
+        if math.prod(result.shape) > LIMITS.onnx_numbers:
             raise ProblemError("a tensor is too large", got=result.shape)
         self.tensors[node.output] = result
 
@@ -480,7 +479,7 @@ def _spread(tensor: Tensor, shape: Shape) -> Tensor:
     """The tensor broadcast to a shape."""
     if tensor.shape == shape:
         return tensor
-    if math.prod(shape) > MAX_NUMBERS:
+    if math.prod(shape) > LIMITS.onnx_numbers:
         raise ProblemError("a tensor is too large", got=shape)
     places = np.arange(math.prod(tensor.shape)).reshape(tensor.shape)
     return _picked(tensor, np.broadcast_to(places, shape))

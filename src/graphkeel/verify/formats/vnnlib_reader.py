@@ -14,12 +14,7 @@ from pathlib import Path
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.formats.reading import read_limited
 from graphkeel.verify.property.question import Case, Inequality, Property, Terms
-
-MAX_BYTES = 16 << 20
-MAX_CASES = 10_000
-MAX_DEPTH = 64
-MAX_DIGITS = 60
-MAX_VARIABLES = 100_000
+from graphkeel.verify.settings import LIMITS
 
 Node = str | list["Node"]
 Atoms = list[Inequality]  # a conjunction
@@ -34,7 +29,7 @@ _VERSION_2 = "vnnlib-version"
 
 def read_vnnlib(path: str | Path) -> Property:
     """Read a property."""
-    raw = read_limited(Path(path), MAX_BYTES)
+    raw = read_limited(Path(path), LIMITS.vnnlib_bytes)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -72,8 +67,8 @@ def parse(text: str) -> list[Node]:
             inner: list[Node] = []
             stack[-1].append(inner)
             stack.append(inner)
-            if len(stack) > MAX_DEPTH:
-                raise ProblemError(f"brackets are nested deeper than {MAX_DEPTH}")
+            if len(stack) > LIMITS.vnnlib_depth:
+                raise ProblemError(f"brackets are nested deeper than {LIMITS.vnnlib_depth}")
         elif bracket == ")":
             stack.pop()
             if not stack:
@@ -118,7 +113,11 @@ class _Script:
         raise ProblemError("a command is not one of VNN-LIB", got=_shown(command))
 
     def _size(self, kind: str, numbers: set[int]) -> int:
-        if numbers != set(range(len(numbers))) or not numbers or len(numbers) > MAX_VARIABLES:
+        if (
+            numbers != set(range(len(numbers)))
+            or not numbers
+            or len(numbers) > LIMITS.vnnlib_variables
+        ):
             raise ProblemError(
                 f"the variables {kind}_0, {kind}_1, … must be declared without a gap",
                 got=f"{len(numbers)} of them",
@@ -135,8 +134,8 @@ class _Script:
                 return cases
             case ["or", *parts] if parts:
                 every = [case for part in parts for case in self._cases(part)]
-                if len(every) > MAX_CASES:
-                    raise ProblemError(f"the property has more than {MAX_CASES} cases")
+                if len(every) > LIMITS.vnnlib_cases:
+                    raise ProblemError(f"the property has more than {LIMITS.vnnlib_cases} cases")
                 return every
             case ["<=", left, right]:
                 return [[_inequality(self._term(right), self._term(left))]]
@@ -152,8 +151,10 @@ class _Script:
         """A linear term."""
         match node:
             case str(word) if _NUMBER.fullmatch(word):
-                if len(word) > MAX_DIGITS:
-                    raise ProblemError("a number has too many digits", got=word[:MAX_DIGITS])
+                if len(word) > LIMITS.vnnlib_digits:
+                    raise ProblemError(
+                        "a number has too many digits", got=word[: LIMITS.vnnlib_digits]
+                    )
                 return Inequality({}, Fraction(word))
             case str(word):
                 kind, number = _variable(word)
@@ -210,7 +211,7 @@ class _Script:
 def _variable(name: str) -> tuple[str, int]:
     match = _VARIABLE.fullmatch(name)
     if match is None:
-        raise ProblemError("a variable must be called X_i or Y_j", got=name[:MAX_DIGITS])
+        raise ProblemError("a variable must be called X_i or Y_j", got=name[: LIMITS.vnnlib_digits])
     return match[1], int(match[2])
 
 
@@ -230,8 +231,8 @@ def _combined(a: Inequality, b: Inequality, factor: Fraction) -> Inequality:
 
 def _both(a: list[Atoms], b: list[Atoms]) -> list[Atoms]:
     """The conjunction of two disjunctions."""
-    if len(a) * len(b) > MAX_CASES:
-        raise ProblemError(f"the property has more than {MAX_CASES} cases")
+    if len(a) * len(b) > LIMITS.vnnlib_cases:
+        raise ProblemError(f"the property has more than {LIMITS.vnnlib_cases} cases")
     return [[*first, *second] for first in a for second in b]
 
 

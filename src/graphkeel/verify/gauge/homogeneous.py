@@ -16,8 +16,7 @@ from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.rational import ZERO, RationalLayer, Vector, dot, rationals, sup_radius
-
-WORTH = 1e-6  # a margin beyond this share of V's size on the faces is not worth asking for
+from graphkeel.verify.settings import BRANCH
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +36,7 @@ class Plan:
     faces: tuple[Face, ...]
 
 
-def plan(problem: Problem, condition: str) -> Plan | None:
+def plan(problem: Problem, condition: str, max_margin: float = BRANCH.max_margin) -> Plan | None:
     """The faces and the margin that would settle a condition, or None where this does not apply or
     does not pay."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
@@ -47,16 +46,16 @@ def plan(problem: Problem, condition: str) -> Plan | None:
     # other way
     if condition == "positivity" and problem.hole_radius > 0.0:
         return None
-    margin = _margin(problem, condition)
+    margin = _margin(problem, condition, max_margin)
     if margin is None:
         return None
     faces = [face for row in rows_of(problem, condition) for face in _faces(problem, row)]
     return Plan(margin, tuple(faces))
 
 
-def _margin(problem: Problem, condition: str) -> float | None:
+def _margin(problem: Problem, condition: str, max_margin: float) -> float | None:
     size = _size_of_v(problem)
-    if _quick_deviation(problem) > WORTH * size:
+    if _quick_deviation(problem) > max_margin * size:
         return None
     delta, radius = deviation(problem, condition), sup_radius(problem)
     if delta == 0:
@@ -67,7 +66,7 @@ def _margin(problem: Problem, condition: str) -> float | None:
     reach = max(max(u - y, y - low) for low, y, u in zip(*bounds, strict=True))
     margin = float(delta * (1 + reach / radius)) * (1.0 + 1e-9)
     paid = (Fraction(margin) - delta) * radius > delta * reach
-    return margin if paid and margin <= WORTH * size else None
+    return margin if paid and margin <= max_margin * size else None
 
 
 def _size_of_v(problem: Problem) -> float:

@@ -31,15 +31,7 @@ from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, tree_entry, unit_numbers
 from graphkeel.verify.query import Row
-
-THINNEST = 0.85  # of c₂: a slice of one leaf reaches at least down to this
-THICKEST = 0.2
-HALVINGS = 6  # steps of the search for the thickest slice of one leaf
-STEPS = (0.8, 0.9, 0.96)  # of c₂: how thick a slice with cuts is; thinner where that fails
-MOST_NODES = (600, 2000, 8000)  # bounded parts of a slice, for each of these
-CANDIDATES = 3  # units whose cut is tried out
-MOST_SLICES = 400
-INSIDE = 0.5  # of the least V around the hole: the last level
+from graphkeel.verify.settings import BRANCH, LevelSettings
 
 
 class OutOfTime(Exception):
@@ -89,6 +81,7 @@ class LevelSearch:
     row: Row
     bounds: LevelRow
     confirm: Callable[[Array], Array | None]
+    settings: LevelSettings
     faces: tuple[Row, ...] = ()
     nodes: int = 0
     found: Array | None = None
@@ -121,7 +114,7 @@ class LevelSearch:
         last, core = self._core()
         high = self.slices[-1][0] if self.slices else math.inf
         while high > last:
-            if len(self.slices) == MOST_SLICES:
+            if len(self.slices) == self.settings.slices:
                 raise NotProved
             self.slices.append(self._slice(high, last))
             high = self.slices[-1][0]
@@ -165,7 +158,7 @@ class LevelSearch:
         ratio = self._thickest(root, top, last)
         if ratio is not None:
             return ratio * top, self._one_leaf(root, ratio * top)
-        for step, most in zip(STEPS, MOST_NODES, strict=True):
+        for step, most in zip(self.settings.ratios, self.settings.nodes, strict=True):
             low = step * top
             tree = self._split(root, low, self.nodes + most)
             if tree is not None:
@@ -180,13 +173,13 @@ class LevelSearch:
 
     def _thickest(self, root: Hidden, top: float, last: float) -> float | None:
         """The smallest share of a level that one leaf reaches down to; None if that is too thin."""
-        lowest = max(THICKEST, 0.999 * last / top)
+        lowest = max(self.settings.thickest, 0.999 * last / top)
         if self._bound(root, lowest * top).proved:
             return lowest
-        if not self._bound(root, THINNEST * top).proved:
+        good, bad = self.settings.thinnest, lowest
+        if not self._bound(root, good * top).proved:
             return None
-        good, bad = THINNEST, lowest
-        for _ in range(HALVINGS):
+        for _ in range(self.settings.halvings):
             middle = math.sqrt(good * bad)
             if self._bound(root, middle * top).proved:
                 good = middle
@@ -215,7 +208,7 @@ class LevelSearch:
         """Cut a part at the unit whose children have the best bounds; False if there is none."""
         self._look_at(leaf.point)
         best = math.inf
-        for unit in candidates(leaf.hidden, CANDIDATES):
+        for unit in candidates(leaf.hidden, self.settings.candidates):
             children = [self._child(leaf, unit, active, low) for active in (False, True)]
             worth = sum(max(child.bound, 0.0) for child in children)
             if worth < best:
@@ -260,7 +253,7 @@ class LevelSearch:
         least = min((value for value, _ in values), default=math.inf)
         if not least > self.bounds.start:
             raise NotProved
-        last = self.bounds.start + INSIDE * (least - self.bounds.start)
+        last = self.bounds.start + self.settings.last * (least - self.bounds.start)
 
         def core(high: float) -> Cut:
             tree = Cut(HOLE)
@@ -339,12 +332,16 @@ class TreeWriter:
 
 
 def level_search(
-    problem: Problem, row: Row, confirm: Callable[[Array], Array | None], plan: Plan | None
+    problem: Problem,
+    row: Row,
+    confirm: Callable[[Array], Array | None],
+    plan: Plan | None,
+    settings: LevelSettings = BRANCH.levels,
 ) -> LevelSearch | None:
     """The search of a row, or None where the row, V or F are not made for it."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if not inside.all() or (plan is None and problem.hole_radius <= 0.0):
         return None
-    bounds = level_row(problem, row, 0.0 if plan is None else plan.margin)
+    bounds = level_row(problem, row, 0.0 if plan is None else plan.margin, settings.shared_gap)
     faces = () if plan is None else tuple(face.row for face in plan.faces)
-    return None if bounds is None else LevelSearch(problem, row, bounds, confirm, faces)
+    return None if bounds is None else LevelSearch(problem, row, bounds, confirm, settings, faces)

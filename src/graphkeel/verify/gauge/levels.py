@@ -29,7 +29,6 @@ Signs = dict[Unit, bool]  # whether its input is ≥ 0, or else ≤ 0; in the or
 GRAIN = 2.0**60  # supports are multiples of its inverse
 Q = 2**40  # multipliers of signs are integers over this
 TINY = 1e-250
-SHARED = 0.5  # of a unit's gap counts for every chord behind it
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +92,14 @@ def is_gauge(lyapunov: Network) -> bool:
     return len(layers) == 2 and lyapunov.exact and bool(layers[1].weight.min() >= 0.0)
 
 
-def level_row(problem: Problem, row: Row, shift: float) -> LevelRow | None:
+def level_row(problem: Problem, row: Row, shift: float, shared_gap: float) -> LevelRow | None:
     """The row of decrease for bounds on levels, or None where V is no gauge of one exact hidden
     layer with v ≥ 0, or F is not of one hidden layer."""
     after, before = row.hidden
     fits = row.name == "decrease" and len(after) == 2 and len(before) == 1
     if not fits or not is_gauge(problem.lyapunov):
         return None
-    return LevelRow(problem, row, shift)
+    return LevelRow(problem, row, shift, shared_gap)
 
 
 class LevelRow:
@@ -112,9 +111,11 @@ class LevelRow:
         problem: the problem.
         row: its row of decrease.
         shift: added to the row.
+        shared_gap: share of a unit's gap that counts for every chord behind it.
     """
 
-    def __init__(self, problem: Problem, row: Row, shift: float = 0.0) -> None:
+    def __init__(self, problem: Problem, row: Row, shift: float, shared_gap: float) -> None:
+        self.shared_gap = shared_gap
         self.shift = shift
         first, second = row.hidden[0]
         gauge, last = problem.lyapunov.layers
@@ -171,7 +172,7 @@ class LevelRow:
         # a unit of F costs what it adds itself, and what it adds to the chords behind it
         open_after = (low_after < 0.0) & (high_after > 0.0)
         direct = np.abs((self.v * chord_after) @ self.after)
-        shared = direct + SHARED * (self.v * open_after) @ np.abs(self.after)
+        shared = direct + self.shared_gap * (self.v * open_after) @ np.abs(self.after)
         gaps = (_gap(low, high) * shared, self.v * _gap(low_after, high_after))
         return Hidden(
             part,

@@ -23,10 +23,18 @@ from numpy.typing import NDArray
 from graphkeel.verify.kernel import OPTIONS, compile_cached
 from graphkeel.verify.problem import Array
 
-FEASIBLE = 1e-12  # relative: a basic variable within this of its bounds is not moved
-PIVOT = 1e-11  # smaller entries are no pivots
-TIE = 1e-13  # ratios this near count as equal, and the largest pivot is taken
-STEPS = 20  # for each row and axis
+
+class Settings(NamedTuple):
+    """Tolerances and length of a run. They stand in this file, because numba watches no other for
+    its cache."""
+
+    feasible: float = 1e-12  # relative: a basic variable within this of its bounds is not moved
+    pivot: float = 1e-11  # smaller entries are no pivots
+    tie: float = 1e-13  # ratios this near count as equal, and the largest pivot is taken
+    steps: int = 20  # for each row and axis
+
+
+SETTINGS = Settings()
 
 
 class Program(NamedTuple):
@@ -141,7 +149,7 @@ def leaving_row(run: Tableau) -> tuple[int, bool, float]:
     row −1."""
     row, too_large, worst = -1, False, 0.0
     for i in range(run.value.shape[0]):
-        least = FEASIBLE * (1.0 + abs(run.value[i]))
+        least = SETTINGS.feasible * (1.0 + abs(run.value[i]))
         below = run.low[run.basis[i]] - run.value[i]
         above = run.value[i] - run.high[run.basis[i]]
         if below > worst and below > least:
@@ -159,10 +167,10 @@ def entering_column(run: Tableau, row: int, too_large: bool, scale: float) -> in
         if run.basic[j] or run.high[j] == run.low[j]:
             continue
         a = -run.table[row, j] if too_large else run.table[row, j]
-        if (a > PIVOT) if run.at_high[j] else (a < -PIVOT):
+        if (a > SETTINGS.pivot) if run.at_high[j] else (a < -SETTINGS.pivot):
             ratio = abs(run.gain[j] / a)
-            near = ratio < best + TIE * scale and abs(a) > pivot
-            if ratio < best - TIE * scale or near:
+            near = ratio < best + SETTINGS.tie * scale and abs(a) > pivot
+            if ratio < best - SETTINGS.tie * scale or near:
                 column, best, pivot = j, min(ratio, best), abs(a)
     return column
 
@@ -205,7 +213,7 @@ def maximise(
     run = set_up(program, f, cost)
     scale = np.abs(f).max() + np.abs(cost).max()
     solved = True
-    for _ in range(STEPS * (run.value.shape[0] + n)):
+    for _ in range(SETTINGS.steps * (run.value.shape[0] + n)):
         row, too_large, worst = leaving_row(run)
         if row < 0:
             break

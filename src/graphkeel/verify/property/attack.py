@@ -11,11 +11,7 @@ from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.pack import with_inequalities
 from graphkeel.verify.property.question import Case
 from graphkeel.verify.rational import rounded_down
-
-SAMPLES = 1024
-STARTS = 128
-STEPS = 24
-CLOSE = 1e-9  # a point that misses by so little is worth an exact test and a climb
+from graphkeel.verify.settings import PROPERTY, PropertySettings
 
 
 class Attack:
@@ -25,9 +21,17 @@ class Attack:
         network: the network.
         case: the case.
         seed: of the random inputs.
+        settings: of the engine.
     """
 
-    def __init__(self, network: BlockNetwork, case: Case, seed: int = 0) -> None:
+    def __init__(
+        self,
+        network: BlockNetwork,
+        case: Case,
+        seed: int = 0,
+        settings: PropertySettings = PROPERTY,
+    ) -> None:
+        self.settings = settings
         self.network = network
         self.case = case
         self.joined = with_inequalities(network, case)
@@ -38,12 +42,12 @@ class Attack:
         """A member of the case, or None."""
         if not (self.lower <= self.upper).all():
             return None  # thinner than a float can be
-        shape = (SAMPLES, self.network.inputs)
+        shape = (self.settings.samples, self.network.inputs)
         points = self.rng.uniform(self.lower, self.upper, shape)
         points[0] = 0.5 * self.lower + 0.5 * self.upper
         points = np.clip(points, self.lower, self.upper)
         values = self._margins(points)
-        order = np.argsort(-values)[:STARTS]
+        order = np.argsort(-values)[: self.settings.starts]
         found = self._confirmed(points[order[0]], values[order[0]])
         return self._gradient_search(points[order]) if found is None else found
 
@@ -67,12 +71,12 @@ class Attack:
         return values
 
     def _confirmed(self, point: Array, value: float) -> Array | None:
-        return self.confirm(point) if value >= -CLOSE else None
+        return self.confirm(point) if value >= -self.settings.near_zero else None
 
     def _gradient_search(self, points: Array) -> Array | None:
         """Signed gradient steps that get shorter."""
         widths = self.upper - self.lower
-        for step in range(STEPS):
+        for step in range(self.settings.ascent_steps):
             gradient = self._gradients(points)
             length = 0.25 * 0.75**step
             points = np.clip(points + length * widths * np.sign(gradient), self.lower, self.upper)

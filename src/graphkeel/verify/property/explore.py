@@ -44,8 +44,7 @@ from graphkeel.verify.property.relax import (
 )
 
 LEAVES, SLOPES = 3, 4  # in `counts`: leaves, and lines of stored slopes
-SCALE = 65536.0  # the largest multiplier of a leaf
-TOGETHER = 2.0  # the weight of the inequalities' combination in the choice of a cut
+SCALE = 65536.0  # the largest multiplier of a leaf: they are stored as integers up to this
 
 
 class Output(NamedTuple):
@@ -243,7 +242,7 @@ def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi:
 
 
 @njit(**OPTIONS)
-def settle(net: Net, work: Work, steps: int, lo: Array, hi: Array) -> int:
+def settle(net: Net, work: Work, steps: int, combined: float, lo: Array, hi: Array) -> int:
     """Try to close a box: the kind of leaf, or 0.
 
     Args:
@@ -256,7 +255,7 @@ def settle(net: Net, work: Work, steps: int, lo: Array, hi: Array) -> int:
     bound, slack = descend(net, work, lo, hi)
     if closes(bound, slack):
         return RELAXED
-    add_gaps(net, work, TOGETHER / (bound + slack), lo, hi)
+    add_gaps(net, work, combined / (bound + slack), lo, hi)
     if steps > 0:
         goal = -8.0 * slack - 0.003 * abs(bound)
         if improve_slopes(net, work, goal, steps, lo, hi):
@@ -343,7 +342,13 @@ def _compile(digest: str) -> Any:
     """The kernel; it captures the digest, which makes it part of the cache key."""
 
     def explore(
-        net: Net, work: Work, steps: int, narrowest: Array, boxes: Array, out: Output
+        net: Net,
+        work: Work,
+        steps: int,
+        combined: float,
+        narrowest: Array,
+        boxes: Array,
+        out: Output,
     ) -> int:
         """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point wants a look.
 
@@ -359,7 +364,7 @@ def _compile(digest: str) -> Any:
                 return FULL
             top = counts[OPEN] - 1
             lo, hi = boxes[top, 0], boxes[top, 1]
-            kind = settle(net, work, steps, lo, hi)
+            kind = settle(net, work, steps, combined, lo, hi)
             if kind != 0:
                 write_leaf(net, work, kind, out)
                 counts[OPEN] -= 1

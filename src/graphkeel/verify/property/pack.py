@@ -16,8 +16,6 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.question import Case
 
-LARGEST = 1e100  # no magnitude may come near overflow: NaN would slip through max()
-
 
 class Net(NamedTuple):
     """Blocks as arrays; block v reads the edges first[v] … first[v + 1]."""
@@ -87,7 +85,7 @@ def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
     return np.array([part.any() for part in used])
 
 
-def too_large(network: BlockNetwork, case: Case) -> bool:
+def too_large(network: BlockNetwork, case: Case, most: float) -> bool:
     """Whether magnitudes on the box come so near to overflow that floats cannot be trusted."""
     reach = [box_magnitude(case.lower, case.upper)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -96,4 +94,4 @@ def too_large(network: BlockNetwork, case: Case) -> bool:
             for number, weight in block.terms:
                 total = total + np.abs(weight) @ reach[number]
             reach.append(total)
-    return not all((part < LARGEST).all() for part in reach)
+    return not all((part < most).all() for part in reach)

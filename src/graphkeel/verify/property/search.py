@@ -19,14 +19,8 @@ from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.pack import pack, too_large, with_inequalities
 from graphkeel.verify.property.question import Case, Inequality
 from graphkeel.verify.property.relax import workspace
+from graphkeel.verify.settings import PROPERTY, PropertySettings
 
-FIRST_PIECE, PIECE_SECONDS = 64, 0.25  # nodes of the first piece; how long the others should take
-MOST_NODES = 65536  # of one piece
-MOST_OPEN = 4096  # boxes on the stack
-MOST_CONFIRMED = 20  # points that are tried as counterexamples
-MOST_KEPT = 180 << 20  # bytes of a proof that is still stored
-STEPS = 6  # of better slopes for each box that stays open
-NARROWEST = 2.0**-40  # no cut below this share of the root's width
 STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
 
 
@@ -60,6 +54,7 @@ class Search:
         attack: how points become counterexamples.
         deadline: of the clock.
         now: the clock.
+        settings: of the engine.
     """
 
     def __init__(
@@ -69,7 +64,9 @@ class Search:
         attack: Attack,
         deadline: float,
         now: Callable[[], float] = time.monotonic,
+        settings: PropertySettings = PROPERTY,
     ) -> None:
+        self.settings = settings
         self.now = now
         self.case = case
         self.attack = attack
@@ -85,19 +82,28 @@ class Search:
 
     def run(self) -> Outcome:
         """Search until the case is decided or time is up."""
-        if too_large(self.joined, self.case):
+        settings = self.settings
+        if too_large(self.joined, self.case, settings.max_magnitude):
             return Outcome(reason="numbers come too near to the largest float")
         n = self.case.lower.shape[0]
-        boxes = np.zeros((MOST_OPEN, 2, n))
+        boxes = np.zeros((settings.open_boxes, 2, n))
         boxes[0, 0] = self.case.lower
         boxes[0, 1] = self.case.upper
         work = workspace(self.net, n)
-        narrowest = (self.case.upper - self.case.lower) * NARROWEST
-        limit, waiting = FIRST_PIECE, 1
+        narrowest = (self.case.upper - self.case.lower) * settings.narrowest
+        limit, waiting = settings.first_piece, 1
         while waiting:
             out = self._output(limit, waiting)
             started = time.monotonic()
-            why = explore(self.net, work, STEPS, narrowest, boxes, out)
+            why = explore(
+                self.net,
+                work,
+                settings.slope_steps,
+                settings.combined_weight,
+                narrowest,
+                boxes,
+                out,
+            )
             spent = time.monotonic() - started
             self._file(out)
             found = self._look_at(out, why)
@@ -108,7 +114,8 @@ class Search:
             if reason:
                 return Outcome(reason=reason, nodes=self.nodes)
             pace = max(spent, 1e-4) / max(int(out.counts[NODES]), 1)
-            limit = int(min(MOST_NODES, max(FIRST_PIECE, PIECE_SECONDS / pace)))
+            wanted = max(settings.first_piece, settings.piece_seconds / pace)
+            limit = int(min(settings.piece_nodes, wanted))
         return Outcome(tree=self._tree(), closed=True, nodes=self.nodes)
 
     def _output(self, limit: int, waiting: int) -> Output:
@@ -139,14 +146,14 @@ class Search:
         )
         self.nodes += int(counts[NODES])
         self.kept += sum(part.nbytes for part in piece[:4])
-        self.pieces = [*self.pieces, piece] if self.kept <= MOST_KEPT else []
+        self.pieces = [*self.pieces, piece] if self.kept <= self.settings.stored_bytes else []
 
     def _look_at(self, out: Output, why: int) -> Array | None:
         """The best point as a counterexample, if it looks like one or the case is not easy."""
         value = float(out.value[0])
         better = value > self.best
         self.best = max(self.best, value)
-        if why == FINISHED or not better or self.confirmed >= MOST_CONFIRMED:
+        if why == FINISHED or not better or self.confirmed >= self.settings.confirmations:
             return None
         self.confirmed += 1
         return self.attack.confirm(out.point)
@@ -155,14 +162,14 @@ class Search:
         """Why the search has to end, or nothing."""
         if why == STUCK:
             return STUCK_REASON
-        if waiting + 1 >= MOST_OPEN:
+        if waiting + 1 >= self.settings.open_boxes:
             return "too many boxes are open at once"
         if why not in (FINISHED, CANDIDATE) and self.now() >= self.deadline:
             return f"time budget: {self.nodes} boxes explored, {waiting} still open"
         return ""
 
     def _tree(self) -> Tree | None:
-        if self.kept > MOST_KEPT:
+        if self.kept > self.settings.stored_bytes:
             return None
         parts = [
             np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
