@@ -32,7 +32,7 @@ def reprove(problem: Problem, proof: dict[str, Any]) -> int:
 
 
 def checker_problem(problem: Problem) -> CheckerProblem:
-    """The same question as the checker holds it.
+    """A problem as the checker holds it.
 
     Args:
         problem: as an engine is asked; a round hole is read as the box around it.

@@ -76,7 +76,7 @@ def test_a_violation_below_every_tolerance_is_not_proved_away() -> None:
 
 
 def test_a_violation_of_1e_12_is_not_proved_away_without_homogeneity() -> None:
-    """The same trap where the loop has real offsets, so that only the trees over the whole box are
+    """That trap where the loop has real offsets, so that only the trees over the whole box are
     left."""
     eye = np.eye(1)
     loop = Network.of(
@@ -110,9 +110,9 @@ def test_unknown_names_the_budget_that_ran_out() -> None:
     report = BranchVerifier().solve(problem, Budget(seconds=600.0, nodes=50), ("decrease",))
     if report.verdict is Verdict.UNKNOWN:
         assert "node budget" in report["decrease"].reason
-    late = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
-    assert late.verdict is Verdict.UNKNOWN
-    assert late["decrease"].reason
+    timed_out = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
+    assert timed_out.verdict is Verdict.UNKNOWN
+    assert timed_out["decrease"].reason
 
 
 def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
@@ -177,7 +177,7 @@ def test_boxes_alone_decide_what_can_be_decided(
 ) -> None:
     """Refutations mostly come from gradients; without these, the boxes must lead to the same
     verdicts."""
-    for name in ("first_look", "find_violation"):
+    for name in ("quick_violation", "find_violation"):
         monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
     test_branch_decides_what_can_be_decided(known)
 
@@ -236,7 +236,7 @@ class Endless:
         monkeypatch.setattr(Search, "run", lambda search: self.run(search))
         monkeypatch.setattr(Search, "resume", lambda search, deadline, last: self.until(deadline))
         monkeypatch.setattr(Budget, "now", lambda budget: self.seconds)
-        for name in ("first_look", "find_violation"):
+        for name in ("quick_violation", "find_violation"):
             monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
 
     def run(self, search: Search) -> Outcome:
@@ -244,7 +244,7 @@ class Endless:
 
     def until(self, deadline: float) -> Outcome:
         self.seconds = max(self.seconds, deadline)
-        return Outcome(reason="time budget: stub", late=True)
+        return Outcome(reason="time budget: stub", timed_out=True)
 
 
 def growing() -> Problem:

@@ -127,7 +127,7 @@ def by_scipy(program: Program, f: Array, cost: Array) -> float | None:
 
 
 def shown(program: Program, f: Array, theta: Array, level: float, beta: Array) -> float:
-    """What the multipliers show of the maximum."""
+    """The bound of the maximum that the multipliers prove."""
     form = f - theta @ program.rows + beta @ program.half
     total = float(np.maximum(form * program.lower, form * program.upper).sum())
     total += float(beta @ program.offset - theta @ program.bias)

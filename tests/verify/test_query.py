@@ -13,7 +13,7 @@ from graphkeel.verify.affine import compose
 from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling, size_of
 from graphkeel.verify.branch.relax import hidden_bounds, value, workspace
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engines.falsify import margin
+from graphkeel.verify.engines.falsify import violation
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.query import Row
 
@@ -53,7 +53,7 @@ def test_the_largest_row_is_the_margin(known: Known, condition: str) -> None:
     values = np.array(
         [[value(pack(row), workspace(*size_of(row)), point) for row in rows] for point in points]
     )
-    assert np.allclose(values.max(axis=1), margin(problem, condition, points), atol=1e-12)
+    assert np.allclose(values.max(axis=1), violation(problem, condition, points), atol=1e-12)
 
 
 def test_composition_covers_its_rounding() -> None:
@@ -125,5 +125,5 @@ def test_networks_without_hidden_layers_become_affine_rows() -> None:
     assert size_of(row).units == 0
     point = np.array([0.3, -0.2])
     assert value(pack(row), workspace(*size_of(row)), point) == pytest.approx(
-        float(margin(problem, "decrease", point)), abs=1e-12
+        float(violation(problem, "decrease", point)), abs=1e-12
     )

@@ -23,8 +23,7 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
-# name -> (module, class, the package it cannot do without); modules are imported when their engine
-# is asked for
+# name -> (module, class, the package it needs); a module is imported when its engine is loaded
 _ENGINES = {
     "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
     "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),

@@ -11,8 +11,8 @@ ROUND = 2.0**-51  # more than the relative rounding of two operations
 
 
 def gamma(terms: int) -> float:
-    """A relative bound on the rounding of a float64 sum of `terms` products, in any order, with
-    room to spare."""
+    """A relative bound on the rounding of a float64 sum of `terms` products, in any order,
+    about four times as large as needed."""
     return (terms + 16) * 2.0**-51
 
 

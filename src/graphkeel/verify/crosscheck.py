@@ -1,5 +1,4 @@
-"""Every engine that is installed, asked about the same problem; two that contradict each other are
-an error."""
+"""Every installed engine on the same problem; two that contradict each other are an error."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def cross_check(
         EngineDisagreementError: one engine proved a condition that another refuted.
     """
     check_conditions(problem, conditions)
-    engines = _able(problem, among)
+    engines = _supporting(problem, among)
     reports = [engine.solve(problem, budget, conditions) for engine in engines.values()]
     answers = tuple(_agreed([report[condition] for report in reports]) for condition in conditions)
     silent = sorted(
@@ -36,8 +35,8 @@ def cross_check(
     return VerifyReport(answers, sum(report.seconds for report in reports), notes)
 
 
-def _able(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
-    """`auto` only asks others, so it is no witness of its own."""
+def _supporting(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
+    """The engines that support a problem; `auto` only runs the others, so it adds nothing."""
     from graphkeel.verify import available_engines
 
     found = available_engines() if among is None else among

@@ -1,8 +1,8 @@
 """A verification problem as a file: `.json` for reading by eye, `.npz` for size
 (docs/problem-format.md).
 
-Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated,
-pickles are refused, and whatever is wrong becomes one `ProblemError` that says where."""
+Files are untrusted: sizes are limited before anything is allocated, pickles are refused, and every
+fault becomes one `ProblemError` that says where."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from graphkeel.verify.problem import Affine, Array, Network, Problem, Region, Su
 from graphkeel.verify.proof import encode as encode_array
 from graphkeel.verify.settings import LIMITS
 
-FORMAT = "graphkeel-problem"
-VERSION = 1
+_FORMAT = "graphkeel-problem"
+_VERSION = 1
 
 _NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
 _VECTORS = ("lower", "upper", "equilibrium")
@@ -98,8 +98,8 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         ]
 
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": _FORMAT,
+        "version": _VERSION,
         "name": problem.name,
         **{key: layers(getattr(problem, attribute)) for key, attribute in _NETWORKS.items()},
         **{key: encode(getattr(problem, key)) for key in _VECTORS},
@@ -209,7 +209,7 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(problem: Problem) -> dict[str, Any]:
-    flat: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": problem.name}
+    flat: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "name": problem.name}
     for key, attribute in _NETWORKS.items():
         for i, layer in enumerate(getattr(problem, attribute).layers):
             for part in _PARTS:
@@ -268,12 +268,12 @@ def _sublevel(content: Mapping[str, Any]) -> Sublevel | None:
 
 
 def _check_header(content: Mapping[str, Any]) -> None:
-    name, version = content.get("format", FORMAT), content.get("version", VERSION)
-    if not isinstance(name, str) or name != FORMAT:
-        raise ProblemError(f"the file's format must be {FORMAT!r}", got=repr(name)[:80])
-    if type(version) not in (int, float) or version != VERSION:
+    name, version = content.get("format", _FORMAT), content.get("version", _VERSION)
+    if not isinstance(name, str) or name != _FORMAT:
+        raise ProblemError(f"the file's format must be {_FORMAT!r}", got=repr(name)[:80])
+    if type(version) not in (int, float) or version != _VERSION:
         raise ProblemError(
-            f"this program reads version {VERSION} of the problem format", got=repr(version)[:80]
+            f"this program reads version {_VERSION} of the problem format", got=repr(version)[:80]
         )
     unknown = sorted(set(content) - _TOP_LEVEL)
     if unknown:

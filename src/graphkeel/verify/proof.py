@@ -26,7 +26,7 @@ def encode(array: NDArray[Any]) -> Json:
 
 
 def decode(entry: Json) -> NDArray[Any]:
-    """The array that `encode` wrote; for our own proofs, strangers' go through the checker."""
+    """The array that `encode` wrote; for our own proofs; untrusted ones go through the checker."""
     raw = base64.b64decode(entry["base64"])
     return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
 

@@ -23,44 +23,26 @@ Layers = tuple[Affine, ...]  # hidden layers, a ReLU after each
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """q·y + k + a·x_A + b·x_B.
+    """q·y + k + a·x_A + b·x_B."""
 
-    Args:
-        direct: q and k, a map from the n coordinates of the state to one output.
-        finals: (a, b), maps from the chains' last hidden layers to one output; a chain without
-            hidden layers takes `zero(0)`.
-    """
-
-    direct: Affine
-    finals: tuple[Affine, Affine]
+    direct: Affine  # q and k, from the n coordinates of the state to one output
+    finals: tuple[Affine, Affine]  # (a, b), from the last hidden layers; `zero(0)` without any
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """g ≤ 0 (strict: < 0) on [lower, upper].
+    """g ≤ 0 (strict: < 0) on [lower, upper]."""
 
-    Args:
-        name: the row's name in a proof.
-        form: g.
-        hidden: the hidden layers of chain A and chain B; () for a chain that is not there.
-        lower, upper: the box, shape (n,).
-        hole: whether the problem's hole is left out.
-        strict: whether g has to be negative.
-        side: (axis, sign) of a positivity row's half of the box.
-        empty: whether the row's box is empty, so that nothing has to be shown.
-        multipliers: of side constraints that were folded into g for the whole row, shape (n,).
-    """
-
-    name: str
-    form: Form
-    hidden: tuple[Layers, Layers]
-    lower: Array
+    name: str  # in a proof
+    form: Form  # g
+    hidden: tuple[Layers, Layers]  # of chain A and chain B; () for a chain that is not there
+    lower: Array  # (n,)
     upper: Array
-    hole: bool = False
-    strict: bool = False
-    side: tuple[int, int] | None = None
-    empty: bool = False
-    multipliers: Array | None = None
+    hole: bool = False  # whether the problem's hole is left out
+    strict: bool = False  # whether g has to be negative
+    side: tuple[int, int] | None = None  # (axis, sign) of a positivity row's half of the box
+    empty: bool = False  # whether the box is empty, so that there is nothing to prove
+    multipliers: Array | None = None  # (n,): of side constraints that were folded into g
 
     @property
     def n(self) -> int:

@@ -25,9 +25,9 @@ from graphkeel.verify.problem import (
     sublevel_of,
 )
 
-Interval = tuple[Fraction, Fraction]
+_Interval = tuple[Fraction, Fraction]
 Vector = list[Fraction]
-Matrix = list[Vector]
+_Matrix = list[Vector]
 ZERO = Fraction(0)
 
 
@@ -66,9 +66,9 @@ def dot(a: Vector, b: Vector) -> Fraction:
 class RationalLayer:
     """An affine layer in rationals, with its error bounds (zeros where it is exact)."""
 
-    weight: Matrix  # (out, in)
+    weight: _Matrix  # (out, in)
     bias: Vector  # (out,)
-    weight_error: Matrix
+    weight_error: _Matrix
     bias_error: Vector
 
     @classmethod
@@ -81,11 +81,11 @@ class RationalLayer:
             weight_error = [rationals(row) for row in layer.weight_error]
         return cls(weight, rationals(layer.bias), weight_error, bias_errors(layer))
 
-    def __call__(self, values: list[Interval]) -> list[Interval]:
+    def __call__(self, values: list[_Interval]) -> list[_Interval]:
         """The exact range of the layer's outputs over its error bounds."""
         return [self._output(j, values) for j in range(len(self.bias))]
 
-    def _output(self, j: int, values: list[Interval]) -> Interval:
+    def _output(self, j: int, values: list[_Interval]) -> _Interval:
         low = self.bias[j] - self.bias_error[j]
         high = self.bias[j] + self.bias_error[j]
         for weight, slack, ends in zip(self.weight[j], self.weight_error[j], values, strict=True):
@@ -105,7 +105,7 @@ def bias_errors(layer: Affine) -> Vector:
     return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
 
 
-def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
+def evaluate(network: Network, point: list[_Interval]) -> list[_Interval]:
     """The exact range of a network's outputs over its error bounds, interval by interval."""
     values = point
     for index, layer in enumerate(network.layers):
@@ -170,7 +170,7 @@ def violates(problem: Problem, condition: str, point: Array) -> bool:
     return _fails_to_decrease(problem, state, here)
 
 
-def _exactly(state: Vector) -> list[Interval]:
+def _exactly(state: Vector) -> list[_Interval]:
     return [(y, y) for y in state]
 
 
@@ -188,8 +188,8 @@ def _leaves_region(problem: Problem, state: Vector) -> bool:
         return False
     after = evaluate(problem.closed_loop, _exactly(state))
     highest = after[region.axis][1]
-    leads = [highest - after[k][0] for k in rivals]
-    return any(lead <= 0 if margin == 0 else lead < margin for lead in leads)
+    margins = [highest - after[k][0] for k in rivals]
+    return any(own <= 0 if margin == 0 else own < margin for own in margins)
 
 
 def _in_sublevel(problem: Problem, condition: str, state: Vector) -> bool:
@@ -206,14 +206,14 @@ def _leaves_sublevel(problem: Problem, state: Vector) -> bool:
     return evaluate(problem.lyapunov, after)[0][0] > Fraction(sublevel_of(problem).level)
 
 
-def _too_small(problem: Problem, state: Vector, here: Interval) -> bool:
+def _too_small(problem: Problem, state: Vector, here: _Interval) -> bool:
     if problem.positivity == 0.0:
         return here[1] <= 0
     distance = max(abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True))
     return here[1] < Fraction(problem.positivity) * distance
 
 
-def _fails_to_decrease(problem: Problem, state: Vector, here: Interval) -> bool:
+def _fails_to_decrease(problem: Problem, state: Vector, here: _Interval) -> bool:
     after = evaluate(problem.closed_loop, _exactly(state))
     low = evaluate(problem.lyapunov, after)[0][0]
     if problem.rho == 1.0:

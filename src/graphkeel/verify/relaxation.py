@@ -18,7 +18,7 @@ import numpy as np
 from graphkeel.verify.affine import box_magnitude, errors_of
 from graphkeel.verify.problem import Affine, Array
 
-PAD = 2.0**-50  # four units in the last place
+_PAD = 2.0**-50  # four units in the last place
 _TINY = 1e-250  # more than all underflows together
 _UP = 1 + 2.0**-38  # covers the roundings of a sum of up to 8000 non-negative products
 
@@ -33,7 +33,7 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
     if high <= 0.0:
         return 0.0, 0.0, 0.0
     chord = high / (high - low)
-    lift = (-chord * low + PAD * high) * (1.0 + PAD)
+    lift = (-chord * low + _PAD * high) * (1.0 + _PAD)
     slope = min(1.0, max(0.0, 0.5 + 4.0 * (high + low) / (high - low)))
     return chord, lift, slope
 
@@ -43,7 +43,7 @@ lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
 
 @dataclass(frozen=True, eq=False)
 class RelaxedLayer:
-    """A hidden layer on the box: bounds before the ReLU, the lines around it, and what is unsure.
+    """A hidden layer on the box: bounds before the ReLU, the lines around it, and its error.
 
     All but `layer` have shape (out,).
     """
@@ -115,11 +115,11 @@ class Relaxation:
         Args:
             rows: coefficients of the last hidden layer x, shape (m, units).
             constant: shape (m,).
-            error: what is unsure in each row, shape (m,).
+            error: the uncertainty of each row, shape (m,).
             direct: coefficients of the state, shape (m, n).
 
         Returns:
-            Both of shape (m,); slack is the part of the bound that pays for rounding.
+            Both of shape (m,); slack is the part of the bound that covers rounding.
         """
         with np.errstate(all="ignore"):
             form, constant, error, scale = self._substituted(rows, constant, error)

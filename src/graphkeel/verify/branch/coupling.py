@@ -4,7 +4,7 @@ V(y) = v·relu(Ry + r) is bounded through z_B = Ry + r and V(F(y)) through z_A =
 one by one, both lose as much as the box is wide, although F hardly turns the state: where F has the
 slope J, z_A changes like RJ, and with RJ ≈ ΘR, Θ ≥ 0, the difference z_A − Θz_B is small. Any Θ ≥ 0
 is sound (docs/proof-format.md), so a linear program picks it: the smallest total remainder, using
-no more of V's own terms than the decrease leaves room for.
+no more of V's own terms than ρ allows.
 
 A coupling made for a large box explains little of a small one where F has another slope. So a box
 that has shrunk enough may get a coupling of its own; a leaf names its coupling by number, and the
@@ -23,10 +23,10 @@ from graphkeel.verify.problem import Array, Network, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.settings import BRANCH, CouplingSettings
 
-MOST_COUPLINGS = 255  # a leaf names its coupling in one byte, 0 is none
+_MOST_COUPLINGS = 255  # a leaf names its coupling in one byte, 0 is none
 
 
-def mean_slope(network: Network, lower: Array, upper: Array, samples: int) -> Array:
+def _mean_slope(network: Network, lower: Array, upper: Array, samples: int) -> Array:
     """The mean Jacobian of a network over a box, by sampling, shape (n_out, n).
 
     Args:
@@ -47,13 +47,12 @@ def find_coupling(
     """A coupling for a box, or None where none helps.
 
     Args:
-        lower: the lower ends of the box, shape (n,).
-        upper: its upper ends, shape (n,).
+        lower, upper: the box, shape (n,).
     """
     first, last = problem.lyapunov.layers
     v = last.weight[0]
     rows = first.weight
-    target = rows @ mean_slope(problem.closed_loop, lower, upper, settings.samples)
+    target = rows @ _mean_slope(problem.closed_loop, lower, upper, settings.samples)
     points = np.random.default_rng(1).uniform(lower, upper, (settings.samples, lower.shape[0]))
     height = np.maximum(points @ rows.T + first.bias, 0.0).mean(axis=0)
     width = 0.25 * (upper - lower)
@@ -143,10 +142,9 @@ class Couplings:
         another slope of F.
 
         Args:
-            lower: the lower ends of the box, shape (n,).
-            upper: its upper ends, shape (n,).
+            lower, upper: the box, shape (n,).
         """
-        if self.problem is None or not self.wanted or len(self.packed) > MOST_COUPLINGS:
+        if self.problem is None or not self.wanted or len(self.packed) > _MOST_COUPLINGS:
             return old
         settings = self.settings
         made_lower, made_upper, slope = self.made[old]
@@ -154,7 +152,7 @@ class Couplings:
             shrunk = float(np.nansum(np.log2((made_upper - made_lower) / (upper - lower))))
         if shrunk < settings.halvings or explored < settings.nodes * len(self.thetas):
             return old
-        here = mean_slope(self.problem.closed_loop, lower, upper, settings.samples)
+        here = _mean_slope(self.problem.closed_loop, lower, upper, settings.samples)
         if slope.size and np.abs(here - slope).sum() < settings.slope_change * np.abs(here).sum():
             return old
         return self._add(lower, upper, None)
@@ -168,9 +166,9 @@ class Couplings:
         if theta is None:
             return 0
         coupling = pack_coupling(self.row, theta)
-        slope = mean_slope(self.problem.closed_loop, lower, upper, self.settings.samples)
+        slope = _mean_slope(self.problem.closed_loop, lower, upper, self.settings.samples)
         with self.lock:
-            if len(self.packed) > MOST_COUPLINGS:
+            if len(self.packed) > _MOST_COUPLINGS:
                 return 0
             self.packed.append(coupling)
             self.thetas.append(theta)

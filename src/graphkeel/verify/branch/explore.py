@@ -54,7 +54,7 @@ class Hole(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a run writes: the tree in preorder, and the best point seen."""
+    """The output of a run: the tree in preorder, and the highest point."""
 
     axis: NDArray[np.int8]
     cut: Array
@@ -65,12 +65,11 @@ class Output(NamedTuple):
 
 
 @njit(**OPTIONS)
-def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
+def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
     """Whether the box lies strictly inside the hole, decided on the safe side.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
     """
     limit = hole.radius * (1.0 - 2.0**-45)
     total = 0.0
@@ -83,7 +82,7 @@ def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
 
 
 @njit(**OPTIONS)
-def allowed(hole: Hole, y: Array) -> bool:
+def _outside_hole(hole: Hole, y: Array) -> bool:
     """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
 
     Args:
@@ -99,13 +98,12 @@ def allowed(hole: Hole, y: Array) -> bool:
 
 
 @njit(**OPTIONS)
-def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
+def _hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
     their distance.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
     """
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
@@ -123,13 +121,12 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 
 @njit(**OPTIONS)
-def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
+def _gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
     """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
     make it wide.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
         narrowest: the widths below which no axis is cut, shape (n,).
     """
     n = lo.shape[0]
@@ -162,14 +159,13 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
 
 
 @njit(**OPTIONS)
-def settle(
+def _prove_box(
     net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
 ) -> tuple[int, float]:
     """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
     """
     hidden_bounds(net, coupling, work, lo, hi)
     constant, slack = descend(net, coupling, work)
@@ -181,7 +177,7 @@ def settle(
     if bound + slack <= -slack:
         return (SLOPED if coupling.layer >= 0 else RELAXED), slack
     if count > 0:
-        goal = -3.0 * slack - 0.003 * abs(bound)  # leaves room for the rounding of the slopes
+        goal = -3.0 * slack - 0.003 * abs(bound)  # the slopes are rounded afterwards
         choose_slopes(net, settings, work, count, constant, goal, lo, hi)
         bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
         if bound + slack <= -slack:
@@ -190,7 +186,7 @@ def settle(
 
 
 @njit(**OPTIONS)
-def has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
+def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     """Whether only few units can change their sign in the box."""
     count = 0
     for k in range(net.start[2]):
@@ -201,7 +197,7 @@ def has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
 
 
 @njit(**OPTIONS)
-def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
+def _write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
     """Store the slopes of a leaf, and which units went through the coupling."""
     row, column = out.counts[ROWS], 0
     for chain in range(2):
@@ -220,12 +216,12 @@ def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: 
 
 
 @njit(**OPTIONS)
-def seen_violation(
+def _is_candidate(
     net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
 ) -> bool:
-    """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
+    """Evaluate g at the form's maximiser; keep the highest point; whether it may be a
     violation."""
-    if hole.present and not allowed(hole, work.peak):
+    if hole.present and not _outside_hole(hole, work.peak):
         return False
     g = value(net, work, work.peak)
     if not g > out.value[0]:
@@ -256,8 +252,8 @@ def _compile(digest: str) -> Any:
         why it stopped.
 
         `waited` counts for each box of the stack the cuts since few units were left; after
-        `most_waited` of them the run stops, so that the box's cells may be looked at. Negative:
-        that did not help, for now.
+        `most_waited` of them the run stops, so that the box's cells can be tried. Negative:
+        the cells did not decide it, or not yet.
 
         Reads: net, coupling, hole. Writes: boxes, waited, out, work.
         """
@@ -271,25 +267,25 @@ def _compile(digest: str) -> Any:
             top = counts[OPEN] - 1
             lo[:] = boxes[top, 0]
             hi[:] = boxes[top, 1]
-            if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
+            if hole.present and hole.radius > 0.0 and _inside_hole(hole, lo, hi):
                 kind, slack = HOLE, 0.0
             else:
-                kind, slack = settle(net, coupling, settings, work, lo, hi)
+                kind, slack = _prove_box(net, coupling, settings, work, lo, hi)
             if kind < 0:
                 if kind == SLOPED:
-                    write_slopes(net, coupling, work, out, number)
+                    _write_slopes(net, coupling, work, out, number)
                 out.axis[counts[NODES]] = kind
                 counts[NODES] += 1
                 counts[OPEN] -= 1
                 continue
-            if seen_violation(net, work, hole, out, slack, strict):
+            if _is_candidate(net, work, hole, out, slack, strict):
                 return CANDIDATE
-            few = has_few_units(net, settings, work)
+            few = _has_few_units(net, settings, work)
             if few and waited[top] >= most_waited[0]:
                 return FEW
-            axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
+            axis, cut = _hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
             if axis < 0:
-                axis, cut = gap_cut(net, work, lo, hi, narrowest)
+                axis, cut = _gap_cut(net, work, lo, hi, narrowest)
             if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
                 return STUCK
             out.axis[counts[NODES]] = axis

@@ -48,7 +48,7 @@ class Coupling(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much room the kernels need."""
+    """Sizes of the scratch arrays of the kernels."""
 
     n: int
     units: int
@@ -126,17 +126,17 @@ class _Store:
 
 
 def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]:
-    """The constant of g's affine part, and what is unsure in that part over the box."""
+    """The constant of g's affine part, and the uncertainty of that part over the box."""
     direct = row.form.direct
     weight_error, bias_error = errors_of(direct)
     constant = float(direct.bias[0])
     size = float(np.abs(direct.weight[0]) @ reach) + abs(constant)
-    unsure = float(weight_error[0] @ reach) + float(bias_error[0])
-    return constant, (unsure + 4.0 * rounding * size) * (1.0 + rounding)
+    uncertainty = float(weight_error[0] @ reach) + float(bias_error[0])
+    return constant, (uncertainty + 4.0 * rounding * size) * (1.0 + rounding)
 
 
 def size_of(row: Row) -> Size:
-    """The room that a row needs."""
+    """The sizes that a row needs."""
     layers = [layer for chain in row.hidden for layer in chain]
     widest = max([row.n, *(layer.n_out for layer in layers)])
     return Size(row.n, row.units, widest)

@@ -54,7 +54,7 @@ class Work(NamedTuple):
     score: Array  # (n)
     gradient: Array
     offset: Array
-    pull: Array  # ((units + 1)·n)
+    unit_forms: Array  # ((units + 1)·n): forms of the free units, then the fixed part
 
 
 def workspace(n: int, units: int, widest: int) -> Work:
@@ -62,7 +62,7 @@ def workspace(n: int, units: int, widest: int) -> Work:
     shapes = dict.fromkeys(Work._fields, size)
     shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
-    shapes |= {"forms": size * n, "pull": (size + 1) * n}
+    shapes |= {"forms": size * n, "unit_forms": (size + 1) * n}
     kinds = {"coupled": np.bool_, "free": np.int64}
     return Work(
         **{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()}
@@ -70,7 +70,7 @@ def workspace(n: int, units: int, widest: int) -> Work:
 
 
 @njit(**OPTIONS)
-def set_lines(work: Work, unit: int) -> None:
+def _set_lines(work: Work, unit: int) -> None:
     """Chord and default lower slope of one unit from its bounds.
 
     Reads: low, high. Writes: chord, lift, alpha."""
@@ -81,12 +81,11 @@ def set_lines(work: Work, unit: int) -> None:
 
 
 @njit(**OPTIONS)
-def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
+def _first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
     """Bounds of a first hidden layer, where interval arithmetic is exact.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
     Reads: net, the box. Writes: low, high, error.
     """
@@ -114,7 +113,7 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
-def deep_errors(net: Net, work: Work, k: int) -> None:
+def _deep_errors(net: Net, work: Work, k: int) -> None:
     """Error of a later layer: constant part plus weight error times the largest input on this box.
 
     Reads: net, high of the layer below. Writes: error."""
@@ -131,7 +130,7 @@ def deep_errors(net: Net, work: Work, k: int) -> None:
 
 
 @njit(**OPTIONS)
-def through_relu(
+def _through_relu(
     net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
 ) -> None:
     """Send the coefficients of layer m's unit i (one per row) through its lines.
@@ -160,14 +159,13 @@ def through_relu(
 
 
 @njit(**OPTIONS)
-def deep_bounds(
+def _deep_bounds(
     net: Net, coupling: Coupling, work: Work, k: int, first: int, lo: Array, hi: Array
 ) -> None:
     """Bounds of a later hidden layer: all its rows are substituted backwards at once.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
     Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down.
     """
@@ -188,7 +186,7 @@ def deep_bounds(
         for i in range(table[m, N_OUT]):
             if work.high[table[m, UNIT] + i] <= 0.0:
                 continue
-            through_relu(net, work, m, i, unit, n_out, up, down)
+            _through_relu(net, work, m, i, unit, n_out, up, down)
             row = i * n_out
             for d in range(n_in):
                 w = data[weight + i * n_in + d]
@@ -197,11 +195,11 @@ def deep_bounds(
                     down_next[d * n_out + j] += down[row + j] * w
         up, up_next = up_next, up
         down, down_next = down_next, down
-    concretise(net, coupling, work, k, lo, hi, up, down, up_next, down_next)
+    _concretise(net, coupling, work, k, lo, hi, up, down, up_next, down_next)
 
 
 @njit(**OPTIONS)
-def concretise(
+def _concretise(
     net: Net,
     coupling: Coupling,
     work: Work,
@@ -216,8 +214,7 @@ def concretise(
     """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
     """
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == coupling.layer
@@ -252,12 +249,12 @@ def concretise(
             low, high = work.low[unit + j], work.high[unit + j]
             if not (coupling.allowed[j] and low < 0.0 < high):
                 continue
-            cost = line_at(b[j], a[j], b[seen + j])
+            cost = _line_at(b[j], a[j], b[seen + j])
             for i in range(n_out):
                 cost += coupling.theta[j, i] * max(
                     0.5 * (work.low[before + i] + work.high[before + i]), 0.0
                 )
-            if cost < line_at(low, high, a[plain + j]):
+            if cost < _line_at(low, high, a[plain + j]):
                 work.coupled[unit + j] = True
                 work.low[unit + j], work.high[unit + j] = b[j], a[j]
                 work.error[unit + j] += coupling.error[j]
@@ -266,7 +263,7 @@ def concretise(
 
 
 @njit(**OPTIONS)
-def line_at(low: float, high: float, z: float) -> float:
+def _line_at(low: float, high: float, z: float) -> float:
     """The upper line of a unit with these bounds, at z."""
     if low >= 0.0:
         return z
@@ -278,26 +275,25 @@ def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array
     """Bounds and lines of every hidden unit of both chains.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
     Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled.
     """
-    for chain in (1, 0):  # V first: the choice of coupled units looks at its bounds
+    for chain in (1, 0):  # V first: the choice of coupled units reads its bounds
         first = net.start[chain]
         for k in range(first, net.start[chain + 1]):
             if k == first:
-                first_bounds(net, work, k, lo, hi)
+                _first_bounds(net, work, k, lo, hi)
             else:
-                deep_errors(net, work, k)
-                deep_bounds(net, coupling, work, k, first, lo, hi)
+                _deep_errors(net, work, k)
+                _deep_bounds(net, coupling, work, k, first, lo, hi)
             for j in range(net.table[k, N_OUT]):
-                set_lines(work, net.table[k, UNIT] + j)
+                _set_lines(work, net.table[k, UNIT] + j)
 
 
 @njit(**OPTIONS)
-def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
-    """Coefficients of g on both chains' last layers, couplings included; what is unsure in them.
+def _final_rows(net: Net, coupling: Coupling, work: Work) -> float:
+    """Coefficients of g on both chains' last layers, couplings included; their uncertainty.
 
     Reads: net, high, coupled. Writes: coefficient (last layers), direct."""
     slack = 0.0
@@ -329,7 +325,7 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     Reads: net, lines, error, coupled. Writes: coefficient, direct."""
     table, data = net.table, net.data
     constant = net.direct[net.direct.shape[0] - 2]
-    slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, coupling, work)
+    slack = net.direct[net.direct.shape[0] - 1] + _final_rows(net, coupling, work)
     for chain in range(2):
         first = net.start[chain]
         for k in range(net.start[chain + 1] - 1, first, -1):

@@ -2,7 +2,7 @@
 small (numba).
 
 With everything above them fixed, the upper bound of g is convex in these slopes: an affine part
-plus the maximum of a linear form over the box. Polyak steps towards the value that would settle the
+plus the maximum of a linear form over the box. Polyak steps towards the value that would prove the
 box need a handful of products; the maximisers' mean is a dual point whose value tells when no
 slopes can do it, so hopeless boxes cost little."""
 
@@ -76,8 +76,7 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
     """The linear form's maximum over the box.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
     Reads: row, the box. Writes: peak, the maximiser.
     """
@@ -90,10 +89,10 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
 
 
 @njit(**OPTIONS)
-def free_pulls(net: Net, work: Work, count: int) -> None:
+def _free_forms(net: Net, work: Work, count: int) -> None:
     """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
 
-    Reads: free, coefficient, row. Writes: offset, pull."""
+    Reads: free, coefficient, row. Writes: offset, unit_forms."""
     n = work.row.shape[0]
     for f in range(count):
         unit = work.free[f]
@@ -104,44 +103,43 @@ def free_pulls(net: Net, work: Work, count: int) -> None:
         c = work.coefficient[unit]
         work.offset[f] = c * net.data[net.table[k, BIAS] + j]
         for d in range(n):
-            work.pull[f * n + d] = c * net.data[net.table[k, WEIGHT] + j * n + d]
+            work.unit_forms[f * n + d] = c * net.data[net.table[k, WEIGHT] + j * n + d]
     for d in range(n):
-        work.pull[count * n + d] = work.row[d]
+        work.unit_forms[count * n + d] = work.row[d]
 
 
 @njit(**OPTIONS)
-def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
+def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
     """The bound with the present slopes.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
-    Reads: slope, offset, pull. Writes: row, peak.
+    Reads: slope, offset, unit_forms. Writes: row, peak.
     """
     n = lo.shape[0]
     total = fixed
     for d in range(n):
-        work.row[d] = work.pull[count * n + d]
+        work.row[d] = work.unit_forms[count * n + d]
     for f in range(count):
         s = work.slope[work.free[f]]
         total += s * work.offset[f]
         for d in range(n):
-            work.row[d] += s * work.pull[f * n + d]
+            work.row[d] += s * work.unit_forms[f * n + d]
     return total + maximum(work, lo, hi)
 
 
 @njit(**OPTIONS)
-def gradient_at_peak(work: Work, count: int) -> float:
+def _gradient_at_peak(work: Work, count: int) -> float:
     """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
 
-    Reads: slope, offset, pull, peak. Writes: gradient."""
+    Reads: slope, offset, unit_forms, peak. Writes: gradient."""
     n = work.row.shape[0]
     norm = 0.0
     for f in range(count):
         g = work.offset[f]
         for d in range(n):
-            g += work.pull[f * n + d] * work.peak[d]
+            g += work.unit_forms[f * n + d] * work.peak[d]
         s = work.slope[work.free[f]]
         if (s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0):
             g = 0.0
@@ -151,16 +149,16 @@ def gradient_at_peak(work: Work, count: int) -> float:
 
 
 @njit(**OPTIONS)
-def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
+def _dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
     """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
     n = work.row.shape[0]
     low = fixed
     for d in range(n):
-        low += work.pull[count * n + d] * work.mean[d] / total_weight
+        low += work.unit_forms[count * n + d] * work.mean[d] / total_weight
     for f in range(count):
         z = work.offset[f]
         for d in range(n):
-            z += work.pull[f * n + d] * work.mean[d] / total_weight
+            z += work.unit_forms[f * n + d] * work.mean[d] / total_weight
         low += min(z, 0.0)
     return low
 
@@ -180,21 +178,20 @@ def choose_slopes(
     them to 1/255.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
+        lo, hi: the box, shape (n,).
 
     Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields.
     """
     fixed = linear_form(net, work, True) + constant
-    free_pulls(net, work, count)
+    _free_forms(net, work, count)
     weights = 0.0
     for d in range(lo.shape[0]):
         work.mean[d] = 0.0
     for step in range(settings.slope_steps):
-        bound = form_at(work, count, fixed, lo, hi)
+        bound = _form_at(work, count, fixed, lo, hi)
         if bound <= goal:
             break
-        norm = gradient_at_peak(work, count)
+        norm = _gradient_at_peak(work, count)
         if norm == 0.0:
             break
         length = (bound - goal) / norm
@@ -202,7 +199,7 @@ def choose_slopes(
         for d in range(lo.shape[0]):
             work.mean[d] += length * work.peak[d]
         due = step % settings.dual_every == settings.dual_every - 1
-        if due and dual_value(work, count, fixed, weights) > goal:
+        if due and _dual_value(work, count, fixed, weights) > goal:
             break
         for f in range(count):
             s = work.slope[work.free[f]] - length * work.gradient[f]

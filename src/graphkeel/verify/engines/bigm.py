@@ -16,15 +16,10 @@ from graphkeel.verify.relaxation import Relaxation
 
 @dataclass(frozen=True, eq=False)
 class BoundedNetwork:
-    """A network with bounds on every layer's values over the box, before its ReLU.
+    """A network with bounds on every layer's values over the box, before its ReLU."""
 
-    Args:
-        layers: all layers, the output layer last.
-        low, high: one array per layer, shape (out,).
-    """
-
-    layers: Layers
-    low: tuple[Array, ...]
+    layers: Layers  # the output layer last
+    low: tuple[Array, ...]  # one array (out,) per layer
     high: tuple[Array, ...]
 
     @classmethod

@@ -30,7 +30,7 @@ class SmtVerifier(ConditionwiseEngine):
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Ask Z3."""
+        """Decide the satisfiability of the violation with Z3."""
         query = _Query(problem, condition)
         answer = query.check(budget.seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)

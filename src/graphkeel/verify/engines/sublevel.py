@@ -14,7 +14,7 @@ from graphkeel.verify.property.sublevel import sublevel_network, sublevel_proper
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
-DIFFERS = "the violating state is not confirmed by a second replay"
+_DIFFERS = "the violating state is not confirmed by a second replay"
 
 
 class SublevelVerifier(ConditionwiseEngine):
@@ -59,7 +59,7 @@ class SublevelVerifier(ConditionwiseEngine):
         """The counterexample, once the problem's own replay agrees."""
         point = np.array(answer.inputs)
         if not violates(problem, condition, point):
-            return self._report(condition, Verdict.UNKNOWN, DIFFERS, nodes=answer.nodes)
+            return self._report(condition, Verdict.UNKNOWN, _DIFFERS, nodes=answer.nodes)
         return self._report(
             condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point
         )

@@ -91,10 +91,10 @@ def _leaves_region(problem: Problem, state: list[str], image: list[str]) -> str:
     region = region_of(problem)
     margin = _rational(region.margin)
     rivals = region.rivals(problem.n)
-    leads = [f"(>= (- {state[region.axis]} {state[k]}) {margin})" for k in rivals]
+    margins = [f"(>= (- {state[region.axis]} {state[k]}) {margin})" for k in rivals]
     less = "<=" if region.margin == 0 else "<"
     lost = [f"({less} (- {image[region.axis]} {image[k]}) {margin})" for k in rivals]
-    return f"(and {' '.join(leads)} {_any(lost)})"
+    return f"(and {' '.join(margins)} {_any(lost)})"
 
 
 def _in_sublevel(problem: Problem, condition: str, here: str) -> str:

@@ -78,7 +78,7 @@ def _text(
         network,
         POLARITY,
         _TOUCH,
-        *error_comment(problem),
+        *_error_comment(problem),
         *(f"(declare-const X_{i} Real)" for i in range(problem.n)),
         *(f"(declare-const Y_{i} Real)" for i in range(outputs)),
     ]
@@ -96,11 +96,11 @@ def decimal(value: float) -> str:
     return text if "." in text else f"{text}.0"
 
 
-def error_comment(problem: Problem) -> list[str]:
+def _error_comment(problem: Problem) -> list[str]:
     """A line that says so where the weights are rounded."""
     if problem.exact:
         return []
     return [
-        "; the weights are rounded: this file asks about the stored floats, "
+        "; the weights are rounded: this file is about the stored floats, "
         "the problem about all within its errors"
     ]

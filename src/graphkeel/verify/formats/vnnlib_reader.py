@@ -17,7 +17,7 @@ from graphkeel.verify.property.question import Case, Inequality, Property, Terms
 from graphkeel.verify.settings import LIMITS
 
 Node = str | list["Node"]
-Atoms = list[Inequality]  # a conjunction
+_Atoms = list[Inequality]  # a conjunction
 
 # Digits and spaces are those of ASCII; a comment ends at either line break, as in SMT-LIB, and a
 # variable has one name: X_01 is not X_1.
@@ -42,7 +42,7 @@ def read_vnnlib(path: str | Path) -> Property:
 
 def property_from(text: str) -> Property:
     """The property that a VNN-LIB text describes."""
-    commands = parse(text)
+    commands = _parse(text)
     if any(command[:1] == [_VERSION_2] for command in commands if isinstance(command, list)):
         from graphkeel.verify.formats.vnnlib2_reader import commands_of_version_2
 
@@ -50,7 +50,7 @@ def property_from(text: str) -> Property:
     return _Script(commands).property()
 
 
-def parse(text: str) -> list[Node]:
+def _parse(text: str) -> list[Node]:
     """The s-expressions of a text."""
     top: list[Node] = []
     stack = [top]
@@ -87,7 +87,7 @@ class _Script:
 
     def property(self) -> Property:
         declared: dict[str, set[int]] = {"X": set(), "Y": set()}
-        cases: list[Atoms] = [[]]
+        cases: list[_Atoms] = [[]]
         asserted = [self._assertion(command, declared) for command in self.commands]
         self.sizes = {kind: self._size(kind, numbers) for kind, numbers in declared.items()}
         for node in asserted:
@@ -98,7 +98,7 @@ class _Script:
         return Property(self.sizes["X"], self.sizes["Y"], kept)
 
     def _assertion(self, command: Node, declared: dict[str, set[int]]) -> Node | None:
-        """What a command asserts; a declaration is noted instead."""
+        """The formula that a command asserts; None for a declaration, which is recorded."""
         match command:
             case ["declare-const", str(name), "Real"] | ["declare-fun", str(name), [], "Real"]:
                 kind, number = _variable(name)
@@ -124,11 +124,11 @@ class _Script:
             )
         return len(numbers)
 
-    def _cases(self, node: Node) -> list[Atoms]:
+    def _cases(self, node: Node) -> list[_Atoms]:
         """A formula as a disjunction of conjunctions."""
         match node:
             case ["and", *parts] if parts:
-                cases: list[Atoms] = [[]]
+                cases: list[_Atoms] = [[]]
                 for part in parts:
                     cases = _both(cases, self._cases(part))
                 return cases
@@ -182,7 +182,7 @@ class _Script:
                 return _combined(Inequality({}, Fraction(0)), b, a.constant)
         raise ProblemError("a term is not linear", got=_shown(node))
 
-    def _case(self, atoms: Atoms) -> Case | None:
+    def _case(self, atoms: _Atoms) -> Case | None:
         """A box and the inequalities that are not part of it; None where the box is empty."""
         inputs = self.sizes["X"]
         low: list[Fraction | None] = [None] * inputs
@@ -229,7 +229,7 @@ def _combined(a: Inequality, b: Inequality, factor: Fraction) -> Inequality:
     return Inequality(kept, a.constant + factor * b.constant)
 
 
-def _both(a: list[Atoms], b: list[Atoms]) -> list[Atoms]:
+def _both(a: list[_Atoms], b: list[_Atoms]) -> list[_Atoms]:
     """The conjunction of two disjunctions."""
     if len(a) * len(b) > LIMITS.vnnlib_cases:
         raise ProblemError(f"the property has more than {LIMITS.vnnlib_cases} cases")

@@ -3,7 +3,7 @@
 With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces
 that do not contain Y becomes a margin in proportion to the distance everywhere, and no hole is
 needed. Real weights are homogeneous only up to the last bits; `deviation` bounds that in exact
-rationals, and the margin asked for on the faces pays for it (docs/proof-format.md, section 3)."""
+rationals, and the margin on the faces covers it (docs/proof-format.md, section 3)."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class Face:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What has to be shown: g + margin ≤ 0 on every face."""
+    """The task on the faces: g + margin ≤ 0 on every one of them."""
 
     margin: float
     faces: tuple[Face, ...]
 
 
 def plan(problem: Problem, condition: str, max_margin: float = BRANCH.max_margin) -> Plan | None:
-    """The faces and the margin that would settle a condition, or None where this does not apply or
-    does not pay."""
+    """The faces and the margin that would prove a condition, or None where the loop is not
+    homogeneous or a search over faces does not pay."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if condition not in ("decrease", "positivity") or not inside.all():
         return None
@@ -77,8 +77,8 @@ def _size_of_v(problem: Problem) -> float:
 
 
 def _quick_deviation(problem: Problem) -> float:
-    """How far F(Y) is from Y and first layers are from vanishing there, in float: tells hopeless
-    problems apart."""
+    """How far F(Y) is from Y and first layers are from vanishing there, in floats, as a quick
+    test before the exact one."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     centre = problem.equilibrium
     first = [
@@ -131,5 +131,5 @@ def _unit(
     weights, errors = layer.weight[j], layer.weight_error[j]
     rest = layer.bias[j] - wanted + dot(weights, known)
     sizes = [abs(w) + e for w, e in zip(weights, errors, strict=True)]
-    shaken = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
-    return abs(rest) + layer.bias_error[j] + shaken
+    propagated = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
+    return abs(rest) + layer.bias_error[j] + propagated

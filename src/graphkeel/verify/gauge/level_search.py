@@ -34,22 +34,22 @@ from graphkeel.verify.query import Row
 from graphkeel.verify.settings import BRANCH, LevelSettings
 
 
-class OutOfTime(Exception):
+class _OutOfTime(Exception):
     """The time is over."""
 
 
-class NotProved(Exception):
+class _NotProved(Exception):
     """A slice was not proved."""
 
 
 @dataclass(eq=False)
-class Cut:
+class _Cut:
     """A node: `axis` as in a proof, `place` of cuts that have one; a leaf has no children."""
 
     axis: int
     place: float | None = None
-    lower: Cut | None = None
-    upper: Cut | None = None
+    lower: _Cut | None = None
+    upper: _Cut | None = None
     leaf: Leaf | None = None
 
 
@@ -67,26 +67,18 @@ class LevelSearch:
     """One row of decrease on its way to a proof by levels; slices that are proved stay so from one
     run to the next.
 
-    Reads: the problem and its row. Writes: `nodes`, `found`, `given_up`, `slices`.
-
-    Args:
-        problem: the problem.
-        row: its row of decrease.
-        bounds: the row, packed.
-        confirm: turns a suspicious state into a counterexample, if it is one.
-        faces: the row on the faces of the box that do not contain Y, where the loop is homogeneous.
-    """
+    Reads: the problem and its row. Writes: `nodes`, `found`, `given_up`, `slices`."""
 
     problem: Problem
     row: Row
-    bounds: LevelRow
+    bounds: LevelRow  # the row, packed
     confirm: Callable[[Array], Array | None]
     settings: LevelSettings
-    faces: tuple[Row, ...] = ()
+    faces: tuple[Row, ...] = ()  # without Y, where the loop is homogeneous
     nodes: int = 0
     found: Array | None = None
     given_up: bool = False
-    slices: list[tuple[float, Cut]] = field(default_factory=list)  # from the outside in
+    slices: list[tuple[float, _Cut]] = field(default_factory=list)  # from the outside in
     expired: Callable[[], bool] = field(init=False)
     numbers: tuple[int, int] = field(init=False)
     level: int = field(init=False)
@@ -102,9 +94,9 @@ class LevelSearch:
         before = self.nodes
         try:
             entry = self._section() if self.bounds.shift else self._slices()
-        except OutOfTime:
+        except _OutOfTime:
             return LevelOutcome(None, None, self.nodes - before)
-        except NotProved:
+        except _NotProved:
             self.given_up = True
             return LevelOutcome(None, self.found, self.nodes - before)
         return LevelOutcome(entry, None, self.nodes - before)
@@ -115,13 +107,13 @@ class LevelSearch:
         high = self.slices[-1][0] if self.slices else math.inf
         while high > last:
             if len(self.slices) == self.settings.slices:
-                raise NotProved
+                raise _NotProved
             self.slices.append(self._slice(high, last))
             high = self.slices[-1][0]
         tree = core(high)
         for low, upper in reversed(self.slices):
-            tree = Cut(self.level, low, tree, upper)
-        return {"trees": [TreeWriter(self.row).entry(tree)]}
+            tree = _Cut(self.level, low, tree, upper)
+        return {"trees": [_TreeWriter(self.row).entry(tree)]}
 
     def _section(self) -> Json:
         """The set V = c alone, where the loop is homogeneous around Y: c is not above the least
@@ -132,24 +124,24 @@ class LevelSearch:
             1.0 - 2.0**-20
         )
         if not level > self.bounds.start:
-            raise NotProved
+            raise _NotProved
         part = Part(self.row.lower, self.row.upper, high=level)
         root = self._hidden(part, {}, self.bounds.first_layer(part))
         tree = self._split(root, level, math.inf)
         if tree is None:
-            raise NotProved
-        writer = TreeWriter(self.row)
+            raise _NotProved
+        writer = _TreeWriter(self.row)
         numbers = []
         for face, (_, theta) in zip(faces, least, strict=True):
             support = self.bounds.at_least(face, theta, level)
             if support is None:
-                raise NotProved
+                raise _NotProved
             numbers.append(writer.number(support))
         return {"level": level, "faces": numbers, "tree": writer.entry(tree)}
 
     # ---- slices
 
-    def _slice(self, high: float, last: float) -> tuple[float, Cut]:
+    def _slice(self, high: float, last: float) -> tuple[float, _Cut]:
         """A proved slice below a level: (its lower level, its tree)."""
         part = Part(self.row.lower, self.row.upper, high=high)
         first = self.bounds.first_layer(part)
@@ -163,7 +155,7 @@ class LevelSearch:
             tree = self._split(root, low, self.nodes + most)
             if tree is not None:
                 return low, tree
-        raise NotProved
+        raise _NotProved
 
     def _largest(self) -> float:
         """At least the largest value of V on the box, up to rounding."""
@@ -187,12 +179,12 @@ class LevelSearch:
                 bad = middle
         return good
 
-    def _one_leaf(self, root: Hidden, low: float) -> Cut:
-        return Cut(LEVEL, leaf=self._bound(root, low))
+    def _one_leaf(self, root: Hidden, low: float) -> _Cut:
+        return _Cut(LEVEL, leaf=self._bound(root, low))
 
-    def _split(self, root: Hidden, low: float, most: float) -> Cut | None:
+    def _split(self, root: Hidden, low: float, most: float) -> _Cut | None:
         """The tree of a slice by cuts at units; None if that takes too many of them."""
-        tree = Cut(LEVEL, leaf=self._bound(root, low))
+        tree = _Cut(LEVEL, leaf=self._bound(root, low))
         waiting = [tree]
         while waiting:
             node = waiting.pop()
@@ -204,9 +196,9 @@ class LevelSearch:
             waiting += [child for child in (node.upper, node.lower) if child is not None]
         return tree
 
-    def _cut(self, node: Cut, leaf: Leaf, low: float) -> bool:
+    def _cut(self, node: _Cut, leaf: Leaf, low: float) -> bool:
         """Cut a part at the unit whose children have the best bounds; False if there is none."""
-        self._look_at(leaf.point)
+        self._test_point(leaf.point)
         best = math.inf
         for unit in candidates(leaf.hidden, self.settings.candidates):
             children = [self._child(leaf, unit, active, low) for active in (False, True)]
@@ -214,7 +206,7 @@ class LevelSearch:
             if worth < best:
                 best = worth
                 node.axis = self.numbers[unit[0]] + unit[1]
-                node.lower, node.upper = (Cut(LEVEL, leaf=child) for child in children)
+                node.lower, node.upper = (_Cut(LEVEL, leaf=child) for child in children)
             if worth == 0.0:
                 break
         node.leaf = None
@@ -228,57 +220,51 @@ class LevelSearch:
     def _hidden(self, part: Part, signs: dict[tuple[int, int], bool], first: Bounded) -> Hidden:
         self.nodes += 1
         if self.expired():
-            raise OutOfTime
+            raise _OutOfTime
         return self.bounds.hidden(part, signs, first)
 
     def _bound(self, hidden: Hidden, low: float) -> Leaf:
         return self.bounds.bounded(hidden, low)
 
-    def _look_at(self, point: Array) -> None:
-        """A state that a bound points to may be a counterexample."""
+    def _test_point(self, point: Array) -> None:
+        """Test the maximiser of a bound as a counterexample."""
         if float(self.bounds.value(point[None])[0]) > 0.0:
             self.found = self.confirm(np.clip(point, self.row.lower, self.row.upper))
             if self.found is not None:
-                raise NotProved
+                raise _NotProved
 
     # ---- the hole
 
-    def _core(self) -> tuple[float, Callable[[float], Cut]]:
+    def _core(self) -> tuple[float, Callable[[float], _Cut]]:
         """(a level inside the hole, the tree below any smaller level): the box is cut down to the
         hole, and V is above the level on each slab that is cut off."""
         slabs = slabs_around_hole(self.problem, self.row)
         if slabs is None:
-            raise NotProved
+            raise _NotProved
         values = [self.bounds.least_value(Part(slab.lower, slab.upper)) for slab in slabs]
         least = min((value for value, _ in values), default=math.inf)
         if not least > self.bounds.start:
-            raise NotProved
+            raise _NotProved
         last = self.bounds.start + self.settings.last * (least - self.bounds.start)
 
-        def core(high: float) -> Cut:
-            tree = Cut(HOLE)
+        def core(high: float) -> _Cut:
+            tree = _Cut(HOLE)
             for slab, (value, theta) in zip(reversed(slabs), reversed(values), strict=True):
                 part = Part(slab.lower, slab.upper)
                 hidden = self._hidden(part, {}, self.bounds.first_layer(part))
-                leaf = self.bounds.without_states(hidden, theta, value, high)
+                leaf = self.bounds.empty_leaf(hidden, theta, value, high)
                 if not leaf.proved:
-                    raise NotProved
-                outside = Cut(LEVEL, leaf=leaf)
+                    raise _NotProved
+                outside = _Cut(LEVEL, leaf=leaf)
                 lower, upper = (tree, outside) if slab.above else (outside, tree)
-                tree = Cut(slab.axis, slab.place, lower, upper)
+                tree = _Cut(slab.axis, slab.place, lower, upper)
             return tree
 
         return last, core
 
 
-class TreeWriter:
-    """Writes a finished tree in preorder, with the supports that its leaves name.
-
-    Writes: its own lists.
-
-    Args:
-        row: the row that the tree proves.
-    """
+class _TreeWriter:
+    """Writes a finished tree of a row in preorder, with the supports that its leaves name."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -289,7 +275,7 @@ class TreeWriter:
         self.supports: list[Array] = []
         self.supported: list[list[int]] = []
 
-    def entry(self, tree: Cut) -> Json:
+    def entry(self, tree: _Cut) -> Json:
         """The JSON of a tree."""
         waiting = [tree]
         while waiting:
@@ -338,7 +324,7 @@ def level_search(
     plan: Plan | None,
     settings: LevelSettings = BRANCH.levels,
 ) -> LevelSearch | None:
-    """The search of a row, or None where the row, V or F are not made for it."""
+    """The search of a row, or None where it is no decrease of a gauge by F of one hidden layer."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if not inside.all() or (plan is None and problem.hole_radius <= 0.0):
         return None

@@ -12,20 +12,13 @@ from graphkeel.verify.rational import rational, sup_radius
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """What one cut takes away.
-
-    Args:
-        axis: the axis of the cut.
-        place: where it cuts.
-        lower, upper: the slab, shape (n,).
-        above: whether the slab lies above the cut.
-    """
+    """The part of the box that one cut takes away."""
 
     axis: int
-    place: float
-    lower: Array
+    place: float  # of the cut
+    lower: Array  # (n,)
     upper: Array
-    above: bool
+    above: bool  # whether the slab lies above the cut
 
 
 def slabs_around_hole(problem: Problem, row: Row) -> list[Slab] | None:

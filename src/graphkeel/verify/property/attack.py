@@ -1,4 +1,4 @@
-"""A counterexample by looking for one: random inputs, gradient steps, a linear program in the cell.
+"""The attack: a counterexample by random inputs, gradient steps, a linear program in the cell.
 
 All of it is in floats and decides nothing; a point counts once `Case.holds_at` has replayed it."""
 
@@ -15,14 +15,7 @@ from graphkeel.verify.settings import PROPERTY, PropertySettings
 
 
 class Attack:
-    """Looks for a member of one case.
-
-    Args:
-        network: the network.
-        case: the case.
-        seed: of the random inputs.
-        settings: of the engine.
-    """
+    """The search for a member of one case, from seeded random inputs."""
 
     def __init__(
         self,
@@ -35,7 +28,7 @@ class Attack:
         self.network = network
         self.case = case
         self.joined = with_inequalities(network, case)
-        self.lower, self.upper = inner_box(case)
+        self.lower, self.upper = _inner_box(case)
         self.rng = np.random.default_rng(seed)
 
     def search(self) -> Array | None:
@@ -52,7 +45,7 @@ class Attack:
         return self._gradient_search(points[order]) if found is None else found
 
     def confirm(self, point: Array) -> Array | None:
-        """The point, or one that a climb in its cell leads to, if that is a member.
+        """The point, or one that a climb in its cell reaches, if that is a member.
 
         Args:
             point: an input, shape (inputs,).
@@ -150,7 +143,7 @@ class Attack:
         return np.vstack(rows), np.concatenate(ends), forms, constants
 
 
-def inner_box(case: Case) -> tuple[Array, Array]:
+def _inner_box(case: Case) -> tuple[Array, Array]:
     """The floats inside a case's box: its ends rounded inward."""
     lower = np.array([-rounded_down(-low) for low, _ in case.ends])
     upper = np.array([rounded_down(high) for _, high in case.ends])

@@ -1,7 +1,7 @@
 """The inner loop of a property's search (numba): depth-first over boxes, the tree in preorder.
 
 A box is closed by multipliers μ ≥ 0 with max Σ μ_j·s_j < 0 over the box: then no input in it has
-all s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never see the
+all s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never need the
 whole network; then together, μ by line searches between their linear bounds; then with better
 slopes."""
 
@@ -44,11 +44,11 @@ from graphkeel.verify.property.relax import (
 )
 
 LEAVES, SLOPES = 3, 4  # in `counts`: leaves, and lines of stored slopes
-SCALE = 65536.0  # the largest multiplier of a leaf: they are stored as integers up to this
+_SCALE = 65536.0  # the largest multiplier of a leaf: they are stored as integers up to this
 
 
 class Output(NamedTuple):
-    """What a run writes: the tree in preorder, and a point that looks like a counterexample."""
+    """The output of a run: the tree in preorder, and a point that may be a counterexample."""
 
     axis: NDArray[np.int16]
     cut: Array
@@ -60,13 +60,13 @@ class Output(NamedTuple):
 
 
 @njit(**OPTIONS)
-def closes(bound: float, slack: float) -> bool:
-    """Whether a bound is below 0, with room for the exact check's own rounding of slopes."""
+def _closes(bound: float, slack: float) -> bool:
+    """Whether a bound is below 0 by more than the exact check's own rounding of slopes."""
     return bound + 4.0 * slack < 0.0
 
 
 @njit(**OPTIONS)
-def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
+def _close_with_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
     """Bound each inequality by itself; True as soon as one closes the box.
 
     Args:
@@ -83,27 +83,27 @@ def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
         bound_needed(net, work, net.needs[j], lo, hi)
         for i in range(count):
             work.weights[i] = 0.0
-        work.weights[j] = SCALE
+        work.weights[j] = _SCALE
         bound, slack = descend(net, work, lo, hi)
-        if closes(bound, slack):
+        if _closes(bound, slack):
             return True
         constant = work.row[n]
-        keep_form(work, j, n, constant)
-        add_gaps(net, work, 1.0 / (bound + slack), lo, hi)
+        _keep_form(work, j, n, constant)
+        _add_gaps(net, work, 1.0 / (bound + slack), lo, hi)
     return False
 
 
 @njit(**OPTIONS)
-def keep_form(work: Work, j: int, n: int, constant: float) -> None:
+def _keep_form(work: Work, j: int, n: int, constant: float) -> None:
     """Store the form of inequality j; the first n + 1 entries of `row` are `descend`'s own."""
     at = (j + 1) * (n + 1)
     for d in range(n):
-        work.row[at + d] = work.coefficient[d] / SCALE
-    work.row[at + n] = constant / SCALE
+        work.row[at + d] = work.coefficient[d] / _SCALE
+    work.row[at + n] = constant / _SCALE
 
 
 @njit(**OPTIONS)
-def highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
+def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
     """The maximum of a form over a box.
 
     Args:
@@ -120,7 +120,7 @@ def highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
 
 
 @njit(**OPTIONS)
-def line_search(
+def _line_search(
     now: Array, other: Array, lo: Array, hi: Array, trial: Array, peak: Array
 ) -> tuple[float, float]:
     """(t, value) that minimise the maximum of (1 − t)·now + t·other: convex and piecewise linear in
@@ -132,7 +132,7 @@ def line_search(
         trial, peak: scratch, shapes (n + 1,) and (n,).
     """
     n = lo.shape[0]
-    best_t, best = 0.0, highest(now, lo, hi, peak)
+    best_t, best = 0.0, _highest(now, lo, hi, peak)
     for d in range(-1, n):
         t = 1.0
         if d >= 0:
@@ -143,14 +143,14 @@ def line_search(
             continue
         for i in range(n + 1):
             trial[i] = (1.0 - t) * now[i] + t * other[i]
-        value = highest(trial, lo, hi, peak)
+        value = _highest(trial, lo, hi, peak)
         if value < best:
             best_t, best = t, value
     return best_t, best
 
 
 @njit(**OPTIONS)
-def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
+def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """μ for the box: from the best single inequality towards the one that the maximiser violates
     most, again and again.
 
@@ -165,7 +165,7 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     now = np.empty(n + 1)
     first, least = 0, np.inf
     for j in range(count):
-        value = highest(work.row[(j + 1) * (n + 1) : (j + 2) * (n + 1)], lo, hi, work.peak)
+        value = _highest(work.row[(j + 1) * (n + 1) : (j + 2) * (n + 1)], lo, hi, work.peak)
         if value < least:
             first, least = j, value
     for j in range(count):
@@ -173,7 +173,7 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     work.weights[first] = 1.0
     now[:] = work.row[(first + 1) * (n + 1) : (first + 2) * (n + 1)]
     for _ in range(2 * count):
-        highest(now, lo, hi, work.peak)
+        _highest(now, lo, hi, work.peak)
         worst, low = -1, np.inf
         for j in range(count):
             value = work.row[(j + 1) * (n + 1) + n]
@@ -182,7 +182,7 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
             if value < low:
                 worst, low = j, value
         other = work.row[(worst + 1) * (n + 1) : (worst + 2) * (n + 1)]
-        t, _value = line_search(now, other, lo, hi, trial, work.share)
+        t, _value = _line_search(now, other, lo, hi, trial, work.share)
         if t == 0.0:
             break
         for i in range(n + 1):
@@ -194,11 +194,11 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     for j in range(count):
         largest = max(largest, work.weights[j])
     for j in range(count):
-        work.weights[j] = np.floor(work.weights[j] / largest * SCALE + 0.5)
+        work.weights[j] = np.floor(work.weights[j] / largest * _SCALE + 0.5)
 
 
 @njit(**OPTIONS)
-def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi: Array) -> bool:
+def _improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi: Array) -> bool:
     """Polyak steps on the lower slopes of all units with both signs; True if the box closes with
     slopes rounded to 1/255.
 
@@ -238,33 +238,33 @@ def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi:
             for i in range(net.unit[v], net.unit[v + 1]):
                 work.slope[i] = rounded_slope(work.slope[i])
     bound, slack = descend(net, work, lo, hi)
-    return closes(bound, slack)
+    return _closes(bound, slack)
 
 
 @njit(**OPTIONS)
-def settle(net: Net, work: Work, steps: int, combined: float, lo: Array, hi: Array) -> int:
+def _close_box(net: Net, work: Work, steps: int, combined: float, lo: Array, hi: Array) -> int:
     """Try to close a box: the kind of leaf, or 0.
 
     Args:
         lo, hi: the box, shape (n,).
     """
     begin_box(net, work, lo, hi)
-    if one_by_one(net, work, lo, hi):
+    if _close_with_one(net, work, lo, hi):
         return RELAXED
-    choose_weights(net, work, lo, hi)
+    _choose_weights(net, work, lo, hi)
     bound, slack = descend(net, work, lo, hi)
-    if closes(bound, slack):
+    if _closes(bound, slack):
         return RELAXED
-    add_gaps(net, work, combined / (bound + slack), lo, hi)
+    _add_gaps(net, work, combined / (bound + slack), lo, hi)
     if steps > 0:
         goal = -8.0 * slack - 0.003 * abs(bound)
-        if improve_slopes(net, work, goal, steps, lo, hi):
+        if _improve_slopes(net, work, goal, steps, lo, hi):
             return SLOPED
     return 0
 
 
 @njit(**OPTIONS)
-def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
+def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     """Add to every axis its part of the relaxation gap of the last row that was bounded: each
     unit's gap, shared by the axes that make the unit wide.
 
@@ -293,7 +293,7 @@ def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
-def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
+def _write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
     """Store a leaf's multipliers and slopes."""
     counts = out.counts
     out.axis[counts[NODES]] = kind
@@ -315,8 +315,8 @@ def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
 
 
 @njit(**OPTIONS)
-def seen_violation(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bool:
-    """Whether the maximiser or the middle of a box is better than any point before and looks like a
+def _is_candidate(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bool:
+    """Whether the maximiser or the middle of a box is better than any point before and may be a
     counterexample.
 
     Args:
@@ -350,7 +350,8 @@ def _compile(digest: str) -> Any:
         boxes: Array,
         out: Output,
     ) -> int:
-        """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point wants a look.
+        """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point may be a
+        counterexample.
 
         Args:
             narrowest: the widths below which no axis is cut, shape (n,).
@@ -364,13 +365,13 @@ def _compile(digest: str) -> Any:
                 return FULL
             top = counts[OPEN] - 1
             lo, hi = boxes[top, 0], boxes[top, 1]
-            kind = settle(net, work, steps, combined, lo, hi)
+            kind = _close_box(net, work, steps, combined, lo, hi)
             if kind != 0:
-                write_leaf(net, work, kind, out)
+                _write_leaf(net, work, kind, out)
                 counts[OPEN] -= 1
                 continue
             axis, cut = best_cut(work.score, lo, hi, narrowest)
-            seen = seen_violation(net, work, lo, hi, out)
+            seen = _is_candidate(net, work, lo, hi, out)
             if axis < 0:
                 return STUCK
             out.axis[counts[NODES]] = axis

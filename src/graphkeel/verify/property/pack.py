@@ -28,7 +28,7 @@ class Net(NamedTuple):
     data: Array
     bias: Array  # (units,)
     needs: NDArray[np.bool_]  # (inequalities, values): what an inequality depends on
-    order: NDArray[np.int64]  # (inequalities,): those that need the fewest units first
+    order: NDArray[np.int64]  # (inequalities,): those that need few units first
     rounding: float
 
 

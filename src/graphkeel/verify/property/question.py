@@ -47,23 +47,15 @@ class Inequality:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A box and inequalities, in rationals and in floats that enclose them.
+    """A box and inequalities, in rationals and in floats that enclose them."""
 
-    Args:
-        ends: (lower, upper) of every input.
-        inequalities: each ≥ 0.
-        lower, upper: the box in floats, rounded outward, shape (inputs,).
-        weight: the inequalities' coefficients, shape (count, inputs + outputs).
-        constant: their constants, rounded up, shape (count,).
-        counts: whether an input in rationals counts as a member; a proof does not use it.
-    """
-
-    ends: tuple[tuple[Fraction, Fraction], ...]
-    inequalities: tuple[Inequality, ...]
-    lower: Array
+    ends: tuple[tuple[Fraction, Fraction], ...]  # (lower, upper) of every input
+    inequalities: tuple[Inequality, ...]  # each ≥ 0
+    lower: Array  # (inputs,): rounded outward
     upper: Array
-    weight: Array
-    constant: Array
+    weight: Array  # (count, inputs + outputs): coefficients of the inequalities
+    constant: Array  # (count,): rounded up
+    # whether an input counts as a counterexample; a proof does not use it
     counts: Callable[[list[Fraction]], bool] | None = None
 
     @classmethod

@@ -82,7 +82,7 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
-def set_magnitudes(net: Net, work: Work, v: int) -> None:
+def _set_magnitudes(net: Net, work: Work, v: int) -> None:
     """Magnitudes of a block's affine part from the reach of what it reads.
 
     Reads: reach. Writes: magnitude, and reach where no ReLU follows."""
@@ -103,7 +103,7 @@ def set_magnitudes(net: Net, work: Work, v: int) -> None:
 
 
 @njit(**OPTIONS)
-def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
+def _clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
     """Coefficients of a value that is met for the first time."""
     if work.touched[v]:
         return
@@ -116,7 +116,7 @@ def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
 
 
 @njit(**OPTIONS)
-def start_rows(net: Net, work: Work, v: int) -> int:
+def _start_rows(net: Net, work: Work, v: int) -> int:
     """The rows of a block as coefficients of what it reads; returns their number.
 
     Writes: up, down, touched, constants, slacks."""
@@ -131,7 +131,7 @@ def start_rows(net: Net, work: Work, v: int) -> int:
         work.slack_down[j] = net.rounding * work.magnitude[i]
     for e in range(net.first[v], net.first[v + 1]):
         p = net.source[e]
-        clear(net, work, p, rows, True)
+        _clear(net, work, p, rows, True)
         width = net.unit[p + 1] - net.unit[p]
         for q in range(width):
             place = (net.unit[p] + q) * rows
@@ -143,7 +143,7 @@ def start_rows(net: Net, work: Work, v: int) -> int:
 
 
 @njit(**OPTIONS)
-def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
+def _through_relu(net: Net, work: Work, v: int, rows: int) -> None:
     """Replace the coefficients of a ReLU block's outputs by those of its inputs.
 
     Reads: lines. Writes: up, down, constants, slacks."""
@@ -168,7 +168,7 @@ def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
 
 
 @njit(**OPTIONS)
-def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
+def _onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
     """Substitute a block's affine part.
 
     Reads: up and down at v. Writes: up and down at its sources, constants, slacks."""
@@ -185,7 +185,7 @@ def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
             work.slack_down[j] += abs(work.down[at + j]) * pay
     for e in range(net.first[v], net.first[v + 1]):
         p = net.source[e]
-        clear(net, work, p, rows, True)
+        _clear(net, work, p, rows, True)
         width = net.unit[p + 1] - net.unit[p]
         for i in range(net.unit[v], net.unit[v + 1]):
             if net.relu[v] and work.high[i] <= 0.0:
@@ -204,7 +204,7 @@ def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
 
 
 @njit(**OPTIONS)
-def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
+def _bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block.
 
     Args:
@@ -213,13 +213,13 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms.
     """
     n = lo.shape[0]
-    rows = start_rows(net, work, v)
+    rows = _start_rows(net, work, v)
     for p in range(v - 1, 0, -1):
         if work.touched[p]:
             if net.relu[p]:
-                through_relu(net, work, p, rows)
-            onto_sources(net, work, p, rows)
-    clear(net, work, 0, rows, True)
+                _through_relu(net, work, p, rows)
+            _onto_sources(net, work, p, rows)
+    _clear(net, work, 0, rows, True)
     for j in range(rows):
         i = net.unit[v] + j
         high, low = work.constant_up[j], work.constant_down[j]
@@ -252,9 +252,9 @@ def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: 
         if not needs[v] or work.known[v]:
             continue
         work.known[v] = v < net.relu.shape[0] - 1
-        set_magnitudes(net, work, v)
+        _set_magnitudes(net, work, v)
         if net.relu[v]:
-            bound_block(net, work, v, lo, hi)
+            _bound_block(net, work, v, lo, hi)
 
 
 @njit(**OPTIONS)
@@ -342,12 +342,12 @@ def relaxed_values(net: Net, work: Work) -> None:
                     continue
                 for q in range(width):
                     z = work.relaxed[from_ + q]
-                    total += net.data[at + q] * line_value(work, from_ + q, z)
+                    total += net.data[at + q] * _line_value(work, from_ + q, z)
             work.relaxed[i] = total
 
 
 @njit(**OPTIONS)
-def line_value(work: Work, i: int, z: float) -> float:
+def _line_value(work: Work, i: int, z: float) -> float:
     """A ReLU's value on the line that its coefficient chose."""
     if work.high[i] <= 0.0:
         return 0.0

@@ -21,7 +21,7 @@ from graphkeel.verify.property.question import Case, Inequality
 from graphkeel.verify.property.relax import workspace
 from graphkeel.verify.settings import PROPERTY, PropertySettings
 
-STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
+_STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
 
 
 @dataclass(eq=False)
@@ -46,16 +46,7 @@ class Outcome:
 
 
 class Search:
-    """The search of one case.
-
-    Args:
-        network: the network.
-        case: the case.
-        attack: how points become counterexamples.
-        deadline: of the clock.
-        now: the clock.
-        settings: of the engine.
-    """
+    """The search of one case, up to a deadline on the clock `now`."""
 
     def __init__(
         self,
@@ -75,9 +66,9 @@ class Search:
         self.joined = with_inequalities(network, case)
         self.net = pack(self.joined)
         self.pieces: list[Output] = []
-        self.kept = 0
+        self.stored_bytes = 0
         self.nodes = 0
-        self.confirmed = 0
+        self.tested = 0
         self.best = -np.inf
 
     def run(self) -> Outcome:
@@ -105,8 +96,8 @@ class Search:
                 out,
             )
             spent = time.monotonic() - started
-            self._file(out)
-            found = self._look_at(out, why)
+            self._store(out)
+            found = self._test_point(out, why)
             if found is not None:
                 return Outcome(counterexample=found, nodes=self.nodes)
             waiting = int(out.counts[OPEN])
@@ -132,7 +123,7 @@ class Search:
             np.array([self.best]),
         )
 
-    def _file(self, out: Output) -> None:
+    def _store(self, out: Output) -> None:
         """Keep the finished part of the tree, if the proof is not yet too large."""
         counts = out.counts
         piece = Output(
@@ -145,23 +136,25 @@ class Search:
             out.value,
         )
         self.nodes += int(counts[NODES])
-        self.kept += sum(part.nbytes for part in piece[:4])
-        self.pieces = [*self.pieces, piece] if self.kept <= self.settings.stored_bytes else []
+        self.stored_bytes += sum(part.nbytes for part in piece[:4])
+        self.pieces = (
+            [*self.pieces, piece] if self.stored_bytes <= self.settings.stored_bytes else []
+        )
 
-    def _look_at(self, out: Output, why: int) -> Array | None:
-        """The best point as a counterexample, if it looks like one or the case is not easy."""
+    def _test_point(self, out: Output, why: int) -> Array | None:
+        """Test the best point as a counterexample, unless the case is easy."""
         value = float(out.value[0])
         better = value > self.best
         self.best = max(self.best, value)
-        if why == FINISHED or not better or self.confirmed >= self.settings.confirmations:
+        if why == FINISHED or not better or self.tested >= self.settings.confirmations:
             return None
-        self.confirmed += 1
+        self.tested += 1
         return self.attack.confirm(out.point)
 
     def _reason(self, why: int, waiting: int) -> str:
         """Why the search has to end, or nothing."""
         if why == STUCK:
-            return STUCK_REASON
+            return _STUCK_REASON
         if waiting + 1 >= self.settings.open_boxes:
             return "too many boxes are open at once"
         if why not in (FINISHED, CANDIDATE) and self.now() >= self.deadline:
@@ -169,7 +162,7 @@ class Search:
         return ""
 
     def _tree(self) -> Tree | None:
-        if self.kept > self.settings.stored_bytes:
+        if self.stored_bytes > self.settings.stored_bytes:
             return None
         parts = [
             np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
