@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import os
@@ -17,7 +18,7 @@ from graphkeel.checker import Unreadable
 from graphkeel.cli.main import main
 from graphkeel.property_checker import check_bytes
 from graphkeel.verify.formats.vnnlib_reader import property_from
-from graphkeel.verify.proof import decode, encode
+from graphkeel.verify.proof import encode
 from graphkeel.verify.property.attack import Attack
 from graphkeel.verify.property.decide import Answer, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
@@ -44,6 +45,12 @@ def absolute() -> BlockNetwork:
             ),
         ),
     )
+
+
+def decode(entry: dict[str, Any]) -> np.ndarray:
+    """The array that `encode` wrote."""
+    raw = base64.b64decode(entry["base64"])
+    return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
 
 
 def asked(assertions: str, outputs: int = 2, inputs: int = 2) -> Property:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from graphkeel.core.errors import EngineDisagreementError
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
@@ -60,15 +61,13 @@ def _agreed(answers: list[ConditionReport]) -> ConditionReport:
                 fix="One of them has a bug: please report the problem file.",
             )
     names = ", ".join(dict.fromkeys(answer.engine for answer in final))
-    return ConditionReport(
-        first.condition,
-        first.verdict,
-        names,
-        first.reason,
-        next(
-            (answer.counterexample for answer in final if answer.counterexample is not None), None
-        ),
-        sum(answer.seconds for answer in answers),
-        sum(answer.nodes for answer in answers),
-        next((answer.proof for answer in final if answer.proof is not None), None),
+    points = (answer.counterexample for answer in final)
+    proofs = (answer.proof for answer in final)
+    return replace(
+        first,
+        engine=names,
+        counterexample=next((point for point in points if point is not None), None),
+        seconds=sum(answer.seconds for answer in answers),
+        nodes=sum(answer.nodes for answer in answers),
+        proof=next((proof for proof in proofs if proof is not None), None),
     )

@@ -6,11 +6,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
 DECIDED_LAST = "decrease"  # the hardest gets the time that the others did not need
+
+
+NO_BOX = "unsupported: a sublevel set is no box"
 
 
 class ConditionwiseEngine(ABC):
@@ -56,10 +60,15 @@ class ConditionwiseEngine(ABC):
         answers = tuple(reports[condition] for condition in conditions)
         return VerifyReport(answers, budget.now() - start)
 
+    def report(
+        self, condition: str, verdict: Verdict, reason: str = "", **more: Any
+    ) -> ConditionReport:
+        """A report in the engine's name."""
+        return ConditionReport(condition, verdict, self.name, reason, **more)
+
     def _answer(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         if condition in SUBLEVEL and not self.sublevels:
-            reason = "unsupported: a sublevel set is no box"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+            return self.report(condition, Verdict.UNKNOWN, NO_BOX)
         return self.decide(problem, condition, budget)
 
 

@@ -89,12 +89,7 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
 
     def layers(network: Network) -> list[dict[str, Any]]:
         return [
-            {
-                part: encode(getattr(layer, part))
-                for part in _PARTS
-                if getattr(layer, part) is not None
-            }
-            for layer in network.layers
+            {part: encode(values) for part, values in _parts(layer)} for layer in network.layers
         ]
 
     return {
@@ -108,6 +103,12 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         **_region_entries(problem),
         **_sublevel_entries(problem),
     }
+
+
+def _parts(layer: Affine) -> list[tuple[str, Array]]:
+    """The arrays of a layer by name; an exact one has no error bounds."""
+    arrays = ((part, getattr(layer, part)) for part in _PARTS)
+    return [(part, values) for part, values in arrays if values is not None]
 
 
 def _region_entries(problem: Problem) -> dict[str, Any]:
@@ -125,7 +126,6 @@ def _sublevel_entries(problem: Problem) -> dict[str, float]:
 
 
 # ---- JSON
-# ------------------------------------------------------------------------------------------------
 
 
 def _read_json(raw: bytes, name: str) -> dict[str, Any]:
@@ -157,7 +157,6 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # ---- NPZ
-# -------------------------------------------------------------------------------------------------
 
 
 def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
@@ -176,9 +175,7 @@ def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
             flat = {key: arrays[key] for key in arrays.files}
     except ProblemError:
         raise
-    except (
-        Exception
-    ) as error:  # a damaged archive can raise nearly anything: zlib.error, RuntimeError, …
+    except Exception as error:  # a damaged archive raises nearly anything, zlib.error for one
         raise ProblemError(f"{name} is not a readable .npz file", got=first_line(error)) from error
     return _nested(flat)
 
@@ -212,16 +209,13 @@ def _flat(problem: Problem) -> dict[str, Any]:
     flat: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "name": problem.name}
     for key, attribute in _NETWORKS.items():
         for i, layer in enumerate(getattr(problem, attribute).layers):
-            for part in _PARTS:
-                if getattr(layer, part) is not None:
-                    flat[f"{key}_{part}_{i}"] = getattr(layer, part)
+            flat |= {f"{key}_{part}_{i}": values for part, values in _parts(layer)}
     for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
         flat[key] = getattr(problem, key)
     return flat | _region_entries(problem) | _sublevel_entries(problem)
 
 
 # ---- from the nested content to the problem
-# --------------------------------------------------------------
 
 
 def _problem(content: Mapping[str, Any], name: str) -> Problem:

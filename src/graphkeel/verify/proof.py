@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,6 @@ def encode(array: NDArray[Any]) -> Json:
     return {"dtype": little.dtype.str, "shape": list(little.shape), "base64": text}
 
 
-def decode(entry: Json) -> NDArray[Any]:
-    """The array that `encode` wrote; for our own proofs; untrusted ones go through the checker."""
-    raw = base64.b64decode(entry["base64"])
-    return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
-
-
 def head(kind: str, condition: str) -> Json:
     """The keys that every proof begins with."""
     return {"version": VERSION, "kind": kind, "condition": condition}
@@ -49,7 +44,7 @@ def empty_tree(row: Row) -> Json:
 
 def tree_entry(
     row: Row,
-    axis: NDArray[Any],
+    axis: Sequence[int],
     cut: Array,
     slopes: NDArray[np.uint8],
     couplings: list[Array],
@@ -59,14 +54,14 @@ def tree_entry(
     """One tree of a proof.
 
     Args:
-        axis: one entry per node in preorder, shape (nodes,).
+        axis: one entry per node in preorder.
         cut: one entry per inner node, shape (cuts,).
     """
     entry: Json = {
         "row": row.name,
         "lower": [float(x) for x in row.lower],
         "upper": [float(x) for x in row.upper],
-        "axis": encode(axis),
+        "axis": encode(np.array(axis, dtype=np.int8 if max(axis, default=0) < 128 else np.int16)),
         "cut": encode(cut),
         "slopes": encode(slopes),
         "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
@@ -81,9 +76,8 @@ def tree_entry(
 
 def one_leaf_tree(row: Row) -> Json:
     """The tree of a row that default slopes prove on its whole box."""
-    axis = np.array([RELAXED], dtype=np.int8)
     slopes = np.zeros((0, slope_columns(row)), np.uint8)
-    return tree_entry(row, axis, np.zeros(0), slopes, [], [])
+    return tree_entry(row, [RELAXED], np.zeros(0), slopes, [], [])
 
 
 def unit_numbers(row: Row) -> tuple[list[int], list[int]]:

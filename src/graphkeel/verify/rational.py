@@ -38,7 +38,7 @@ def rational(value: float) -> Fraction:
 
 def rationals(values: Iterable[float]) -> Vector:
     """Floats as the rational numbers they are."""
-    return [rational(value) for value in values]
+    return [Fraction(float(value)) for value in values]
 
 
 def rounded_down(number: Fraction) -> float:

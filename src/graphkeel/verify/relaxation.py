@@ -41,6 +41,17 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
 lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
 
 
+def through_relu(rows: Array, chord: Array, lift: Array, slope: Array) -> tuple[Array, Array]:
+    """An upper bound of rows·relu(z), linear in z: (its coefficients, its constants).
+
+    Args:
+        rows: shape (units,) or (m, units).
+        chord, lift, slope: the lines around the units, shape (units,).
+    """
+    rising = np.maximum(rows, 0.0)
+    return rising * chord + np.minimum(rows, 0.0) * slope, rising @ lift
+
+
 @dataclass(frozen=True, eq=False)
 class RelaxedLayer:
     """A hidden layer on the box: bounds before the ReLU, the lines around it, and its error.
@@ -148,9 +159,7 @@ class Relaxation:
         """Backwards through every ReLU: (form in y, constant, error, magnitude of all terms)."""
         scale = np.abs(constant)
         for relaxed in reversed(self.layers):
-            rising = np.maximum(rows, 0.0)
-            lifted = rising @ relaxed.lift
-            slanted = rising * relaxed.chord + np.minimum(rows, 0.0) * relaxed.slope
+            slanted, lifted = through_relu(rows, relaxed.chord, relaxed.lift, relaxed.slope)
             size = np.abs(slanted)
             constant = constant + lifted + slanted @ relaxed.layer.bias
             error = error + size @ relaxed.error

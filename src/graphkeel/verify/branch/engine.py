@@ -22,7 +22,13 @@ from graphkeel.verify.branch.coupling import find_coupling
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engine import DECIDED_LAST, ConditionwiseEngine, first_refuted, skipped_report
+from graphkeel.verify.engine import (
+    DECIDED_LAST,
+    NO_BOX,
+    ConditionwiseEngine,
+    first_refuted,
+    skipped_report,
+)
 from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, quick_violation
 from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.gauge.homogeneous import Plan, plan
@@ -124,7 +130,7 @@ class _Schedule:
         reason = ""
         rows: list[Row] = []
         if condition in SUBLEVEL:
-            reason = "unsupported: a sublevel set is no box"
+            reason = NO_BOX
         else:
             rows = rows_of(self.problem, condition)
             if any(too_large(row, self.settings.max_magnitude) for row in rows):
@@ -184,7 +190,7 @@ class _Refuted(Exception):
 
 
 class _Verification:
-    """One condition on its way to an answer, in turns; all its trees share one budget.
+    """The search of one condition, in turns; all its trees share one budget.
 
     Reads: problem, condition, rows, budget. Writes: `nodes`, the boxes explored so far, the
     searches and finished trees, and the seconds of boxes and of levels.
@@ -476,23 +482,23 @@ class Confirmation:
 
     def quick_violation(self) -> Array | None:
         """A violation among a few states, before any solver runs."""
-        point = None if self.searched else quick_violation(self.problem, self.condition)
-        self.found_by_search = point is not None
-        return point
+        if self.searched:
+            return None
+        return self._found(quick_violation(self.problem, self.condition))
 
     def search(self) -> Array | None:
         """Falsification, once per condition."""
         if self.searched:
             return None
         self.searched = True
-        point = find_violation(self.problem, self.condition)
-        self.found_by_search = point is not None
-        return point
+        return self._found(find_violation(self.problem, self.condition))
 
     def search_again(self) -> Array | None:
         """Falsification from new states."""
         self.seed += 1
-        point = find_violation(self.problem, self.condition, seed=self.seed)
+        return self._found(find_violation(self.problem, self.condition, seed=self.seed))
+
+    def _found(self, point: Array | None) -> Array | None:
         self.found_by_search = point is not None
         return point
 

@@ -66,11 +66,7 @@ class Output(NamedTuple):
 
 @njit(**OPTIONS)
 def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
-    """Whether the box lies strictly inside the hole, decided on the safe side.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Whether the box lies strictly inside the hole, decided on the safe side."""
     limit = hole.radius * (1.0 - 2.0**-45)
     total = 0.0
     for d in range(lo.shape[0]):
@@ -100,11 +96,7 @@ def _outside_hole(hole: Hole, y: Array) -> bool:
 @njit(**OPTIONS)
 def _hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
-    their distance.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    their distance."""
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
         above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
@@ -126,7 +118,6 @@ def _gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tu
     make it wide.
 
     Args:
-        lo, hi: the box, shape (n,).
         narrowest: the widths below which no axis is cut, shape (n,).
     """
     n = lo.shape[0]
@@ -162,11 +153,7 @@ def _gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tu
 def _prove_box(
     net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
 ) -> tuple[int, float]:
-    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack)."""
     hidden_bounds(net, coupling, work, lo, hi)
     constant, slack = descend(net, coupling, work)
     count, more = default_slopes(net, work)

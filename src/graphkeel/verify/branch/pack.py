@@ -47,14 +47,6 @@ class Coupling(NamedTuple):
     slack: Array  # (K,): what adding them may cost
 
 
-class Size(NamedTuple):
-    """Sizes of the scratch arrays of the kernels."""
-
-    n: int
-    units: int
-    widest: int
-
-
 def pack(row: Row, shift: float = 0.0) -> Net:
     """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown."""
     n, units = row.n, row.units
@@ -133,13 +125,6 @@ def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]
     size = float(np.abs(direct.weight[0]) @ reach) + abs(constant)
     uncertainty = float(weight_error[0] @ reach) + float(bias_error[0])
     return constant, (uncertainty + 4.0 * rounding * size) * (1.0 + rounding)
-
-
-def size_of(row: Row) -> Size:
-    """The sizes that a row needs."""
-    layers = [layer for chain in row.hidden for layer in chain]
-    widest = max([row.n, *(layer.n_out for layer in layers)])
-    return Size(row.n, row.units, widest)
 
 
 def too_large(row: Row, most: float) -> bool:

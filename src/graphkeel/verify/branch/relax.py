@@ -2,7 +2,8 @@
 
 The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through
 the origin below. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run
-over a layer's units innermost, because those are contiguous and become vector instructions."""
+over a layer's units innermost, because those are contiguous and become vector instructions.
+`lo` and `hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from graphkeel.verify.branch.pack import (
 )
 from graphkeel.verify.kernel import OPTIONS, lines
 from graphkeel.verify.problem import Array
+from graphkeel.verify.query import Row
 
 
 class Work(NamedTuple):
@@ -57,8 +59,10 @@ class Work(NamedTuple):
     unit_forms: Array  # ((units + 1)·n): forms of the free units, then the fixed part
 
 
-def workspace(n: int, units: int, widest: int) -> Work:
-    size = max(units, 1)
+def workspace(row: Row) -> Work:
+    """Scratch arrays for one worker."""
+    n, size = row.n, max(row.units, 1)
+    widest = max([n, *(layer.n_out for chain in row.hidden for layer in chain)])
     shapes = dict.fromkeys(Work._fields, size)
     shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
@@ -84,11 +88,7 @@ def _set_lines(work: Work, unit: int) -> None:
 def _first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
     """Bounds of a first hidden layer, where interval arithmetic is exact.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: net, the box. Writes: low, high, error.
-    """
+    Reads: net, the box. Writes: low, high, error."""
     table, data = net.table, net.data
     n_out, unit = table[k, N_OUT], table[k, UNIT]
     at, bias, errors = table[k, TRANSPOSED], table[k, BIAS], table[k, ERROR]
@@ -164,11 +164,7 @@ def _deep_bounds(
 ) -> None:
     """Bounds of a later hidden layer: all its rows are substituted backwards at once.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down.
-    """
+    Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down."""
     table, data = net.table, net.data
     n_out, unit, at, bias = table[k, N_OUT], table[k, UNIT], table[k, TRANSPOSED], table[k, BIAS]
     up, down, up_next, down_next = work.up, work.down, work.up_next, work.down_next
@@ -211,22 +207,16 @@ def _concretise(
     a: Array,
     b: Array,
 ) -> None:
-    """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Finish the bounds of layer k at the box; a coupled unit takes the better of two versions."""
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == coupling.layer
-    # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
-    plain = n_out
-    seen = n_out
+    # a[n_out:] and b[n_out:] hold the values of both upper forms at the box's centre
     for j in range(n_out):
         work.coupled[unit + j] = False
         if through:
             a[j] = work.high[unit + j] + coupling.bias[j] + coupling.error[j]
             b[j] = work.low[unit + j] + coupling.bias[j] - coupling.error[j]
-            a[plain + j], b[seen + j] = work.high[unit + j], a[j]
+            a[n_out + j], b[n_out + j] = work.high[unit + j], a[j]
     for d in range(lo.shape[0]):
         low, high, middle = lo[d], hi[d], 0.5 * (lo[d] + hi[d])
         for j in range(n_out):
@@ -237,9 +227,9 @@ def _concretise(
             work.low[unit + j] += min(c * low, c * high)
         if through:
             for j in range(n_out):
-                a[plain + j] += up[d * n_out + j] * middle
+                a[n_out + j] += up[d * n_out + j] * middle
                 c = up[d * n_out + j] + coupling.skip[d, j]
-                b[seen + j] += c * middle
+                b[n_out + j] += c * middle
                 a[j] += max(c * low, c * high)
                 c = down[d * n_out + j] + coupling.skip[d, j]
                 b[j] += min(c * low, c * high)
@@ -249,12 +239,12 @@ def _concretise(
             low, high = work.low[unit + j], work.high[unit + j]
             if not (coupling.allowed[j] and low < 0.0 < high):
                 continue
-            cost = _line_at(b[j], a[j], b[seen + j])
+            cost = _line_at(b[j], a[j], b[n_out + j])
             for i in range(n_out):
                 cost += coupling.theta[j, i] * max(
                     0.5 * (work.low[before + i] + work.high[before + i]), 0.0
                 )
-            if cost < _line_at(low, high, a[plain + j]):
+            if cost < _line_at(low, high, a[n_out + j]):
                 work.coupled[unit + j] = True
                 work.low[unit + j], work.high[unit + j] = b[j], a[j]
                 work.error[unit + j] += coupling.error[j]
@@ -274,11 +264,7 @@ def _line_at(low: float, high: float, z: float) -> float:
 def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
     """Bounds and lines of every hidden unit of both chains.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled.
-    """
+    Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled."""
     for chain in (1, 0):  # V first: the choice of coupled units reads its bounds
         first = net.start[chain]
         for k in range(first, net.start[chain + 1]):

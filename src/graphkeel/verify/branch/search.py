@@ -2,7 +2,7 @@
 
 A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back
 as new work: these are exactly the next subtrees of the preorder, so the pieces of the proof fit
-together whoever finished them, and the work list stays as short as the trees are deep."""
+together whichever worker finished them, and the work list stays as short as the trees are deep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphkeel.verify.branch.cell_budget import CellBudget
 from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
 from graphkeel.verify.branch.explore import ROWS, Hole, Output, explore
-from graphkeel.verify.branch.pack import Net, pack, size_of
+from graphkeel.verify.branch.pack import Net, pack
 from graphkeel.verify.branch.relax import workspace
 from graphkeel.verify.branch.tree import CELLS, Piece, join
 from graphkeel.verify.conditions import inner_radius
@@ -104,7 +104,6 @@ class Search:
         self.last = deadline if last is None else last
         self.confirm = confirm
         self.net: Net = pack(row, shift)
-        self.size = size_of(row)
         self.hole = _hole_of(row, loop)
         self.narrowest = (row.upper - row.lower) * settings.narrowest
         self.couplings = Couplings(loop, row, theta, settings.couplings)
@@ -221,7 +220,7 @@ class Search:
             np.zeros(n),
             np.array([max(self.best, -1e300)]),
         )
-        work = workspace(*self.size)
+        work = workspace(self.row)
         why = FULL
         while not self._stopped():
             why = explore(

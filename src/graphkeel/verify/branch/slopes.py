@@ -4,7 +4,7 @@ small (numba).
 With everything above them fixed, the upper bound of g is convex in these slopes: an affine part
 plus the maximum of a linear form over the box. Polyak steps towards the value that would prove the
 box need a handful of products; the maximisers' mean is a dual point whose value tells when no
-slopes can do it, so hopeless boxes cost little."""
+slopes can do it, so boxes that no slopes prove cost little."""
 
 from __future__ import annotations
 
@@ -75,11 +75,7 @@ def linear_form(net: Net, work: Work, skip_free: bool) -> float:
 def maximum(work: Work, lo: Array, hi: Array) -> float:
     """The linear form's maximum over the box.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: row, the box. Writes: peak, the maximiser.
-    """
+    Reads: row, the box. Writes: peak, the maximiser."""
     total = 0.0
     for d in range(lo.shape[0]):
         up, down = work.row[d] * hi[d], work.row[d] * lo[d]
@@ -112,11 +108,7 @@ def _free_forms(net: Net, work: Work, count: int) -> None:
 def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
     """The bound with the present slopes.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: slope, offset, unit_forms. Writes: row, peak.
-    """
+    Reads: slope, offset, unit_forms. Writes: row, peak."""
     n = lo.shape[0]
     total = fixed
     for d in range(n):
@@ -177,11 +169,7 @@ def choose_slopes(
     """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round
     them to 1/255.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields.
-    """
+    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields."""
     fixed = linear_form(net, work, True) + constant
     _free_forms(net, work, count)
     weights = 0.0

@@ -39,9 +39,7 @@ class Piece:
             nodes += tree.nodes
             # a box that is one cell is a plain leaf
             multipliers += [line for line in tree.multipliers if len(line) > 1]
-        widest = np.int8 if max(nodes, default=0) < 128 else np.int16
-        axis = np.array(nodes, dtype=widest)
-        return tree_entry(row, axis, self.cut, self.slopes, couplings, multipliers)
+        return tree_entry(row, nodes, self.cut, self.slopes, couplings, multipliers)
 
 
 def join(piece: Piece) -> Piece:

@@ -190,7 +190,7 @@ class ContractionVerifier(ConditionwiseEngine):
         """Compare the factor that the weights give with ρ."""
         gauge = gauge_of(problem)
         if isinstance(gauge, str):
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, gauge)
+            return self.report(condition, Verdict.UNKNOWN, gauge)
         if condition == "positivity":
             reason, proof = _positivity(problem, gauge)
         elif condition == "decrease":
@@ -198,7 +198,7 @@ class ContractionVerifier(ConditionwiseEngine):
         else:
             reason, proof = f"{condition} has no closed form", None
         verdict = Verdict.UNKNOWN if proof is None else Verdict.PROVED
-        return ConditionReport(condition, verdict, self.name, reason, proof=proof)
+        return self.report(condition, verdict, reason, proof=proof)
 
 
 _Answer = tuple[str, Json | None]

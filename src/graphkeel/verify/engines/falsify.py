@@ -2,7 +2,8 @@
 
 Inside one activation cell every row of a condition is affine, so its maximum there is a linear
 program. The climb finds violations that gradients miss; whatever it finds is confirmed in exact
-rationals before it is believed."""
+rationals before it counts. A `point` is a state, shape (n,), and `points` are states, shape (m, n)
+unless said otherwise."""
 
 from __future__ import annotations
 
@@ -48,7 +49,6 @@ def _local_map(network: Network, weight: Array, bias: Array, point: Array) -> _L
     Args:
         weight: shape (n_in, n).
         bias: shape (n_in,).
-        point: a state, shape (n,).
     """
     normals = [np.zeros((0, point.shape[0]))]
     offsets = [np.zeros(0)]
@@ -66,11 +66,7 @@ def _local_map(network: Network, weight: Array, bias: Array, point: Array) -> _L
 
 
 def _local_rows(problem: Problem, condition: str, point: Array) -> _LocalRows:
-    """The rows of a condition around a point, with the activation cell that they hold in.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    """The rows of a condition around a point, with the activation cell that they hold in."""
     identity, zero = np.eye(problem.n), np.zeros(problem.n)
     if condition == "positivity":
         here = _local_map(problem.lyapunov, identity, zero, point)
@@ -111,11 +107,7 @@ def _region_rows(problem: Problem, after: _LocalMap) -> _LocalRows:
 
 def violation(problem: Problem, condition: str, points: Array) -> Array:
     """How far a condition is violated at points (..., n), in float64: positive means that it
-    seems violated.
-
-    Args:
-        points: states, shape (..., n).
-    """
+    seems violated."""
     if condition == "positivity":
         here = problem.lyapunov(points)[..., 0]
         distance = np.abs(points - problem.equilibrium).max(axis=-1)
@@ -132,25 +124,17 @@ def violation(problem: Problem, condition: str, points: Array) -> Array:
 
 def confirmed(problem: Problem, condition: str, point: Array) -> bool:
     """Whether a state violates the condition for certain; exact arithmetic decides where floats
-    leave a doubt.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    leave a doubt."""
     with np.errstate(over="ignore", invalid="ignore"):
         value = float(violation(problem, condition, point))
         size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
-    hopeless = np.isfinite(size) and value < -FALSIFY.doubt * (1.0 + size)
-    return not hopeless and violates(problem, condition, point)
+    clearly_satisfied = np.isfinite(size) and value < -FALSIFY.doubt * (1.0 + size)
+    return not clearly_satisfied and violates(problem, condition, point)
 
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
-    higher.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    higher."""
     best, value = None, float(violation(problem, condition, point))
     for _ in range(FALSIFY.cells):
         higher = _climb_once(problem, condition, point)
@@ -227,11 +211,7 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = FALSIFY
 
 def project(problem: Problem, condition: str, points: Array) -> Array:
     """Project points (..., n) into the box and into what the condition is about, as far as the box
-    allows: out of the hole, or to where the class has its margin.
-
-    Args:
-        points: states, shape (..., n).
-    """
+    allows: out of the hole, or to where the class has its margin."""
     points = np.clip(points, problem.lower, problem.upper)
     if condition == "region":
         return _project_onto_region(problem, points)
@@ -259,11 +239,7 @@ def _project_onto_region(problem: Problem, points: Array) -> Array:
 
 
 def _in_domain(problem: Problem, condition: str, points: Array) -> Array:
-    """Those of the points (m, n) that the condition is about, by a float test.
-
-    Args:
-        points: states, shape (m, n).
-    """
+    """Those of the points (m, n) that the condition is about, by a float test."""
     if condition == "region":
         region = region_of(problem)
         return np.asarray(points[region.lead(points) >= region.margin])
@@ -276,7 +252,6 @@ def _vector_jacobian(network: Network, points: Array, above: Array) -> Array:
     """The gradient of above·network at points (m, n_in), `above` (m, n_out).
 
     Args:
-        points: states, shape (m, n).
         above: a row vector for each point, shape (m, n_out).
     """
     sums = network.pre_activations(points)
@@ -287,11 +262,7 @@ def _vector_jacobian(network: Network, points: Array, above: Array) -> Array:
 
 
 def gradient(problem: Problem, condition: str, points: Array) -> Array:
-    """The gradient of `violation` at points (m, n).
-
-    Args:
-        points: states, shape (m, n).
-    """
+    """The gradient of `violation` at points (m, n)."""
     count = points.shape[0]
     one = np.ones((count, 1))
     if condition in ("invariance", "region"):
@@ -333,11 +304,7 @@ def _image_gradient(problem: Problem, condition: str, after: Array) -> Array:
 
 
 def _ascend(problem: Problem, condition: str, points: Array, steps: int = FALSIFY.steps) -> Array:
-    """Signed gradient steps with a length in proportion to the distance from the equilibrium.
-
-    Args:
-        points: states, shape (m, n).
-    """
+    """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
         length = 0.2 * distance * (1.0 - step / steps)
@@ -348,11 +315,7 @@ def _ascend(problem: Problem, condition: str, points: Array, steps: int = FALSIF
 
 def _most_violated(problem: Problem, condition: str, points: Array) -> list[Array]:
     """The points with the largest violation, absolute and relative to the distance, best first, no
-    repeats.
-
-    Args:
-        points: states, shape (m, n).
-    """
+    repeats."""
     allowed = _in_domain(problem, condition, points)
     value = violation(problem, condition, allowed)
     distance = np.abs(allowed - problem.equilibrium).max(axis=1)
@@ -406,6 +369,5 @@ class FalsifyVerifier(ConditionwiseEngine):
         """Search once; the search is short, so the budget is not used."""
         point = find_violation(problem, condition)
         if point is None:
-            reason = "the search found no violation"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
-        return ConditionReport(condition, Verdict.REFUTED, self.name, counterexample=point)
+            return self.report(condition, Verdict.UNKNOWN, "the search found no violation")
+        return self.report(condition, Verdict.REFUTED, counterexample=point)

@@ -65,9 +65,7 @@ class MilpVerifier(ConditionwiseEngine):
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, budget)
         verdict, reason, point = judge(problem, condition, outcome, state)
-        return ConditionReport(
-            condition, verdict, self.name, reason, counterexample=point, nodes=outcome.nodes
-        )
+        return self.report(condition, verdict, reason, counterexample=point, nodes=outcome.nodes)
 
 
 def judge(

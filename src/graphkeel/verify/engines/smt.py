@@ -35,9 +35,7 @@ class SmtVerifier(ConditionwiseEngine):
         answer = query.check(budget.seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)
         nodes = query.decisions()
-        return ConditionReport(
-            condition, verdict, self.name, reason, counterexample=point, nodes=nodes
-        )
+        return self.report(condition, verdict, reason, counterexample=point, nodes=nodes)
 
     @staticmethod
     def _judge(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from graphkeel.verify.engine import ConditionwiseEngine
@@ -39,40 +37,32 @@ class SublevelVerifier(ConditionwiseEngine):
         """Decide one condition."""
         against = self.supports(problem)
         if against is not None:
-            return self._report(condition, Verdict.UNKNOWN, f"unsupported: {against}")
+            return self.report(condition, Verdict.UNKNOWN, f"unsupported: {against}")
         prop = sublevel_property(problem, condition)
         answer = decide(sublevel_network(problem), prop, budget.seconds, now=budget.now)
         if answer.verdict == UNSAT:
             return self._proved(condition, answer, len(prop.cases))
         if answer.verdict == SAT:
             return self._refuted(problem, condition, answer)
-        return self._report(condition, Verdict.UNKNOWN, answer.reason, nodes=answer.nodes)
+        return self.report(condition, Verdict.UNKNOWN, answer.reason, nodes=answer.nodes)
 
     def _proved(self, condition: str, answer: Answer, cases: int) -> ConditionReport:
         reason = f"no state satisfies any of {cases} case(s) of a violation"
         if answer.proof is None:
             reason = NOT_STORED if cases else "vacuous: no state of the box is outside the hole"
         proof = None if answer.proof is None else _proof_entry(condition, answer.proof)
-        return self._report(condition, Verdict.PROVED, reason, nodes=answer.nodes, proof=proof)
+        return self.report(condition, Verdict.PROVED, reason, nodes=answer.nodes, proof=proof)
 
     def _refuted(self, problem: Problem, condition: str, answer: Answer) -> ConditionReport:
         """The counterexample, once the problem's own replay agrees."""
         point = np.array(answer.inputs)
         if not violates(problem, condition, point):
-            return self._report(condition, Verdict.UNKNOWN, _DIFFERS, nodes=answer.nodes)
-        return self._report(
-            condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point
-        )
-
-    def _report(
-        self, condition: str, verdict: Verdict, reason: str, **more: Any
-    ) -> ConditionReport:
-        return ConditionReport(condition, verdict, self.name, reason, **more)
+            return self.report(condition, Verdict.UNKNOWN, _DIFFERS, nodes=answer.nodes)
+        return self.report(condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point)
 
 
 def _proof_entry(condition: str, proof: Json) -> Json:
-    """The roots and trees of a property's proof; the question itself is compiled again from the
-    loop by whoever checks it."""
+    """The roots and trees of a property's proof; the checker compiles its question itself."""
     kept = ("lower", "upper", "tree")
     cases = [{name: case[name] for name in kept} for case in proof["cases"]]
     return head("sublevel", condition) | {"cases": cases}

@@ -31,18 +31,16 @@ class WholeBoxVerifier(ConditionwiseEngine):
         """Bound every row of a condition over the whole box."""
         if condition not in _WHOLE_BOX:
             reason = f"{condition} is never tried on the whole box, hole included"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+            return self.report(condition, Verdict.UNKNOWN, reason)
         rows = rows_of(problem, condition)
         bounds, slack = _upper_bounds(rows)
         if not (bounds <= -slack).all():  # the bound itself is rounded
             reason = f"the bound of a row on the whole box is {bounds.max():.3g}"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+            return self.report(condition, Verdict.UNKNOWN, reason)
         trees = [one_leaf_tree(row) for row in rows]
         proof = head("branch", condition) | multipliers_entry(rows) | {"trees": trees}
         reason = f"bounded on the whole box, {len(rows)} rows"
-        return ConditionReport(
-            condition, Verdict.PROVED, self.name, reason, nodes=len(rows), proof=proof
-        )
+        return self.report(condition, Verdict.PROVED, reason, nodes=len(rows), proof=proof)
 
 
 def _upper_bounds(rows: list[Row]) -> tuple[Array, Array]:

@@ -31,21 +31,13 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
     files = []
     for axis, sign, low, high in hole_faces(problem):
         name = f"y{axis}_{'above' if sign > 0 else 'below'}"
-        files.append(
-            (
-                f"decrease_{name}.vnnlib",
-                _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)"),
-            )
-        )
+        text = _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)")
+        files.append((f"decrease_{name}.vnnlib", text))
         network, violation = _LOOP, "(<= Y_0 0.0)"
         if problem.positivity > 0:
             network, violation = _SIDES, f"(<= Y_{2 * axis + (sign < 0)} 0.0)"
-        files.append(
-            (
-                f"positivity_{name}.vnnlib",
-                _text(problem, "positivity", network, low, high, violation),
-            )
-        )
+        text = _text(problem, "positivity", network, low, high, violation)
+        files.append((f"positivity_{name}.vnnlib", text))
     leaving = _text(problem, "invariance", _LOOP, problem.lower, problem.upper, _leaves(problem))
     return [*files, ("invariance.vnnlib", leaving)]
 

@@ -130,5 +130,4 @@ class _Convex:
         slopes = np.zeros((leaves, len(self.v)), np.uint8)  # V is left to the supports
         numbers = np.arange(1, leaves + 1, dtype=np.int32)[:, None]
         table = (np.stack(supports), numbers)
-        kinds = np.array(axis, dtype=np.int8 if row.n < 128 else np.int16)
-        return tree_entry(row, kinds, np.array(cut), slopes, [], [], table)
+        return tree_entry(row, axis, np.array(cut), slopes, [], [], table)

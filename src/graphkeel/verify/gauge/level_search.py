@@ -286,12 +286,10 @@ class _TreeWriter:
             if node.leaf is not None:
                 self._leaf(node.leaf)
             waiting += [child for child in (node.upper, node.lower) if child is not None]
-        widest = np.int8 if max(self.axis) < 128 else np.int16
-        axis = np.array(self.axis, dtype=widest)
         slopes = np.stack(self.slopes)
         supports = (np.stack(self.supports), np.array(self.supported, dtype=np.int32))
         cut = np.array(self.cut)
-        return tree_entry(self.row, axis, cut, slopes, [], self.multipliers, supports)
+        return tree_entry(self.row, self.axis, cut, slopes, [], self.multipliers, supports)
 
     def _leaf(self, leaf: Leaf) -> None:
         # V has no slopes of its own here, and nothing is coupled

@@ -22,7 +22,7 @@ from graphkeel.verify.gauge.simplex import Program, maximise, maximise_all
 from graphkeel.verify.problem import Array, Network, Problem
 from graphkeel.verify.proof import SLOPE_STEPS
 from graphkeel.verify.query import Row
-from graphkeel.verify.relaxation import lines_of
+from graphkeel.verify.relaxation import lines_of, through_relu
 
 _Unit = tuple[int, int]  # (0, j): unit j of F; (1, k): unit k of V∘F
 Signs = dict[_Unit, bool]  # whether its input is ≥ 0, or else ≤ 0; in the order of the cuts
@@ -149,11 +149,10 @@ class LevelRow:
         high, low = first.most[:units], -first.most[units:]
         chord, lift, slope, low, high = _with_signs(low, high, signs, 0)
         reach = np.maximum(high, 0.0)
-        rising, falling = np.maximum(self.both, 0.0), np.minimum(self.both, 0.0)
-        through = rising * chord + falling * slope
+        through, lifted = through_relu(self.both, chord, lift, slope)
         forms = through @ self.weight
-        offsets = rising @ lift + through @ self.bias + self.both_bias
-        size = np.abs(through) @ self._first_size(part) + rising @ lift + np.abs(self.both_bias)
+        offsets = lifted + through @ self.bias + self.both_bias
+        size = np.abs(through) @ self._first_size(part) + lifted + np.abs(self.both_bias)
         uncertainty = np.tile(self.second_errors[0] @ reach + self.second_errors[1], 2)
         uncertainty = uncertainty + np.abs(through) @ self._first_uncertainty(part)
         second = self._bounded(part, forms, offsets, size, uncertainty)
@@ -345,11 +344,11 @@ class LevelRow:
             else:
                 weights[unit] += multiplier
         outer = weights @ self.after
-        rising = np.maximum(outer, 0.0)
         lower = np.where(hidden.lift > 0.0, slope, hidden.slope)
-        through = rising * hidden.chord + np.minimum(outer, 0.0) * lower + sign_terms
+        through, lift = through_relu(outer, hidden.chord, hidden.lift, lower)
+        through = through + sign_terms
         form = through @ self.weight
-        lifted = float(self.v @ hidden.lift_after + rising @ hidden.lift)
+        lifted = float(self.v @ hidden.lift_after + lift)
         offset = lifted + float(weights @ self.after_bias + through @ self.bias)
         offset += (1.0 - self.rho) * self.start + self.shift
         spread = np.abs(weights) @ np.abs(self.after)  # of F's units, before anything cancels

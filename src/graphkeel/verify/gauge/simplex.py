@@ -5,8 +5,8 @@
 
 Written as equations, with a slack behind each inequality, every program of this kind has a basis
 whose dual solution is feasible: y in the corner that f points to. From there the dual simplex keeps
-the dual solution feasible, so it may stop at any step, and its multipliers are usable. Nothing here
-is believed: whoever uses the multipliers bounds what they show by itself, with rounding counted in.
+the dual solution feasible, so it may stop at any step, and its multipliers are usable. The
+multipliers are proposals: the caller bounds what they prove, with rounding counted in.
 
 Variables, from 0 on: y − lower (n), t (m), the slacks of t ≥ Ry + r (m), of the level (1), of the
 half-spaces (q). A row of the tableau is an equation solved for its basic variable.

@@ -69,11 +69,7 @@ def _closes(bound: float, slack: float) -> bool:
 def _close_with_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
     """Bound each inequality by itself; True as soon as one closes the box.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: row (their forms), weights, score (gaps in proportion to what the bound lacks).
-    """
+    Writes: row (their forms), weights, score (gaps in proportion to what the bound lacks)."""
     n = lo.shape[0]
     count = net.needs.shape[0]
     for d in range(n):
@@ -108,7 +104,6 @@ def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
 
     Args:
         form: coefficients and constant, shape (n + 1,).
-        lo, hi: the box, shape (n,).
         peak: where the maximiser is written, shape (n,).
     """
     n = lo.shape[0]
@@ -128,7 +123,6 @@ def _line_search(
 
     Args:
         now, other: forms, shape (n + 1,).
-        lo, hi: the box, shape (n,).
         trial, peak: scratch, shapes (n + 1,) and (n,).
     """
     n = lo.shape[0]
@@ -154,11 +148,7 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """μ for the box: from the best single inequality towards the one that the maximiser violates
     most, again and again.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: row. Writes: weights, integers up to SCALE.
-    """
+    Reads: row. Writes: weights, integers up to SCALE."""
     n = lo.shape[0]
     count = net.needs.shape[0]
     trial = np.empty(n + 1)
@@ -198,56 +188,46 @@ def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
+def _is_free(low: float, high: float, coefficient: float) -> bool:
+    """Whether a unit's lower slope changes the bound; bounds of units without a ReLU stay 0."""
+    return low < 0.0 < high and coefficient < 0.0
+
+
+@njit(**OPTIONS)
 def _improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi: Array) -> bool:
     """Polyak steps on the lower slopes of all units with both signs; True if the box closes with
     slopes rounded to 1/255.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: weights, lines. Writes: slope.
-    """
-    last = net.relu.shape[0] - 1
+    Reads: weights, lines. Writes: slope."""
+    first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
     for step in range(steps + 1):
         bound, slack = descend(net, work, lo, hi)
         if bound <= goal or step == steps:
             break
         relaxed_values(net, work)
         norm = 0.0
-        for v in range(1, last):
-            if not net.relu[v] or not work.touched[v]:
-                continue
-            for i in range(net.unit[v], net.unit[v + 1]):
-                if work.low[i] < 0.0 < work.high[i] and work.coefficient[i] < 0.0:
-                    g = work.coefficient[i] * work.relaxed[i]
-                    s = work.slope[i]
-                    if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
-                        norm += g * g
+        for i in range(first, end):
+            if _is_free(work.low[i], work.high[i], work.coefficient[i]):
+                g = work.coefficient[i] * work.relaxed[i]
+                s = work.slope[i]
+                if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
+                    norm += g * g
         if norm == 0.0:
             break
         length = (bound - goal) / norm
-        for v in range(1, last):
-            if not net.relu[v] or not work.touched[v]:
-                continue
-            for i in range(net.unit[v], net.unit[v + 1]):
-                if work.low[i] < 0.0 < work.high[i] and work.coefficient[i] < 0.0:
-                    g = work.coefficient[i] * work.relaxed[i]
-                    work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
-    for v in range(1, last):
-        if net.relu[v]:
-            for i in range(net.unit[v], net.unit[v + 1]):
-                work.slope[i] = rounded_slope(work.slope[i])
+        for i in range(first, end):
+            if _is_free(work.low[i], work.high[i], work.coefficient[i]):
+                g = work.coefficient[i] * work.relaxed[i]
+                work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
+    for i in range(first, end):
+        work.slope[i] = rounded_slope(work.slope[i])
     bound, slack = descend(net, work, lo, hi)
     return _closes(bound, slack)
 
 
 @njit(**OPTIONS)
 def _close_box(net: Net, work: Work, steps: int, combined: float, lo: Array, hi: Array) -> int:
-    """Try to close a box: the kind of leaf, or 0.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Try to close a box: the kind of leaf, or 0."""
     begin_box(net, work, lo, hi)
     if _close_with_one(net, work, lo, hi):
         return RELAXED
@@ -268,28 +248,21 @@ def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     """Add to every axis its part of the relaxation gap of the last row that was bounded: each
     unit's gap, shared by the axes that make the unit wide.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: coefficient, lines, forms. Writes: score, share.
-    """
+    Reads: coefficient, lines, forms. Writes: score, share."""
     n = lo.shape[0]
-    for v in range(1, net.relu.shape[0] - 1):
-        if not net.relu[v] or not work.touched[v]:
+    for i in range(net.unit[1], net.unit[net.relu.shape[0] - 1]):
+        gap = relaxation_gap(
+            work.coefficient[i], work.low[i], work.high[i], work.lift[i], work.slope[i]
+        )
+        if gap <= 0.0:
             continue
-        for i in range(net.unit[v], net.unit[v + 1]):
-            gap = relaxation_gap(
-                work.coefficient[i], work.low[i], work.high[i], work.lift[i], work.slope[i]
-            )
-            if gap <= 0.0:
-                continue
-            total = 0.0
+        total = 0.0
+        for d in range(n):
+            work.share[d] = abs(work.forms[i * n + d]) * (hi[d] - lo[d])
+            total += work.share[d]
+        if total > 0.0:
             for d in range(n):
-                work.share[d] = abs(work.forms[i * n + d]) * (hi[d] - lo[d])
-                total += work.share[d]
-            if total > 0.0:
-                for d in range(n):
-                    work.score[d] += share * gap * work.share[d] / total
+                work.score[d] += share * gap * work.share[d] / total
 
 
 @njit(**OPTIONS)
@@ -319,11 +292,7 @@ def _is_candidate(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bo
     """Whether the maximiser or the middle of a box is better than any point before and may be a
     counterexample.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: out.point, out.value.
-    """
+    Writes: out.point, out.value."""
     found = False
     for turn in range(2):
         if turn == 1:

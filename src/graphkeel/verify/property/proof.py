@@ -1,5 +1,5 @@
-"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); whoever writes the file
-seals it."""
+"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); the caller seals the
+file."""
 
 from __future__ import annotations
 

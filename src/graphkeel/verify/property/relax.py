@@ -4,7 +4,8 @@
 The lines around a ReLU are those of docs/proof-format.md. A step that replaces Σ d_i·z_i by
 Σ d_i·(W_i·x + b_i) is rounded by at most γ·Σ |d_i|·m_i, m_i = |W_i|·|x| + |b_i| the magnitude of
 z_i on this box and γ the relative rounding of a sum as long as the network has units; so each row
-pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack."""
+pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack. `lo`
+and `hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 
@@ -70,11 +71,7 @@ def workspace(net: Net, n: int) -> Work:
 def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """Forget the last box.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: known, reach of the inputs.
-    """
+    Writes: known, reach of the inputs."""
     for v in range(net.relu.shape[0]):
         work.known[v] = False
     for d in range(lo.shape[0]):
@@ -207,11 +204,7 @@ def _onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
 def _bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms.
-    """
+    Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms."""
     n = lo.shape[0]
     rows = _start_rows(net, work, v)
     for p in range(v - 1, 0, -1):
@@ -243,11 +236,7 @@ def _bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
 
 @njit(**OPTIONS)
 def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: Array) -> None:
-    """Bounds of all that one inequality depends on and that is not yet bounded.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Bounds of all that one inequality depends on and that is not yet bounded."""
     for v in range(1, net.relu.shape[0]):
         if not needs[v] or work.known[v]:
             continue
@@ -261,12 +250,8 @@ def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: 
 def descend(net: Net, work: Work, lo: Array, hi: Array) -> tuple[float, float]:
     """The upper bound of Σ μ_j·s_j with the slopes in use: (bound without its slack, slack).
 
-    Args:
-        lo, hi: the box, shape (n,).
-
     Reads: weights (μ), slope, lines. Writes: coefficient (on every unit's value; of the inputs, the
-    linear form), peak (its maximiser), and in the first line of `row` the form's constant.
-    """
+    linear form), peak (its maximiser), and in the first line of `row` the form's constant."""
     last = net.relu.shape[0] - 1
     start = net.unit[last]
     for p in range(last):
@@ -360,13 +345,9 @@ def _line_value(work: Work, i: int, z: float) -> float:
 
 @njit(**OPTIONS)
 def values_at(net: Net, work: Work, x: Array) -> float:
-    """The smallest of the inequalities at a point, in floats.
+    """The smallest of the inequalities at an input x, shape (n,), in floats.
 
-    Args:
-        x: an input, shape (n,).
-
-    Writes: relaxed (values).
-    """
+    Writes: relaxed (values)."""
     last = net.relu.shape[0] - 1
     for d in range(x.shape[0]):
         work.relaxed[d] = x[d]

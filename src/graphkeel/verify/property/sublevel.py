@@ -67,7 +67,7 @@ def loop_entry(problem: Problem) -> Json:
 
 
 def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
-    """The file that shows conditions on a sublevel set; whoever writes it seals it."""
+    """The proof file of conditions on a sublevel set; the caller seals it."""
     cases = {name: proof["cases"] for name, proof in proofs.items()}
     return {
         "format": FORMAT,
