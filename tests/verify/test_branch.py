@@ -175,7 +175,7 @@ def test_couplings_shrink_the_tree_and_are_accepted(monkeypatch: pytest.MonkeyPa
 def test_boxes_alone_decide_what_can_be_decided(
     known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refutations mostly come from gradients; without these, the boxes must lead to the same
+    """Refutations mostly come from gradients; without these, the boxes must reach the same
     verdicts."""
     for name in ("quick_violation", "find_violation"):
         monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
