@@ -10,9 +10,9 @@ from maraboupy import Marabou, MarabouCore, MarabouUtils
 from maraboupy.MarabouNetwork import MarabouNetwork
 
 from graphkeel.verify import Budget, ConditionReport, Problem, Verdict
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.conditions import inner_radius, lyapunov_after
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.engines.bigm import BoundedNetwork, lyapunov_after
+from graphkeel.verify.engines.bigm import BoundedNetwork
 from graphkeel.verify.query import Layers
 from graphkeel.verify.rational import nearest_confirmed
 

@@ -15,16 +15,16 @@ import numpy as np
 from graphkeel.verify import Budget, ConditionReport, Problem
 from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.engines.milp import (
-    TOLERANCE,
     Linear,
     Outcome,
     Program,
     judge,
     violation_program,
 )
+from graphkeel.verify.settings import MILP
 
-ENOUGH_BELOW = -100 * TOLERANCE  # a bound below this proves, and
-ENOUGH_ABOVE = TOLERANCE  # a state above this refutes
+ENOUGH_BELOW = -100 * MILP.tolerance  # a bound below this proves, and
+ENOUGH_ABOVE = MILP.tolerance  # a state above this refutes
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def corner() -> Problem:
 
 
 def with_errors(problem: Problem, size: float) -> Problem:
-    """The same weights, each known only to ±size."""
+    """The problem with weights known only to ±size."""
 
     def widened(network: Network) -> Network:
         return Network(

@@ -20,7 +20,7 @@ def reprove(problem: Problem, proof: dict[str, Any]) -> int:
     """The number of leaves; raises `checker.Rejected` where a proof does not show its claim.
 
     Args:
-        problem: as the engine was asked. Of weights with an error the stored ones are taken: an
+        problem: as the engine had it. Of weights with an error the stored ones are taken: an
             engine's proof covers them all.
         proof: what the engine returned.
     """
@@ -32,10 +32,10 @@ def reprove(problem: Problem, proof: dict[str, Any]) -> int:
 
 
 def checker_problem(problem: Problem) -> CheckerProblem:
-    """The same question as the checker holds it.
+    """A problem as the checker holds it.
 
     Args:
-        problem: as an engine is asked; a round hole is read as the box around it.
+        problem: as an engine has it; a round hole is read as the box around it.
     """
     region = getattr(problem, "region", None)
     numbers = (problem.hole_radius, problem.rho, problem.positivity, 0.0)

@@ -83,10 +83,10 @@ def test_the_figures_against_peers(bench: Any) -> None:
         row("d", "milp", "unknown", 10.0),  # a limit counts as time: 20
         row("e", "branch", "proved", 0.1),
         row("e", "milp", "proved", 4.0),  # 40
-        row("f", "branch", "proved", 0.1),  # asked of no peer
+        row("f", "branch", "proved", 0.1),  # compared with no peer
     ]
-    asked, alone, slower, quick, ratio = verify.against_peers(rows)
-    assert asked.endswith(" 5")
+    compared, alone, slower, quick, ratio = verify.against_peers(rows)
+    assert compared.endswith(" 5")
     assert "c (milp" in alone and "a (" not in alone
     assert "a (milp" in slower and "c (milp" in slower and "b (" not in slower
     assert "b (milp" in quick

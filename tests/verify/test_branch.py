@@ -26,12 +26,13 @@ from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
+from graphkeel.verify.settings import BranchSettings
 
 
 @pytest.fixture(autouse=True)
 def boxes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels of V take over after some time on a clock; what is tested here are the boxes."""
-    monkeypatch.setattr("graphkeel.verify.branch.engine.TURNS", ())
+    monkeypatch.setattr(BranchVerifier, "settings", BranchSettings(turns=()))
 
 
 # The nodes end a search that does not; the seconds are for a busy machine.
@@ -75,7 +76,7 @@ def test_a_violation_below_every_tolerance_is_not_proved_away() -> None:
 
 
 def test_a_violation_of_1e_12_is_not_proved_away_without_homogeneity() -> None:
-    """The same trap where the loop has real offsets, so that only the trees over the whole box are
+    """That trap where the loop has real offsets, so that only the trees over the whole box are
     left."""
     eye = np.eye(1)
     loop = Network.of(
@@ -109,9 +110,9 @@ def test_unknown_names_the_budget_that_ran_out() -> None:
     report = BranchVerifier().solve(problem, Budget(seconds=600.0, nodes=50), ("decrease",))
     if report.verdict is Verdict.UNKNOWN:
         assert "node budget" in report["decrease"].reason
-    late = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
-    assert late.verdict is Verdict.UNKNOWN
-    assert late["decrease"].reason
+    timed_out = BranchVerifier().solve(tangent().problem, Budget(seconds=0.0), ("decrease",))
+    assert timed_out.verdict is Verdict.UNKNOWN
+    assert timed_out["decrease"].reason
 
 
 def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
@@ -174,32 +175,34 @@ def test_couplings_shrink_the_tree_and_are_accepted(monkeypatch: pytest.MonkeyPa
 def test_boxes_alone_decide_what_can_be_decided(
     known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refutations mostly come from gradients; without these, the boxes must lead to the same
+    """Refutations mostly come from gradients; without these, the boxes must reach the same
     verdicts."""
-    for name in ("first_look", "find_violation"):
+    for name in ("quick_violation", "find_violation"):
         monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
     test_branch_decides_what_can_be_decided(known)
 
 
-def test_many_pieces_from_many_threads_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
-    monkeypatch.setattr("graphkeel.verify.branch.search.LIMIT", 16)
+def test_many_pieces_from_many_threads_fit_together() -> None:
+    settings = BranchSettings(turns=(), first_piece=16, piece=16)
     problem = nearly_linear(4, seed=2)
-    report = verify(problem, "branch", Budget(threads=4), ("decrease",))["decrease"]
+    report = BranchVerifier(settings).decide(problem, "decrease", Budget(threads=4))
     assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
     leaves = reprove(problem, report.proof)
     assert 2 * leaves - 1 == report.nodes
 
 
 def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphkeel.verify.branch.search.FIRST_LIMIT", 16)
-
     def fail(*_: object) -> None:
         raise MemoryError
 
     problem = nearly_linear(4, seed=2)
     search = Search(
-        rows_of(problem, "decrease")[0], Budget(threads=2), 1e18, NoSearch(), loop=problem
+        rows_of(problem, "decrease")[0],
+        Budget(threads=2),
+        1e18,
+        NoSearch(),
+        loop=problem,
+        settings=BranchSettings(first_piece=16),
     )
     monkeypatch.setattr(
         search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()
@@ -233,7 +236,7 @@ class Endless:
         monkeypatch.setattr(Search, "run", lambda search: self.run(search))
         monkeypatch.setattr(Search, "resume", lambda search, deadline, last: self.until(deadline))
         monkeypatch.setattr(Budget, "now", lambda budget: self.seconds)
-        for name in ("first_look", "find_violation"):
+        for name in ("quick_violation", "find_violation"):
             monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
 
     def run(self, search: Search) -> Outcome:
@@ -241,7 +244,7 @@ class Endless:
 
     def until(self, deadline: float) -> Outcome:
         self.seconds = max(self.seconds, deadline)
-        return Outcome(reason="time budget: stub", late=True)
+        return Outcome(reason="time budget: stub", timed_out=True)
 
 
 def growing() -> Problem:

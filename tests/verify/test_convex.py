@@ -10,8 +10,8 @@ from reproof import reprove
 
 from graphkeel.verify import Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.branch.engine import BranchVerifier, Confirmation
-from graphkeel.verify.branch.gauge.convex import convex_positivity
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.gauge.convex import convex_positivity
 from graphkeel.verify.rational import violates
 
 

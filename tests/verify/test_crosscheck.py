@@ -1,5 +1,4 @@
-"""Asking every engine: agreement is told with names, a contradiction is an error that names
-both."""
+"""All engines on one problem: a report names those that agree, an error those that contradict."""
 
 from __future__ import annotations
 

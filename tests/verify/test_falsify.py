@@ -9,13 +9,13 @@ from graphkeel.testing.loops import ALL, Known, corner_only, norm_one, plateau, 
 from graphkeel.verify import Network, Problem, Verdict
 from graphkeel.verify.engines.falsify import (
     FalsifyVerifier,
-    admit,
     climb,
     find_violation,
-    first_look,
     gradient,
-    margin,
+    project,
+    quick_violation,
     starts,
+    violation,
 )
 from graphkeel.verify.rational import violates
 
@@ -34,18 +34,18 @@ def test_it_finds_the_corner_and_the_plateau() -> None:
 
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.name)
-def test_the_first_look_sees_only_what_is_there(known: Known) -> None:
+def test_the_quick_search_finds_only_true_violations(known: Known) -> None:
     for condition, truth in known.truth.items():
-        point = first_look(known.problem, condition)
+        point = quick_violation(known.problem, condition)
         assert point is None or (truth is False and violates(known.problem, condition, point))
 
 
-def test_the_first_look_sees_a_plateau() -> None:
-    assert first_look(plateau().problem, "decrease") is not None
+def test_the_quick_search_finds_a_plateau() -> None:
+    assert quick_violation(plateau().problem, "decrease") is not None
 
 
 @pytest.mark.parametrize("condition", ["positivity", "decrease", "invariance"])
-def test_the_gradient_is_that_of_the_margin(condition: str) -> None:
+def test_the_gradient_is_that_of_the_violation(condition: str) -> None:
     rng = np.random.default_rng(3)
     loop = Network.of(
         (rng.normal(size=(5, 3)), rng.normal(size=5)), (rng.normal(size=(3, 5)), rng.normal(size=3))
@@ -59,7 +59,8 @@ def test_the_gradient_is_that_of_the_margin(condition: str) -> None:
         step = np.zeros(3)
         step[axis] = 1e-7
         slope = (
-            margin(problem, condition, points + step) - margin(problem, condition, points - step)
+            violation(problem, condition, points + step)
+            - violation(problem, condition, points - step)
         ) / 2e-7
         assert np.allclose(slope, found[:, axis], atol=1e-5)
 
@@ -76,7 +77,7 @@ def test_the_climb_reaches_the_top_of_its_cell() -> None:
 
 def test_points_stay_in_the_box_and_out_of_the_hole() -> None:
     problem = stable().problem
-    points = admit(problem, "decrease", starts(problem, "decrease") * 0.01)
+    points = project(problem, "decrease", starts(problem, "decrease") * 0.01)
     assert (points >= problem.lower).all() and (points <= problem.upper).all()
     moved = points[np.abs(points).max(axis=1) > 0]
     assert not problem.in_hole(moved).any()

@@ -13,6 +13,7 @@ import pytest
 from graphkeel.core.errors import KeelError, ProblemError
 from graphkeel.verify.formats import onnx_reader
 from graphkeel.verify.formats.onnx_reader import read_onnx
+from graphkeel.verify.settings import FileLimits
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -356,5 +357,5 @@ def test_large_files_and_folders_are_refused(
 ) -> None:
     with pytest.raises(ProblemError, match="regular file"):
         read_onnx(tmp_path)
-    monkeypatch.setattr(onnx_reader, "MAX_BYTES", 10)
+    monkeypatch.setattr(onnx_reader, "LIMITS", FileLimits(onnx_bytes=10))
     assert "too large" in refused(tmp_path / "net.onnx", b"x" * 11)

@@ -10,16 +10,18 @@ from reproof import reprove
 from scipy.optimize import linprog
 
 from graphkeel.verify import Budget, Network, Problem, Verdict
-from graphkeel.verify.branch import engine as branch_engine
 from graphkeel.verify.branch.engine import BranchVerifier
-from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
-from graphkeel.verify.branch.gauge.levels import Part, Signs
-from graphkeel.verify.branch.gauge.simplex import Program, maximise
-from graphkeel.verify.branch.homogeneous import plan
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.gauge.homogeneous import plan
+from graphkeel.verify.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.gauge.levels import Part, Signs
+from graphkeel.verify.gauge.simplex import Program, maximise
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import head
 from graphkeel.verify.rational import violates
+from graphkeel.verify.settings import BranchSettings
+
+BOXES_ALONE = BranchVerifier(BranchSettings(turns=()))
 
 
 def gauge_loop(
@@ -125,7 +127,7 @@ def by_scipy(program: Program, f: Array, cost: Array) -> float | None:
 
 
 def shown(program: Program, f: Array, theta: Array, level: float, beta: Array) -> float:
-    """What the multipliers show of the maximum."""
+    """The bound of the maximum that the multipliers prove."""
     form = f - theta @ program.rows + beta @ program.half
     total = float(np.maximum(form * program.lower, form * program.upper).sum())
     total += float(beta @ program.offset - theta @ program.bias)
@@ -208,17 +210,14 @@ def test_levels_decide_what_boxes_leave_open() -> None:
     outcome = search_of(problem).run(lambda: False)
     assert outcome.entry is not None
     assert outcome.nodes < 3_000
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_engine, "TURNS", ())
-        report = BranchVerifier().solve(problem, boxes, ("decrease",))["decrease"]
+    report = BOXES_ALONE.solve(problem, boxes, ("decrease",))["decrease"]
     assert report.verdict is Verdict.UNKNOWN
 
 
 def levels_first(problem: Problem) -> Verdict:
     """The engine's answer with the boxes' first turn over at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_engine, "TURNS", ((0.0, 600.0),))
-        report = BranchVerifier().solve(problem, Budget(seconds=600, threads=1), ("decrease",))
+    engine = BranchVerifier(BranchSettings(turns=((0.0, 600.0),)))
+    report = engine.solve(problem, Budget(seconds=600, threads=1), ("decrease",))
     found = report["decrease"]
     if found.proof is not None:
         assert reprove(problem, found.proof) > 0
@@ -233,9 +232,7 @@ def test_levels_never_contradict_boxes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     offset = 0.3 if seed % 2 else 0.0
     problem = gauge_loop(seed, 2 + seed % 2, 4, float(rng.uniform(0.75, 0.97)), offset)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(branch_engine, "TURNS", ())
-        boxes = BranchVerifier().solve(problem, Budget(seconds=600, threads=1), ("decrease",))
+    boxes = BOXES_ALONE.solve(problem, Budget(seconds=600, threads=1), ("decrease",))
     verdicts = {boxes["decrease"].verdict, levels_first(problem)} - {Verdict.UNKNOWN}
     assert len(verdicts) == 1
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify import problem_io
 from graphkeel.verify.problem import Affine, Network, Problem
-from graphkeel.verify.problem_io import from_dict, read_problem, to_dict, write_problem
+from graphkeel.verify.problem_io import read_problem, to_dict, write_problem
+from graphkeel.verify.settings import FileLimits
 
 DOCS = Path(__file__).parents[2] / "docs" / "problem-format.md"
 
@@ -61,10 +62,16 @@ def test_every_bit_survives(tmp_path_factory: Any, seed: int, errors: bool, kind
     assert same(read_problem(path), problem)
 
 
-def test_the_documented_example_is_a_problem() -> None:
+def read_content(folder: Path, content: dict[str, Any]) -> Problem:
+    path = folder / "problem.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return read_problem(path)
+
+
+def test_the_documented_example_is_a_problem(tmp_path: Path) -> None:
     text = re.search(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert text
-    problem = from_dict(json.loads(text[1]))
+    problem = read_content(tmp_path, json.loads(text[1]))
     np.testing.assert_array_equal(problem.closed_loop(np.array([0.0, 1.0])), [0.5, 0.5])
     np.testing.assert_array_equal(problem.lyapunov(np.array([0.0, 1.0])), [2.0])
 
@@ -96,10 +103,12 @@ BAD: list[tuple[str, dict[str, Any] | str]] = [
 
 
 @pytest.mark.parametrize(("message", "change"), BAD)
-def test_a_malformed_object_says_what_is_wrong(message: str, change: dict[str, Any]) -> None:
+def test_a_malformed_object_says_what_is_wrong(
+    message: str, change: dict[str, Any], tmp_path: Path
+) -> None:
     content = {**to_dict(random_problem(0, errors=False), readable=True), **change}
     with pytest.raises(ProblemError, match=re.escape(message)):
-        from_dict(content)
+        read_content(tmp_path, content)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +133,11 @@ def test_a_file_that_is_no_problem(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["F", "V", "lower", "upper", "equilibrium"])
-def test_a_missing_key_is_named(key: str) -> None:
+def test_a_missing_key_is_named(key: str, tmp_path: Path) -> None:
     content = to_dict(random_problem(0, errors=False))
     del content[key]
     with pytest.raises(ProblemError, match=f"needs the key '{key}'"):
-        from_dict(content)
+        read_content(tmp_path, content)
 
 
 def test_npz_without_a_pickle_or_a_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +148,7 @@ def test_npz_without_a_pickle_or_a_bomb(tmp_path: Path, monkeypatch: pytest.Monk
     for path in (pickled, garbage, odd):
         with pytest.raises(ProblemError):
             read_problem(path)
-    monkeypatch.setattr(problem_io, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(problem_io, "LIMITS", FileLimits(problem_bytes=2**20))
     with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("lower.npy", bytes(2**22))
     with pytest.raises(ProblemError, match="unpack"):
@@ -166,7 +175,7 @@ def test_missing_huge_and_misnamed_files(tmp_path: Path, monkeypatch: pytest.Mon
         read_problem(path)
     path = tmp_path / "p.json"
     path.write_text("x" * 100)
-    monkeypatch.setattr(problem_io, "MAX_BYTES", 10)
+    monkeypatch.setattr(problem_io, "LIMITS", FileLimits(problem_bytes=10))
     with pytest.raises(ProblemError, match="MiB"):
         read_problem(path)
 

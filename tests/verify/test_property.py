@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import json
 import os
@@ -17,7 +18,7 @@ from graphkeel.checker import Unreadable
 from graphkeel.cli.main import main
 from graphkeel.property_checker import check_bytes
 from graphkeel.verify.formats.vnnlib_reader import property_from
-from graphkeel.verify.proof import decode, encode
+from graphkeel.verify.proof import encode
 from graphkeel.verify.property.attack import Attack
 from graphkeel.verify.property.decide import Answer, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
@@ -46,7 +47,13 @@ def absolute() -> BlockNetwork:
     )
 
 
-def asked(assertions: str, outputs: int = 2, inputs: int = 2) -> Property:
+def decode(entry: dict[str, Any]) -> np.ndarray:
+    """The array that `encode` wrote."""
+    raw = base64.b64decode(entry["base64"])
+    return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
+
+
+def violation_of(assertions: str, outputs: int = 2, inputs: int = 2) -> Property:
     names = [f"X_{i}" for i in range(inputs)] + [f"Y_{i}" for i in range(outputs)]
     declared = "".join(f"(declare-const {name} Real)" for name in names)
     box = "".join(f"(assert (<= X_{i} 1))(assert (>= X_{i} -1))" for i in range(inputs))
@@ -59,7 +66,7 @@ HOLDS = "(assert (or (and (<= Y_0 0.5) (>= Y_1 0.6)) (>= Y_0 2.1)))"
 
 @pytest.fixture(scope="module")
 def proved() -> Answer:
-    answer = decide(absolute(), asked(HOLDS))
+    answer = decide(absolute(), violation_of(HOLDS))
     assert answer.verdict == "unsat" and answer.proof is not None
     return answer
 
@@ -74,7 +81,7 @@ def test_a_property_that_holds_has_a_proof_that_is_checked(proved: Answer) -> No
 
 
 def test_a_violation_is_replayed_exactly() -> None:
-    prop = asked("(assert (>= Y_0 1.999))(assert (<= Y_1 -0.9995))")
+    prop = violation_of("(assert (>= Y_0 1.999))(assert (<= Y_1 -0.9995))")
     answer = decide(absolute(), prop)
     assert answer.verdict == "sat" and answer.proof is None
     point = [Fraction(x) for x in answer.inputs]
@@ -85,34 +92,34 @@ def test_a_violation_is_replayed_exactly() -> None:
 
 def test_a_violation_at_one_corner_only() -> None:
     """Y_0 ≥ 2 holds at corners alone, with equality."""
-    assert decide(absolute(), asked("(assert (>= Y_0 2))")).verdict == "sat"
+    assert decide(absolute(), violation_of("(assert (>= Y_0 2))")).verdict == "sat"
 
 
 def test_a_touching_case_is_never_called_unsat() -> None:
     """The only member is x = (1/3, 0), which is no float: nothing can be shown, or found."""
-    prop = asked("(assert (>= (* 3 Y_1) 1))(assert (<= (* 3 Y_0) 1))")
+    prop = violation_of("(assert (>= (* 3 Y_1) 1))(assert (<= (* 3 Y_0) 1))")
     answer = decide(absolute(), prop, seconds=2.0)
     assert answer.verdict == "unknown" and answer.reason
 
 
 def test_boxes_of_one_point_and_of_none() -> None:
     point = "(assert (<= X_0 0.5))(assert (>= X_0 0.5))(assert (<= X_1 0))(assert (>= X_1 0))"
-    assert decide(absolute(), asked(point + "(assert (>= Y_0 0.5))")).verdict == "sat"
-    answer = decide(absolute(), asked(point + "(assert (>= Y_0 0.51))"))
+    assert decide(absolute(), violation_of(point + "(assert (>= Y_0 0.5))")).verdict == "sat"
+    answer = decide(absolute(), violation_of(point + "(assert (>= Y_0 0.51))"))
     assert answer.verdict == "unsat" and checked(answer.proof)
-    nothing = decide(absolute(), asked("(assert (>= X_0 2))(assert (<= Y_0 9))"))
+    nothing = decide(absolute(), violation_of("(assert (>= X_0 2))(assert (<= Y_0 9))"))
     assert nothing.verdict == "unsat" and nothing.proof is None and "vacuous" in nothing.reason
 
 
 def test_time_is_kept() -> None:
-    answer = decide(absolute(), asked(HOLDS), seconds=1e-9)
+    answer = decide(absolute(), violation_of(HOLDS), seconds=1e-9)
     assert answer.verdict == "unknown" and "time" in answer.reason
 
 
 def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
     huge = Block(((0, np.full((1, 1), 1e200)),), FLAT, relu=True)
     network = BlockNetwork(1, (huge, Block(((1, np.full((1, 1), 1e200)),), FLAT, relu=False)))
-    prop = asked("(assert (<= Y_0 -1))", outputs=1, inputs=1)
+    prop = violation_of("(assert (<= Y_0 -1))", outputs=1, inputs=1)
     case = prop.cases[0]
     outcome = Search(network, case, Attack(network, case), float("inf")).run()
     assert not outcome.closed and "largest float" in outcome.reason
@@ -150,7 +157,7 @@ def test_random_networks_against_a_grid(seed: int) -> None:
     spread = float(np.ptp(outputs[:, 1])) + 1e-3
     for offset, wrong in ((-0.01, "unsat"), (0.3, "sat")):
         goal = best + offset * spread
-        prop = asked(f"(assert (>= Y_0 {floor:.17f}))(assert (>= Y_1 {goal:.17f}))")
+        prop = violation_of(f"(assert (>= Y_0 {floor:.17f}))(assert (>= Y_1 {goal:.17f}))")
         answer = decide(network, prop, seconds=600.0)
         if wrong == "unsat":
             assert answer.verdict == "sat"
@@ -222,13 +229,13 @@ def test_a_changed_byte_breaks_the_seal(proved: Answer) -> None:
 
 def test_another_question_is_noticed(proved: Answer) -> None:
     content = proved.proof or {}
-    assert difference(content, absolute(), asked(HOLDS)) is None
+    assert difference(content, absolute(), violation_of(HOLDS)) is None
     fewer = {**content, "cases": content["cases"][:1]}
-    assert checked(fewer) and "cases" in str(difference(fewer, absolute(), asked(HOLDS)))
-    other = asked(HOLDS.replace("2.1", "2.2"))
+    assert checked(fewer) and "cases" in str(difference(fewer, absolute(), violation_of(HOLDS)))
+    other = violation_of(HOLDS.replace("2.1", "2.2"))
     assert "cases" in str(difference(content, absolute(), other))
     network = BlockNetwork(2, (*absolute().blocks[:3], Block(((0, np.eye(2)),), np.ones(2), False)))
-    assert "network" in str(difference(content, network, asked(HOLDS)))
+    assert "network" in str(difference(content, network, violation_of(HOLDS)))
 
 
 # ---- the commands
@@ -236,7 +243,7 @@ def test_another_question_is_noticed(proved: Answer) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    """max(x, 0) on [−1, 1], asked for a value ≥ 2 (or what the test replaces it by)."""
+    """max(x, 0) on [−1, 1], with the case of a value ≥ 2 (or what the test replaces it by)."""
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     ends = [helper.make_tensor_value_info(name, kind, [1, 1]) for name in ("x", "y")]

@@ -10,10 +10,10 @@ import pytest
 from graphkeel.core.errors import ProblemError
 from graphkeel.testing.loops import ALL, Known, base, corner_only, stable
 from graphkeel.verify.affine import compose
-from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling, size_of
+from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling
 from graphkeel.verify.branch.relax import hidden_bounds, value, workspace
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engines.falsify import margin
+from graphkeel.verify.engines.falsify import violation
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.query import Row
 
@@ -51,9 +51,9 @@ def test_the_largest_row_is_the_margin(known: Known, condition: str) -> None:
     rows = rows_of(problem, condition)
     points = np.random.default_rng(0).uniform(problem.lower, problem.upper, (50, problem.n))
     values = np.array(
-        [[value(pack(row), workspace(*size_of(row)), point) for row in rows] for point in points]
+        [[value(pack(row), workspace(row), point) for row in rows] for point in points]
     )
-    assert np.allclose(values.max(axis=1), margin(problem, condition, points), atol=1e-12)
+    assert np.allclose(values.max(axis=1), violation(problem, condition, points), atol=1e-12)
 
 
 def test_composition_covers_its_rounding() -> None:
@@ -76,7 +76,7 @@ def test_composition_covers_its_rounding() -> None:
 def bounds(
     row: Row, theta: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    work = workspace(*size_of(row))
+    work = workspace(row)
     coupling = no_coupling(row.lower.shape[0]) if theta is None else pack_coupling(row, theta)
     hidden_bounds(pack(row), coupling, work, lower, upper)
     return work.low.copy(), work.high.copy()
@@ -122,8 +122,8 @@ def test_networks_without_hidden_layers_become_affine_rows() -> None:
     v = Network.of((np.array([[1.0, 2.0]]), np.array([0.25])))
     problem = base("x", np.eye(2), closed_loop=flat, lyapunov=v)
     row = rows_of(problem, "decrease")[0]
-    assert size_of(row).units == 0
+    assert row.units == 0
     point = np.array([0.3, -0.2])
-    assert value(pack(row), workspace(*size_of(row)), point) == pytest.approx(
-        float(margin(problem, "decrease", point)), abs=1e-12
+    assert value(pack(row), workspace(row), point) == pytest.approx(
+        float(violation(problem, "decrease", point)), abs=1e-12
     )

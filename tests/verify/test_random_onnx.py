@@ -47,7 +47,7 @@ class Session:
 
 
 def looked_at(seed: int, path: Path) -> Counter[str]:
-    """What one graph showed: its operators, its verdict."""
+    """The result of one graph: its operators, its verdict."""
     opset = OPSETS[seed % len(OPSETS)]
     graph = RandomGraph(seed, opset)
     raw = graph.model().SerializeToString()

@@ -316,8 +316,8 @@ def test_the_loop_of_a_file_is_compared(true_proof: Any) -> None:
 def test_verify_and_check(tmp_path: Path, capsys: Any) -> None:
     loop, proof = str(tmp_path / "corner.npz"), str(tmp_path / "proof.json")
     write_problem(corner(), loop)
-    asked = ["verify", loop, "--sublevel", "1.75", "--conditions", ",".join(SUBLEVEL)]
-    assert main([*asked, "--proof", proof]) == 0
+    arguments = ["verify", loop, "--sublevel", "1.75", "--conditions", ",".join(SUBLEVEL)]
+    assert main([*arguments, "--proof", proof]) == 0
     assert "keel check re-proves it" in capsys.readouterr().out
     assert main(["check", proof]) == 0
     assert main(["check", proof, "--problem", loop]) == 0

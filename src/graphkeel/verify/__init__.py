@@ -23,8 +23,7 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.problem_io import read_problem, write_problem
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
-# name -> (module, class, the package it cannot do without); modules are imported when their engine
-# is asked for
+# name -> (module, class, the package it needs); a module is imported when its engine is loaded
 _ENGINES = {
     "auto": ("graphkeel.verify.portfolio", "AutoVerifier", "numba"),
     "branch": ("graphkeel.verify.branch", "BranchVerifier", "numba"),
@@ -37,7 +36,11 @@ ENGINES = tuple(_ENGINES)
 
 
 def load_engine(name: str) -> Verifier:
-    """One engine, its module imported now."""
+    """One engine, its module imported now.
+
+    Args:
+        name: one of `ENGINES`.
+    """
     if name not in _ENGINES:
         raise ConfigError(f"a verification engine must be one of {tuple(_ENGINES)}", got=repr(name))
     module, cls, _ = _ENGINES[name]
@@ -66,11 +69,18 @@ def verify(
 ) -> VerifyReport:
     """Decide the conditions of a problem with one engine.
 
+    Args:
+        problem: the loop, the Lyapunov function and the box.
+        engine: one of `ENGINES`.
+        budget: for all conditions together.
+        conditions: their names; the report has them in this order.
+
     >>> absolute = Network.of(([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0]))
     >>> halving = Network.of(([[0.5]], [0.0]))
     >>> problem = Problem(halving, absolute, [-1.0], [1.0], [0.0], hole_radius=0.1, rho=0.75)
     >>> verify(problem).verdict
-    <Verdict.PROVED: 'proved'>"""
+    <Verdict.PROVED: 'proved'>
+    """
     check_conditions(problem, conditions)
     verifier = load_engine(engine)
     against = verifier.supports(problem)

@@ -11,8 +11,8 @@ ROUND = 2.0**-51  # more than the relative rounding of two operations
 
 
 def gamma(terms: int) -> float:
-    """A relative bound on the rounding of a float64 sum of `terms` products, in any order, with
-    room to spare."""
+    """A relative bound on the rounding of a float64 sum of `terms` products, in any order,
+    about four times as large as needed."""
     return (terms + 16) * 2.0**-51
 
 
@@ -21,6 +21,25 @@ def errors_of(layer: Affine) -> tuple[Array, Array]:
     weight = np.zeros_like(layer.weight) if layer.weight_error is None else layer.weight_error
     bias = np.zeros_like(layer.bias) if layer.bias_error is None else layer.bias_error
     return weight, bias
+
+
+def box_magnitude(lower: Array, upper: Array) -> Array:
+    """The largest absolute value of every coordinate on a box.
+
+    Args:
+        lower, upper: the box, shape (n,).
+    """
+    return np.maximum(np.abs(lower), np.abs(upper))
+
+
+def highest_on(forms: Array, lower: Array, upper: Array) -> Array:
+    """The maximum of each linear form over a box, in floats, shape (m,).
+
+    Args:
+        forms: shape (m, n).
+        lower, upper: the box, shape (n,).
+    """
+    return np.asarray(np.maximum(forms, 0.0) @ upper + np.minimum(forms, 0.0) @ lower)
 
 
 def zero(n_in: int) -> Affine:

@@ -6,7 +6,6 @@ alone. Wherever building a row rounds, the rounding goes into a layer's error bo
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from graphkeel.core.errors import ProblemError
 from graphkeel.verify.affine import TINY, compose, errors_of, output_row, scaled, zero
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.query import Form, Layers, Row, form_over
-from graphkeel.verify.rational import sup_radius
+from graphkeel.verify.rational import rounded_down, sup_radius
 from graphkeel.verify.region import region_rows
 
 
@@ -33,14 +32,18 @@ def rows_of(problem: Problem, condition: str) -> list[Row]:
 
 def inner_radius(problem: Problem) -> float:
     """A float not above r∞, the radius of the hole in the sup norm."""
-    exact = sup_radius(problem)
-    radius = float(exact)
-    return radius if Fraction(radius) <= exact else float(np.nextafter(radius, 0.0))
+    return rounded_down(sup_radius(problem))
+
+
+def lyapunov_after(problem: Problem) -> Layers:
+    """V ∘ F; the last layer of F and the first of V are one affine map, which keeps bounds
+    tight."""
+    f, v = problem.closed_loop.layers, problem.lyapunov.layers
+    return (*f[:-1], compose(v[0], f[-1]), *v[1:])
 
 
 def _decrease(problem: Problem) -> list[Row]:
-    f, v = problem.closed_loop.layers, problem.lyapunov.layers
-    joined = (*f[:-1], compose(v[0], f[-1]), *v[1:])
+    v, joined = problem.lyapunov.layers, lyapunov_after(problem)
     hidden = (joined[:-1], v[:-1])
     form = form_over(zero(problem.n), hidden, joined[-1], scaled(v[-1], -problem.rho))
     ends = (problem.lower, problem.upper)
@@ -73,18 +76,16 @@ def _distance_row(
     bias = np.array([-sign * c * float(problem.equilibrium[axis])])
     direct = Affine(weight, bias, None, np.abs(bias) * 2.0**-52 + TINY)
     form = form_over(direct, hidden, zero(0), minus_v)
-    lower, upper = _half_box(problem, axis, sign)
+    lower, upper = half_box(problem, axis, sign)
     empty = bool(lower[axis] > upper[axis])
     name = f"{'+' if sign > 0 else '-'}{axis}"
     return Row(name, form, hidden, lower, upper, side=(axis, sign), empty=empty)
 
 
-def _half_box(problem: Problem, axis: int, sign: int) -> tuple[Array, Array]:
+def half_box(problem: Problem, axis: int, sign: int) -> tuple[Array, Array]:
     """The part of the box with sign·(y_i − Y_i) ≥ r∞, its edge rounded towards the equilibrium."""
     centre, radius = float(problem.equilibrium[axis]), inner_radius(problem)
     edge = float(np.nextafter(centre + sign * radius, centre)) if radius > 0.0 else centre
-    if sign * (edge - centre) < 0.0:
-        edge = centre
     lower, upper = problem.lower.copy(), problem.upper.copy()
     if sign > 0:
         lower[axis] = max(lower[axis], edge)

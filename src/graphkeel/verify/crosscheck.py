@@ -1,9 +1,9 @@
-"""Every engine that is installed, asked about the same problem; two that contradict each other are
-an error."""
+"""Every installed engine on the same problem; two that contradict each other are an error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from graphkeel.core.errors import EngineDisagreementError
 from graphkeel.verify.problem import CONDITIONS, Problem, check_conditions
@@ -26,7 +26,7 @@ def cross_check(
         EngineDisagreementError: one engine proved a condition that another refuted.
     """
     check_conditions(problem, conditions)
-    engines = _able(problem, among)
+    engines = _supporting(problem, among)
     reports = [engine.solve(problem, budget, conditions) for engine in engines.values()]
     answers = tuple(_agreed([report[condition] for report in reports]) for condition in conditions)
     silent = sorted(
@@ -36,8 +36,8 @@ def cross_check(
     return VerifyReport(answers, sum(report.seconds for report in reports), notes)
 
 
-def _able(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
-    """`auto` only asks others, so it is no witness of its own."""
+def _supporting(problem: Problem, among: Mapping[str, Verifier] | None) -> dict[str, Verifier]:
+    """The engines that support a problem; `auto` only runs the others, so it adds nothing."""
     from graphkeel.verify import available_engines
 
     found = available_engines() if among is None else among
@@ -61,15 +61,13 @@ def _agreed(answers: list[ConditionReport]) -> ConditionReport:
                 fix="One of them has a bug: please report the problem file.",
             )
     names = ", ".join(dict.fromkeys(answer.engine for answer in final))
-    return ConditionReport(
-        first.condition,
-        first.verdict,
-        names,
-        first.reason,
-        next(
-            (answer.counterexample for answer in final if answer.counterexample is not None), None
-        ),
-        sum(answer.seconds for answer in answers),
-        sum(answer.nodes for answer in answers),
-        next((answer.proof for answer in final if answer.proof is not None), None),
+    points = (answer.counterexample for answer in final)
+    proofs = (answer.proof for answer in final)
+    return replace(
+        first,
+        engine=names,
+        counterexample=next((point for point in points if point is not None), None),
+        seconds=sum(answer.seconds for answer in answers),
+        nodes=sum(answer.nodes for answer in answers),
+        proof=next((proof for proof in proofs if proof is not None), None),
     )

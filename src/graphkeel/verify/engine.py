@@ -1,4 +1,4 @@
-"""The base of engines that decide one condition after the other, and the sharing of time between
+"""The base of engines that decide one condition after the other, with the time shared between
 them."""
 
 from __future__ import annotations
@@ -6,11 +6,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from graphkeel.verify.problem import CONDITIONS, SUBLEVEL, Problem, check_conditions
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
 
-HARDEST = "decrease"  # asked last, so that it gets the time that the others did not need
+DECIDED_LAST = "decrease"  # the hardest gets the time that the others did not need
+
+
+NO_BOX = "unsupported: a sublevel set is no box"
 
 
 class ConditionwiseEngine(ABC):
@@ -24,7 +28,7 @@ class ConditionwiseEngine(ABC):
         return None
 
     def prepare(self) -> None:
-        """Get ready: what is done here does not count as time spent on a problem."""
+        """Load what the engine needs; this does not count as time spent on a problem."""
         return
 
     @abstractmethod
@@ -43,10 +47,10 @@ class ConditionwiseEngine(ABC):
         self.prepare()
         start = budget.now()
         reports: dict[str, ConditionReport] = {}
-        for done, condition in enumerate(sorted(conditions, key=lambda name: name == HARDEST)):
-            refuted = refuted_one(reports)
+        for done, condition in enumerate(sorted(conditions, key=lambda name: name == DECIDED_LAST)):
+            refuted = first_refuted(reports)
             if budget.first_refutation and refuted is not None:
-                reports[condition] = not_asked(condition, refuted, self.name)
+                reports[condition] = skipped_report(condition, refuted, self.name)
                 continue
             began = budget.now()
             left = budget.seconds - (began - start)
@@ -56,20 +60,25 @@ class ConditionwiseEngine(ABC):
         answers = tuple(reports[condition] for condition in conditions)
         return VerifyReport(answers, budget.now() - start)
 
+    def report(
+        self, condition: str, verdict: Verdict, reason: str = "", **more: Any
+    ) -> ConditionReport:
+        """A report in the engine's name."""
+        return ConditionReport(condition, verdict, self.name, reason, **more)
+
     def _answer(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
         if condition in SUBLEVEL and not self.sublevels:
-            reason = "unsupported: a sublevel set is no box"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
+            return self.report(condition, Verdict.UNKNOWN, NO_BOX)
         return self.decide(problem, condition, budget)
 
 
-def refuted_one(reports: Mapping[str, ConditionReport]) -> str | None:
-    """The name of a refuted condition, if there is one."""
+def first_refuted(reports: Mapping[str, ConditionReport]) -> str | None:
+    """The name of the first refuted condition, if there is one."""
     verdicts = ((name, report.verdict) for name, report in reports.items())
     return next((name for name, verdict in verdicts if verdict is Verdict.REFUTED), None)
 
 
-def not_asked(condition: str, refuted: str, engine: str) -> ConditionReport:
-    """The report of a condition that nothing depends on any more."""
+def skipped_report(condition: str, refuted: str, engine: str) -> ConditionReport:
+    """The report of a condition that is skipped, because another one is refuted."""
     reason = f"not asked: {refuted} is refuted"
     return ConditionReport(condition, Verdict.UNKNOWN, engine, reason)

@@ -1,9 +1,9 @@
-"""`auto`: the engines in the order of their cost; each is asked what the cheaper ones left open.
+"""`auto`: the engines in the order of their cost; each gets what the cheaper ones left open.
 
 Closed forms come first, then one bound on the whole box: both take milliseconds. Then the boxes,
-because an easy condition is proved in fewer than a thousand of them; the branch engine itself looks
-for a violation before it takes the long way. Training asks for quick answers between its rounds: it
-gets a search for violations instead of the boxes."""
+because an easy condition is proved in fewer than a thousand of them; the branch engine itself
+falsifies before a long search. Training needs quick answers between its rounds: it gets
+falsification instead of the boxes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphkeel.verify.engine import ConditionwiseEngine, not_asked, refuted_one
+from graphkeel.verify.engine import ConditionwiseEngine, first_refuted, skipped_report
 from graphkeel.verify.engines.contraction import ContractionVerifier
 from graphkeel.verify.engines.sublevel import SublevelVerifier
 from graphkeel.verify.engines.whole_box import WholeBoxVerifier
@@ -58,9 +58,9 @@ class AutoVerifier:
             seconds = budget.now() - start
         waiting = len(undecided) + len(sublevels)
         for names in (sublevels, undecided):
-            refuted = refuted_one(answers) if budget.first_refutation else None
+            refuted = first_refuted(answers) if budget.first_refutation else None
             if refuted is not None:
-                skipped = {name: not_asked(name, refuted, self.name) for name in names}
+                skipped = {name: skipped_report(name, refuted, self.name) for name in names}
                 answers |= skipped
             elif names:
                 share = max(budget.seconds - seconds, 0.0) * len(names) / waiting

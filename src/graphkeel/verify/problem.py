@@ -19,7 +19,7 @@ from graphkeel.core.errors import ProblemError
 
 Array = NDArray[np.float64]
 
-NORMS = ("inf", "2")
+_NORMS = ("inf", "2")
 
 
 def _frozen(values: object, name: str, ndim: int) -> Array:
@@ -119,6 +119,10 @@ class Network:
         return self.layers[-1].n_out
 
     @property
+    def exact(self) -> bool:
+        return all(layer.exact for layer in self.layers)
+
+    @property
     def hidden(self) -> tuple[int, ...]:
         return tuple(layer.n_out for layer in self.layers[:-1])
 
@@ -147,7 +151,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Region:
-    """The decision region of a class: states whose coordinate `axis` leads all others by `margin`.
+    """The decision region of a class: states with coordinate `axis` above all others by `margin`.
 
     Where F keeps the states of the region in it, a controller that is chosen anew at every step by
     the largest logit never changes, so what is proved of the class's own loop holds of the switched
@@ -166,7 +170,7 @@ class Region:
         return [k for k in range(n) if k != self.axis]
 
     def lead(self, points: Array) -> Array:
-        """By how much the class leads at points (..., n), in float64.
+        """The margin of the class at points (..., n), in float64.
 
         Args:
             points: states, shape (..., n).
@@ -227,8 +231,8 @@ class Problem:
         rho: ρ in (0, 1].
         positivity: c ≥ 0.
         name: for messages.
-        region: the class whose decision region is asked about, if any.
-        sublevel: the sublevel set that is asked about, if any.
+        region: the class whose decision region should be invariant, if any.
+        sublevel: the sublevel set of the two conditions on it, if any.
     """
 
     closed_loop: Network  # F: R^n -> R^n
@@ -271,8 +275,8 @@ class Problem:
         self._check_numbers()
 
     def _check_numbers(self) -> None:
-        if self.hole_norm not in NORMS:
-            raise ProblemError(f"hole_norm must be one of {NORMS}", got=repr(self.hole_norm))
+        if self.hole_norm not in _NORMS:
+            raise ProblemError(f"hole_norm must be one of {_NORMS}", got=repr(self.hole_norm))
         if not (np.isfinite(self.hole_radius) and self.hole_radius >= 0):
             raise ProblemError("hole_radius must be finite and not negative", got=self.hole_radius)
         if not 0 < self.rho <= 1:
@@ -306,6 +310,10 @@ class Problem:
     def n(self) -> int:
         return int(self.lower.shape[0])
 
+    @property
+    def exact(self) -> bool:
+        return self.closed_loop.exact and self.lyapunov.exact
+
     def in_hole(self, points: Array) -> NDArray[np.bool_]:
         """Which points lie strictly inside the hole (float test; proofs use exact arithmetic).
 
@@ -319,18 +327,21 @@ class Problem:
 
 
 CONDITIONS: Sequence[str] = ("positivity", "decrease", "invariance")
-REGION = "region"  # asked for by name only: it needs a problem with a region
+_REGION = "region"  # decided only where it is named: it needs a problem with a region
 STAYS, FALLS = "sublevel-invariance", "sublevel-decrease"
-SUBLEVEL: Sequence[str] = (STAYS, FALLS)  # likewise: they need a problem with a sublevel set
+SUBLEVEL: Sequence[str] = (
+    STAYS,
+    FALLS,
+)  # likewise: they need a problem with a sublevel set
 
 
 def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
     """Refuse a name that is no condition: a proof of something else must not be filed under it."""
-    known = (*CONDITIONS, REGION, *SUBLEVEL)
+    known = (*CONDITIONS, _REGION, *SUBLEVEL)
     for condition in conditions:
         if condition not in known:
             raise ProblemError(f"a condition must be one of {known}", got=repr(condition))
-        if condition == REGION:
+        if condition == _REGION:
             region_of(problem)
         if condition in SUBLEVEL:
             sublevel_of(problem)

@@ -1,8 +1,8 @@
 """A verification problem as a file: `.json` for reading by eye, `.npz` for size
 (docs/problem-format.md).
 
-Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated,
-pickles are refused, and whatever is wrong becomes one `ProblemError` that says where."""
+Files are untrusted: sizes are limited before anything is allocated, pickles are refused, and every
+fault becomes one `ProblemError` that says where."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from graphkeel.core.errors import ProblemError
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Affine, Array, Network, Problem, Region, Sublevel
 from graphkeel.verify.proof import encode as encode_array
+from graphkeel.verify.settings import LIMITS
 
-FORMAT = "graphkeel-problem"
-VERSION = 1
-MAX_BYTES = 64 * 2**20  # of a file, and of what an .npz unpacks to
-MAX_LAYERS = 32
+_FORMAT = "graphkeel-problem"
+_VERSION = 1
 
 _NETWORKS = {"F": "closed_loop", "V": "lyapunov"}
 _VECTORS = ("lower", "upper", "equilibrium")
 _NUMBERS = {"hole_radius": 0.0, "rho": 1.0, "positivity": 0.0}
-_LAYERS = tuple(map(str, range(MAX_LAYERS)))  # by these names only: 01 is not 1
+_LAYERS = tuple(map(str, range(LIMITS.problem_layers)))  # by these names only: 01 is not 1
 _PARTS = ("weight", "bias", "weight_error", "bias_error")
 _REGION = ("region_axis", "region_margin")
 _SUBLEVEL = ("sublevel", "sublevel_floor")
@@ -58,7 +57,7 @@ def read_problem(path: str | Path) -> Problem:
     readers = {".npz": _read_npz, ".json": _read_json}
     if path.suffix not in readers:
         raise ProblemError("a problem file ends in .json or .npz", got=path.name)
-    raw = read_limited(path, MAX_BYTES)
+    raw = read_limited(path, LIMITS.problem_bytes)
     return _problem(readers[path.suffix](raw, path.name), path.stem)
 
 
@@ -90,17 +89,12 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
 
     def layers(network: Network) -> list[dict[str, Any]]:
         return [
-            {
-                part: encode(getattr(layer, part))
-                for part in _PARTS
-                if getattr(layer, part) is not None
-            }
-            for layer in network.layers
+            {part: encode(values) for part, values in _parts(layer)} for layer in network.layers
         ]
 
     return {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": _FORMAT,
+        "version": _VERSION,
         "name": problem.name,
         **{key: layers(getattr(problem, attribute)) for key, attribute in _NETWORKS.items()},
         **{key: encode(getattr(problem, key)) for key in _VECTORS},
@@ -109,6 +103,12 @@ def to_dict(problem: Problem, *, readable: bool = False) -> dict[str, Any]:
         **_region_entries(problem),
         **_sublevel_entries(problem),
     }
+
+
+def _parts(layer: Affine) -> list[tuple[str, Array]]:
+    """The arrays of a layer by name; an exact one has no error bounds."""
+    arrays = ((part, getattr(layer, part)) for part in _PARTS)
+    return [(part, values) for part, values in arrays if values is not None]
 
 
 def _region_entries(problem: Problem) -> dict[str, Any]:
@@ -125,15 +125,7 @@ def _sublevel_entries(problem: Problem) -> dict[str, float]:
     return level if floor is None else level | {"sublevel_floor": float(floor)}
 
 
-def from_dict(content: Any, *, name: str = "problem") -> Problem:
-    """A problem from its JSON object."""
-    if not isinstance(content, dict):
-        raise ProblemError("a problem file holds one JSON object", got=type(content).__name__)
-    return _problem(content, name)
-
-
 # ---- JSON
-# ------------------------------------------------------------------------------------------------
 
 
 def _read_json(raw: bytes, name: str) -> dict[str, Any]:
@@ -165,7 +157,6 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 # ---- NPZ
-# -------------------------------------------------------------------------------------------------
 
 
 def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
@@ -173,9 +164,10 @@ def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
             names = archive.namelist()
-        if unpacked > MAX_BYTES:
+        if unpacked > LIMITS.problem_bytes:
             raise ProblemError(
-                f"a problem may unpack to {MAX_BYTES >> 20} MiB", got=f"{unpacked >> 20} MiB"
+                f"a problem may unpack to {LIMITS.problem_bytes >> 20} MiB",
+                got=f"{unpacked >> 20} MiB",
             )
         if len(set(names)) < len(names):
             raise ProblemError("an array stands twice in one .npz file", got=len(names))
@@ -183,9 +175,7 @@ def _read_npz(raw: bytes, name: str) -> dict[str, Any]:
             flat = {key: arrays[key] for key in arrays.files}
     except ProblemError:
         raise
-    except (
-        Exception
-    ) as error:  # a damaged archive can raise nearly anything: zlib.error, RuntimeError, …
+    except Exception as error:  # a damaged archive raises nearly anything, zlib.error for one
         raise ProblemError(f"{name} is not a readable .npz file", got=first_line(error)) from error
     return _nested(flat)
 
@@ -216,19 +206,16 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(problem: Problem) -> dict[str, Any]:
-    flat: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": problem.name}
+    flat: dict[str, Any] = {"format": _FORMAT, "version": _VERSION, "name": problem.name}
     for key, attribute in _NETWORKS.items():
         for i, layer in enumerate(getattr(problem, attribute).layers):
-            for part in _PARTS:
-                if getattr(layer, part) is not None:
-                    flat[f"{key}_{part}_{i}"] = getattr(layer, part)
+            flat |= {f"{key}_{part}_{i}": values for part, values in _parts(layer)}
     for key in (*_VECTORS, *_NUMBERS, "hole_norm"):
         flat[key] = getattr(problem, key)
     return flat | _region_entries(problem) | _sublevel_entries(problem)
 
 
 # ---- from the nested content to the problem
-# --------------------------------------------------------------
 
 
 def _problem(content: Mapping[str, Any], name: str) -> Problem:
@@ -275,12 +262,12 @@ def _sublevel(content: Mapping[str, Any]) -> Sublevel | None:
 
 
 def _check_header(content: Mapping[str, Any]) -> None:
-    name, version = content.get("format", FORMAT), content.get("version", VERSION)
-    if not isinstance(name, str) or name != FORMAT:
-        raise ProblemError(f"the file's format must be {FORMAT!r}", got=repr(name)[:80])
-    if type(version) not in (int, float) or version != VERSION:
+    name, version = content.get("format", _FORMAT), content.get("version", _VERSION)
+    if not isinstance(name, str) or name != _FORMAT:
+        raise ProblemError(f"the file's format must be {_FORMAT!r}", got=repr(name)[:80])
+    if type(version) not in (int, float) or version != _VERSION:
         raise ProblemError(
-            f"this program reads version {VERSION} of the problem format", got=repr(version)[:80]
+            f"this program reads version {_VERSION} of the problem format", got=repr(version)[:80]
         )
     unknown = sorted(set(content) - _TOP_LEVEL)
     if unknown:
@@ -298,9 +285,10 @@ def _needed(content: Mapping[str, Any], key: str) -> Any:
 
 def _network(content: Mapping[str, Any], key: str) -> Network:
     layers = _needed(content, key)
-    if not isinstance(layers, list) or len(layers) > MAX_LAYERS:
+    if not isinstance(layers, list) or len(layers) > LIMITS.problem_layers:
         raise ProblemError(
-            f"{key} must be a list of at most {MAX_LAYERS} layers", got=type(layers).__name__
+            f"{key} must be a list of at most {LIMITS.problem_layers} layers",
+            got=type(layers).__name__,
         )
     return Network(tuple(_layer(layer, f"{key}[{i}]") for i, layer in enumerate(layers)))
 

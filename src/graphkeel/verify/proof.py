@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from graphkeel.verify.query import Row
 
 VERSION = 3
 HOLE, RELAXED, SLOPED, LEVEL = -1, -2, -3, -4  # leaves of a tree
+SLOPE_STEPS = 255.0  # stored slopes are multiples of 1/255
 
 Json = dict[str, Any]
 
@@ -22,12 +24,6 @@ def encode(array: NDArray[Any]) -> Json:
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     text = base64.b64encode(little.tobytes()).decode("ascii")
     return {"dtype": little.dtype.str, "shape": list(little.shape), "base64": text}
-
-
-def decode(entry: Json) -> NDArray[Any]:
-    """The array that `encode` wrote; for our own proofs, strangers' go through the checker."""
-    raw = base64.b64decode(entry["base64"])
-    return np.frombuffer(raw, dtype=np.dtype(entry["dtype"])).reshape(entry["shape"])
 
 
 def head(kind: str, condition: str) -> Json:
@@ -48,7 +44,7 @@ def empty_tree(row: Row) -> Json:
 
 def tree_entry(
     row: Row,
-    axis: NDArray[Any],
+    axis: Sequence[int],
     cut: Array,
     slopes: NDArray[np.uint8],
     couplings: list[Array],
@@ -58,14 +54,14 @@ def tree_entry(
     """One tree of a proof.
 
     Args:
-        axis: one entry per node in preorder, shape (nodes,).
+        axis: one entry per node in preorder.
         cut: one entry per inner node, shape (cuts,).
     """
     entry: Json = {
         "row": row.name,
         "lower": [float(x) for x in row.lower],
         "upper": [float(x) for x in row.upper],
-        "axis": encode(axis),
+        "axis": encode(np.array(axis, dtype=np.int8 if max(axis, default=0) < 128 else np.int16)),
         "cut": encode(cut),
         "slopes": encode(slopes),
         "couplings": encode(np.stack(couplings) if couplings else np.zeros((0, 0, 0))),
@@ -80,9 +76,8 @@ def tree_entry(
 
 def one_leaf_tree(row: Row) -> Json:
     """The tree of a row that default slopes prove on its whole box."""
-    axis = np.array([RELAXED], dtype=np.int8)
     slopes = np.zeros((0, slope_columns(row)), np.uint8)
-    return tree_entry(row, axis, np.zeros(0), slopes, [], [])
+    return tree_entry(row, [RELAXED], np.zeros(0), slopes, [], [])
 
 
 def unit_numbers(row: Row) -> tuple[list[int], list[int]]:

@@ -1,21 +1,15 @@
 """Rows: the scalar inequalities that a condition comes down to; the branch engine sees no more.
 
-A row says: **g(y) ≤ 0 for every y of a box that satisfies s_1(y) ≥ 0, …, s_J(y) ≥ 0** (strict:
-g(y) < 0), outside the hole if there is one. g and the side constraints s_j are *forms*: affine in
-the state y and in the last hidden layers x_A(y), x_B(y) of at most two *chains* of ReLU layers over
-the same input,
+A row says: **g(y) ≤ 0 for every y of a box** (strict: g(y) < 0), outside the hole if there is one.
+g is a *form*: affine in the state y and in the last hidden layers x_A(y), x_B(y) of at most two
+*chains* of ReLU layers over the same input,
 
-    form(y) = q·y + k + a·x_A(y) + b·x_B(y).
+    g(y) = q·y + k + a·x_A(y) + b·x_B(y).
 
-Both chains are bounded together, so what cancels between them cancels in the bound: decrease has
-V∘F as chain A and V as chain B. A network with one output layer is one chain; its outputs are forms
-over that chain, so a property "y in a box and −Y_0 ≥ 0 imply Y_1 < 0" is one row with one side
-constraint. Side constraints enter a bound by multipliers μ_j ≥ 0: on the states that satisfy them
-g ≤ g + Σ μ_j·s_j, and the right side is bounded over the whole box. Any μ ≥ 0 is sound; they are
-chosen leaf by leaf and stored with the leaf. Where one choice does for a whole row (a class's
-decision region) the constraints are folded into g before the search.
-
-Whoever reads problems in another format builds rows and hands them to `branch.search.Search`."""
+Both chains are bounded together, so that terms which cancel between them cancel in the bound:
+decrease has V∘F as chain A and V as chain B. Side constraints s_j(y) ≥ 0 are folded into g with
+multipliers μ_j ≥ 0 before the search: where they hold, g ≤ g + Σ μ_j·s_j, and the right side is
+bounded over the whole box. Any μ ≥ 0 is sound."""
 
 from __future__ import annotations
 
@@ -29,46 +23,26 @@ Layers = tuple[Affine, ...]  # hidden layers, a ReLU after each
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """q·y + k + a·x_A + b·x_B.
+    """q·y + k + a·x_A + b·x_B."""
 
-    Args:
-        direct: q and k, a map from the n coordinates of the state to one output.
-        finals: (a, b), maps from the chains' last hidden layers to one output; a chain without
-            hidden layers takes `zero(0)`.
-    """
-
-    direct: Affine
-    finals: tuple[Affine, Affine]
+    direct: Affine  # q and k, from the n coordinates of the state to one output
+    finals: tuple[Affine, Affine]  # (a, b), from the last hidden layers; `zero(0)` without any
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """g ≤ 0 (strict: < 0) on [lower, upper] where every side constraint holds.
+    """g ≤ 0 (strict: < 0) on [lower, upper]."""
 
-    Args:
-        name: the row's name in a proof.
-        form: g.
-        hidden: the hidden layers of chain A and chain B; () for a chain that is not there.
-        lower, upper: the box, shape (n,).
-        where: side constraints s_j, each ≥ 0.
-        hole: whether the problem's hole is left out.
-        strict: whether g has to be negative.
-        side: (axis, sign) of a positivity row's half of the box.
-        empty: whether the row's box is empty, so that nothing has to be shown.
-        multipliers: of side constraints that were folded into g for the whole row, shape (n,).
-    """
-
-    name: str
-    form: Form
-    hidden: tuple[Layers, Layers]
-    lower: Array
+    name: str  # in a proof
+    form: Form  # g
+    hidden: tuple[Layers, Layers]  # of chain A and chain B; () for a chain that is not there
+    lower: Array  # (n,)
     upper: Array
-    where: tuple[Form, ...] = ()
-    hole: bool = False
-    strict: bool = False
-    side: tuple[int, int] | None = None
-    empty: bool = False
-    multipliers: Array | None = None
+    hole: bool = False  # whether the problem's hole is left out
+    strict: bool = False  # whether g has to be negative
+    side: tuple[int, int] | None = None  # (axis, sign) of a positivity row's half of the box
+    empty: bool = False  # whether the box is empty, so that there is nothing to prove
+    multipliers: Array | None = None  # (n,): of side constraints that were folded into g
 
     @property
     def n(self) -> int:

@@ -6,13 +6,14 @@ within the bounds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 
+from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import (
     STAYS,
     SUBLEVEL,
@@ -24,15 +25,36 @@ from graphkeel.verify.problem import (
     sublevel_of,
 )
 
-Interval = tuple[Fraction, Fraction]
+_Interval = tuple[Fraction, Fraction]
 Vector = list[Fraction]
-Matrix = list[Vector]
+_Matrix = list[Vector]
 ZERO = Fraction(0)
+
+
+def rational(value: float) -> Fraction:
+    """A float as the rational number it is."""
+    return Fraction(float(value))
 
 
 def rationals(values: Iterable[float]) -> Vector:
     """Floats as the rational numbers they are."""
     return [Fraction(float(value)) for value in values]
+
+
+def rounded_down(number: Fraction) -> float:
+    """The largest float that is not above a rational."""
+    near = nearest_float(number)
+    if math.isinf(near):
+        raise ProblemError("a number is too large for a float", got=float("inf"))
+    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
+
+
+def nearest_float(number: Fraction) -> float:
+    """The float nearest to a rational; infinite where there is none."""
+    try:
+        return number.numerator / number.denominator
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def dot(a: Vector, b: Vector) -> Fraction:
@@ -44,9 +66,9 @@ def dot(a: Vector, b: Vector) -> Fraction:
 class RationalLayer:
     """An affine layer in rationals, with its error bounds (zeros where it is exact)."""
 
-    weight: Matrix  # (out, in)
+    weight: _Matrix  # (out, in)
     bias: Vector  # (out,)
-    weight_error: Matrix
+    weight_error: _Matrix
     bias_error: Vector
 
     @classmethod
@@ -59,11 +81,11 @@ class RationalLayer:
             weight_error = [rationals(row) for row in layer.weight_error]
         return cls(weight, rationals(layer.bias), weight_error, bias_errors(layer))
 
-    def __call__(self, values: list[Interval]) -> list[Interval]:
+    def __call__(self, values: list[_Interval]) -> list[_Interval]:
         """The exact range of the layer's outputs over its error bounds."""
         return [self._output(j, values) for j in range(len(self.bias))]
 
-    def _output(self, j: int, values: list[Interval]) -> Interval:
+    def _output(self, j: int, values: list[_Interval]) -> _Interval:
         low = self.bias[j] - self.bias_error[j]
         high = self.bias[j] + self.bias_error[j]
         for weight, slack, ends in zip(self.weight[j], self.weight_error[j], values, strict=True):
@@ -83,7 +105,7 @@ def bias_errors(layer: Affine) -> Vector:
     return [ZERO] * layer.n_out if layer.bias_error is None else rationals(layer.bias_error)
 
 
-def evaluate(network: Network, point: list[Interval]) -> list[Interval]:
+def evaluate(network: Network, point: list[_Interval]) -> list[_Interval]:
     """The exact range of a network's outputs over its error bounds, interval by interval."""
     values = point
     for index, layer in enumerate(network.layers):
@@ -99,7 +121,7 @@ def sup_radius(problem: Problem) -> Fraction:
     if problem.hole_norm == "inf" or radius == 0:
         return radius
     square = problem.n << 120
-    root = isqrt(square)
+    root = math.isqrt(square)
     if root * root < square:
         root += 1
     return radius * (1 << 60) / root
@@ -148,7 +170,7 @@ def violates(problem: Problem, condition: str, point: Array) -> bool:
     return _fails_to_decrease(problem, state, here)
 
 
-def _exactly(state: Vector) -> list[Interval]:
+def _exactly(state: Vector) -> list[_Interval]:
     return [(y, y) for y in state]
 
 
@@ -166,8 +188,8 @@ def _leaves_region(problem: Problem, state: Vector) -> bool:
         return False
     after = evaluate(problem.closed_loop, _exactly(state))
     highest = after[region.axis][1]
-    leads = [highest - after[k][0] for k in rivals]
-    return any(lead <= 0 if margin == 0 else lead < margin for lead in leads)
+    margins = [highest - after[k][0] for k in rivals]
+    return any(own <= 0 if margin == 0 else own < margin for own in margins)
 
 
 def _in_sublevel(problem: Problem, condition: str, state: Vector) -> bool:
@@ -184,14 +206,14 @@ def _leaves_sublevel(problem: Problem, state: Vector) -> bool:
     return evaluate(problem.lyapunov, after)[0][0] > Fraction(sublevel_of(problem).level)
 
 
-def _too_small(problem: Problem, state: Vector, here: Interval) -> bool:
+def _too_small(problem: Problem, state: Vector, here: _Interval) -> bool:
     if problem.positivity == 0.0:
         return here[1] <= 0
     distance = max(abs(y - e) for y, e in zip(state, rationals(problem.equilibrium), strict=True))
     return here[1] < Fraction(problem.positivity) * distance
 
 
-def _fails_to_decrease(problem: Problem, state: Vector, here: Interval) -> bool:
+def _fails_to_decrease(problem: Problem, state: Vector, here: _Interval) -> bool:
     after = evaluate(problem.closed_loop, _exactly(state))
     low = evaluate(problem.lyapunov, after)[0][0]
     if problem.rho == 1.0:

@@ -1,8 +1,7 @@
-"""The condition `region`: does a class keep its states R_c = {y in D: y_c − y_k ≥ γ for k ≠ c}?
+"""The condition `region`: F maps R_c = {y in D: y_c − y_k ≥ γ for k ≠ c} into itself.
 
-The polytope is taken into the rows by multipliers: λ·(y_c − y_j − γ) is not negative on R_c, so a
-row with it added may be bounded over the whole box. Any λ ≥ 0 is sound, so plain floats choose
-them."""
+The polytope enters the rows by multipliers: λ·(y_c − y_j − γ) ≥ 0 on R_c, so a row with this term
+added may be bounded over the whole box. Any λ ≥ 0 is sound, so plain floats choose them."""
 
 from __future__ import annotations
 
@@ -21,12 +20,12 @@ def region_rows(problem: Problem) -> list[Row]:
     hidden: tuple[Layers, Layers] = (tuple(layers), ())
     rows = []
     rivals = region.rivals(problem.n)
-    for k, pull in zip(rivals, multipliers(problem), strict=True):
+    for k, multiplier in zip(rivals, multipliers(problem), strict=True):
         step = _difference(last, k, region.axis)
-        form = form_over(_tilt(region, pull), hidden, step, zero(0))
+        form = form_over(_constraint_terms(region, multiplier), hidden, step, zero(0))
         ends = (problem.lower, problem.upper)
         strict = region.margin == 0
-        rows.append(Row(f"class {k}", form, hidden, *ends, strict=strict, multipliers=pull))
+        rows.append(Row(f"class {k}", form, hidden, *ends, strict=strict, multipliers=multiplier))
     return rows
 
 
@@ -40,11 +39,11 @@ def _difference(last: Affine, k: int, c: int) -> Affine:
     return Affine(weight, bias, error, offset)
 
 
-def _tilt(region: Region, pull: Array) -> Affine:
+def _constraint_terms(region: Region, multiplier: Array) -> Affine:
     """γ + Σ_j λ_j·(y_c − y_j − γ)."""
-    n = pull.shape[0]
-    total = float(pull.sum())
-    weight = -pull[None, :]
+    n = multiplier.shape[0]
+    total = float(multiplier.sum())
+    weight = -multiplier[None, :]
     weight[0, region.axis] = total
     error = np.zeros((1, n))
     error[0, region.axis] = n * ROUND * total + TINY
@@ -65,15 +64,17 @@ def multipliers(problem: Problem) -> Array:
     *hidden, last = problem.closed_loop.layers
     relaxation = Relaxation.of(hidden, problem.lower, problem.upper)
     forms = relaxation.upper_forms(differences @ last.weight)
-    pulls = [_pull(problem, region, form, k) for form, k in zip(forms, rivals, strict=True)]
-    return np.array(pulls).reshape(-1, problem.n)
+    rows = [
+        _row_multipliers(problem, region, form, k) for form, k in zip(forms, rivals, strict=True)
+    ]
+    return np.array(rows).reshape(-1, problem.n)
 
 
-def _pull(problem: Problem, region: Region, form: Array, rival: int) -> Array:
+def _row_multipliers(problem: Problem, region: Region, form: Array, rival: int) -> Array:
     """Coordinate descent from the rival on: the maximum over the box is piecewise linear in λ_j,
     with two bends."""
     c = region.axis
-    pull = np.zeros(problem.n)
+    multiplier = np.zeros(problem.n)
 
     def top(candidate: Array) -> float:
         tilted = form - candidate
@@ -83,9 +84,9 @@ def _pull(problem: Problem, region: Region, form: Array, rival: int) -> Array:
 
     others = [k for k in region.rivals(problem.n) if k != rival]
     for j in [rival, *others]:
-        for bend in (form[j], pull[j] - form[c] - pull.sum()):
+        for bend in (form[j], multiplier[j] - form[c] - multiplier.sum()):
             if bend > 0.0 and np.isfinite(bend):
-                candidate = pull.copy()
+                candidate = multiplier.copy()
                 candidate[j] = bend
-                pull = candidate if top(candidate) < top(pull) else pull
-    return pull
+                multiplier = candidate if top(candidate) < top(multiplier) else multiplier
+    return multiplier

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.verify.affine import errors_of
+from graphkeel.verify.affine import box_magnitude, errors_of
 from graphkeel.verify.problem import Affine, Array
 
-PAD = 2.0**-50  # four units in the last place
+_PAD = 2.0**-50  # four units in the last place
 _TINY = 1e-250  # more than all underflows together
 _UP = 1 + 2.0**-38  # covers the roundings of a sum of up to 8000 non-negative products
 
@@ -33,17 +33,28 @@ def relu_lines(low: float, high: float) -> tuple[float, float, float]:
     if high <= 0.0:
         return 0.0, 0.0, 0.0
     chord = high / (high - low)
-    lift = (-chord * low + PAD * high) * (1.0 + PAD)
+    lift = (-chord * low + _PAD * high) * (1.0 + _PAD)
     slope = min(1.0, max(0.0, 0.5 + 4.0 * (high + low) / (high - low)))
     return chord, lift, slope
 
 
-_lines = np.vectorize(relu_lines, otypes=[float, float, float])
+lines_of = np.vectorize(relu_lines, otypes=[float, float, float])
+
+
+def through_relu(rows: Array, chord: Array, lift: Array, slope: Array) -> tuple[Array, Array]:
+    """An upper bound of rows·relu(z), linear in z: (its coefficients, its constants).
+
+    Args:
+        rows: shape (units,) or (m, units).
+        chord, lift, slope: the lines around the units, shape (units,).
+    """
+    rising = np.maximum(rows, 0.0)
+    return rising * chord + np.minimum(rows, 0.0) * slope, rising @ lift
 
 
 @dataclass(frozen=True, eq=False)
 class RelaxedLayer:
-    """A hidden layer on the box: bounds before the ReLU, the lines around it, and what is unsure.
+    """A hidden layer on the box: bounds before the ReLU, the lines around it, and its error.
 
     All but `layer` have shape (out,).
     """
@@ -92,7 +103,7 @@ class Relaxation:
 
     @property
     def _state_reach(self) -> Array:
-        return np.maximum(np.abs(self.lower), np.abs(self.upper))
+        return box_magnitude(self.lower, self.upper)
 
     def _relaxed(self, layer: Affine) -> RelaxedLayer:
         weight_error, bias_error = errors_of(layer)
@@ -103,7 +114,7 @@ class Relaxation:
         constant = np.concatenate([layer.bias, -layer.bias])
         bounds, _ = self.upper_bounds(rows, constant, np.concatenate([error, error]))
         low, high = -bounds[layer.n_out :], bounds[: layer.n_out]
-        chord, lift, slope = _lines(low, high)
+        chord, lift, slope = lines_of(low, high)
         magnitude = size * _UP + _TINY
         return RelaxedLayer(layer, low, high, chord, lift, slope, error, magnitude)
 
@@ -115,11 +126,11 @@ class Relaxation:
         Args:
             rows: coefficients of the last hidden layer x, shape (m, units).
             constant: shape (m,).
-            error: what is unsure in each row, shape (m,).
+            error: the uncertainty of each row, shape (m,).
             direct: coefficients of the state, shape (m, n).
 
         Returns:
-            Both of shape (m,); slack is the part of the bound that pays for rounding.
+            Both of shape (m,); slack is the part of the bound that covers rounding.
         """
         with np.errstate(all="ignore"):
             form, constant, error, scale = self._substituted(rows, constant, error)
@@ -148,9 +159,7 @@ class Relaxation:
         """Backwards through every ReLU: (form in y, constant, error, magnitude of all terms)."""
         scale = np.abs(constant)
         for relaxed in reversed(self.layers):
-            rising = np.maximum(rows, 0.0)
-            lifted = rising @ relaxed.lift
-            slanted = rising * relaxed.chord + np.minimum(rows, 0.0) * relaxed.slope
+            slanted, lifted = through_relu(rows, relaxed.chord, relaxed.lift, relaxed.slope)
             size = np.abs(slanted)
             constant = constant + lifted + slanted @ relaxed.layer.bias
             error = error + size @ relaxed.error

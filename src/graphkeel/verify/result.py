@@ -100,7 +100,7 @@ class ConditionReport:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """All the conditions that were asked for."""
+    """The answers to all the conditions of one call."""
 
     conditions: tuple[ConditionReport, ...]
     seconds: float = 0.0
@@ -125,7 +125,7 @@ class VerifyReport:
 
 
 class Verifier(Protocol):
-    """One engine. `supports` is asked before any work and returns the reason against, or None."""
+    """One engine. `supports` is called before any work and returns the reason against, or None."""
 
     name: str
 

@@ -1,11 +1,10 @@
-"""When to stop cutting a box and look at its cells: a budget for exact work inside a fast search.
+"""When to stop cutting a box and decide its cells: a time budget for exact work in a fast search.
 
-Exact linear programs settle what cutting never does, and cost a thousand times as much a box. So
-they are tried on boxes with few units left after many cuts in vain, all looks together may take a
-share of the time, and each look alone no more than what is left of that share. A look that proves a
-box makes the next one come earlier and raises the share, one in vain sets both back. Boxes too
-small to cut are looked at whatever it takes, and show that cutting does not end: from then on looks
-are not limited."""
+Exact linear programs decide boxes that cutting never does, and cost a thousand times as much a box.
+So they are tried on boxes with few undecided units after many cuts. All attempts together may take
+a share of the time, and one attempt no more than is left of that share. A success lets the next
+attempt come earlier and raises the share; a failure resets both. Boxes too small to cut are always
+tried. They show that cutting does not end, so from then on there is no limit."""
 
 from __future__ import annotations
 
@@ -18,35 +17,24 @@ import numpy as np
 
 from graphkeel.verify.branch.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
-
-SHARE = 0.1  # of the processor time so far may go into looking at cells
-MOST_SHARE = 0.8  # after looks that helped
-LEAST_SECONDS = 1.0  # of one look: a tight box may need that much to be decided at all
-# cuts, in all and for each axis, that did not settle a box with few units: cutting on may never do
-CUTS_IN_VAIN = 12
-CUTS_AN_AXIS = 6
-RETRY = -64  # cuts after cells did not help, before they are tried again
-LATER = -3  # cuts after a look was not allowed, before it is asked for again
+from graphkeel.verify.settings import CellSettings
 
 
 class CellBudget:
-    """How long cutting goes on in vain before cells are looked at; `cuts` is read by the kernel.
+    """How many cuts a box gets before its cells are tried; the kernel reads `cuts`.
 
-    Reads: the processor's clock. Writes: `cuts` and `seconds`, the time spent on cells.
+    Reads: the processor's clock. Writes: `cuts` and `seconds`, the time spent on cells."""
 
-    Args:
-        cells: the exact row, or None where there is none.
-        expired: whether the search's own time is over.
-        n: the number of axes.
-    """
-
-    def __init__(self, cells: Cells | None, expired: Callable[[], bool], n: int) -> None:
+    def __init__(
+        self, cells: Cells | None, expired: Callable[[], bool], n: int, settings: CellSettings
+    ) -> None:
+        self.settings = settings
         self.cells = cells
         self.expired = expired
-        self.most_cuts = CUTS_IN_VAIN + CUTS_AN_AXIS * n
+        self.most_cuts = settings.cuts + settings.cuts_per_axis * n
         self.cuts = np.array([self.most_cuts], dtype=np.int64)
-        self.share = SHARE
-        self.tight = False  # whether a box was too small to cut
+        self.share = settings.share
+        self.unlimited = False  # whether a box was too small to cut
         self.start = time.process_time()
         self.seconds = 0.0
         self.lock = threading.Lock()
@@ -55,8 +43,8 @@ class CellBudget:
         """The seconds of processor time that cells may take now."""
         return self.share * (time.process_time() - self.start) - self.seconds
 
-    def look(self, box: Array, stuck: bool) -> CellLeaf | None:
-        """The cells of a box, decided; None where the budget does not allow to look now.
+    def decide(self, box: Array, stuck: bool) -> CellLeaf | None:
+        """The result of the cells of a box; None where the budget does not allow an attempt now.
 
         Args:
             box: its lower and upper ends, shape (2, n).
@@ -64,23 +52,23 @@ class CellBudget:
         if self.cells is None or self.expired():
             return CellLeaf()
         with self.lock:
-            self.tight = self.tight or stuck
-            left = math.inf if self.tight else self.left()
+            self.unlimited = self.unlimited or stuck
+            left = math.inf if self.unlimited else self.left()
             if left <= 0.0:
                 return None
             begin = time.thread_time()
-            until = begin + max(left, LEAST_SECONDS)
+            until = begin + max(left, self.settings.min_seconds)
             over = lambda: time.thread_time() >= until or self.expired()  # noqa: E731
             leaf = self.cells.decide(box[0], box[1], over)
             self.seconds += time.thread_time() - begin
         return leaf
 
-    def helped(self) -> None:
-        """Cells proved a box: larger boxes are worth a look, too."""
+    def record_success(self) -> None:
+        """Cells proved a box: try larger boxes, too."""
         self.cuts[0] //= 2
-        self.share = min(2 * self.share, MOST_SHARE)
+        self.share = min(2 * self.share, self.settings.max_share)
 
-    def in_vain(self) -> None:
-        """Cells did not help: cut on for as long as at the start."""
-        self.cuts[0] = CUTS_IN_VAIN if self.tight else self.most_cuts
-        self.share = SHARE
+    def record_failure(self) -> None:
+        """Cells did not decide a box: cut as many times as at the start."""
+        self.cuts[0] = self.settings.cuts if self.unlimited else self.most_cuts
+        self.share = self.settings.share

@@ -4,7 +4,7 @@ V(y) = v·relu(Ry + r) is bounded through z_B = Ry + r and V(F(y)) through z_A =
 one by one, both lose as much as the box is wide, although F hardly turns the state: where F has the
 slope J, z_A changes like RJ, and with RJ ≈ ΘR, Θ ≥ 0, the difference z_A − Θz_B is small. Any Θ ≥ 0
 is sound (docs/proof-format.md), so a linear program picks it: the smallest total remainder, using
-no more of V's own terms than the decrease leaves room for.
+no more of V's own terms than ρ allows.
 
 A coupling made for a large box explains little of a small one where F has another slope. So a box
 that has shrunk enough may get a coupling of its own; a leaf names its coupling by number, and the
@@ -21,46 +21,46 @@ from scipy.sparse import csr_matrix, hstack, identity, kron, vstack
 from graphkeel.verify.branch.pack import Coupling, accepts_coupling, no_coupling, pack_coupling
 from graphkeel.verify.problem import Array, Network, Problem
 from graphkeel.verify.query import Row
+from graphkeel.verify.settings import BRANCH, CouplingSettings
 
-LP_UNITS = 40  # the linear program has K² variables; beyond this the diagonal is chosen instead
-SAMPLES = 64
-MOST_COUPLINGS = 255
-HALVINGS = 4.0  # how much smaller (in halvings) a box must be to get a coupling of its own
-NODES_A_COUPLING = 1500  # boxes that take as long as the linear program of one coupling
-TURNED = 0.25  # and by which share F's slope must differ there
-FRUGAL = 0.3  # weight of using V's own terms against leaving a remainder; tuned on trained loops
+_MOST_COUPLINGS = 255  # a leaf names its coupling in one byte, 0 is none
 
 
-def mean_slope(network: Network, lower: Array, upper: Array, seed: int = 0) -> Array:
-    """The mean Jacobian of a network over a box, by seeded sampling, shape (n_out, n).
+def _mean_slope(network: Network, lower: Array, upper: Array, samples: int) -> Array:
+    """The mean Jacobian of a network over a box, by sampling, shape (n_out, n).
 
     Args:
         lower, upper: the box, shape (n,).
     """
-    points = np.random.default_rng(seed).uniform(lower, upper, (SAMPLES, lower.shape[0]))
+    points = np.random.default_rng(0).uniform(lower, upper, (samples, lower.shape[0]))
     points[0] = 0.5 * (lower + upper)
     sums = network.pre_activations(points)
-    jacobian = np.broadcast_to(network.layers[0].weight, (SAMPLES, *network.layers[0].weight.shape))
+    jacobian = np.broadcast_to(network.layers[0].weight, (samples, *network.layers[0].weight.shape))
     for z, layer in zip(sums, network.layers[1:], strict=False):
         jacobian = layer.weight @ (jacobian * (z > 0.0)[:, :, None])
     return np.asarray(jacobian.mean(axis=0))
 
 
-def find_coupling(problem: Problem, lower: Array, upper: Array) -> Array | None:
+def find_coupling(
+    problem: Problem, lower: Array, upper: Array, settings: CouplingSettings
+) -> Array | None:
     """A coupling for a box, or None where none helps.
 
     Args:
-        lower: the lower ends of the box, shape (n,).
-        upper: its upper ends, shape (n,).
+        lower, upper: the box, shape (n,).
     """
     first, last = problem.lyapunov.layers
     v = last.weight[0]
     rows = first.weight
-    target = rows @ mean_slope(problem.closed_loop, lower, upper)
-    points = np.random.default_rng(1).uniform(lower, upper, (SAMPLES, lower.shape[0]))
+    target = rows @ _mean_slope(problem.closed_loop, lower, upper, settings.samples)
+    points = np.random.default_rng(1).uniform(lower, upper, (settings.samples, lower.shape[0]))
     height = np.maximum(points @ rows.T + first.bias, 0.0).mean(axis=0)
-    solve = _by_program if v.size <= LP_UNITS else _by_diagonal
-    theta = solve(np.maximum(v, 0.0), rows, target, 0.25 * (upper - lower), height, problem.rho)
+    width = 0.25 * (upper - lower)
+    if v.size <= settings.lp_units:
+        own = settings.own_terms * height
+        theta = _by_program(np.maximum(v, 0.0), rows, target, width, own, problem.rho)
+    else:
+        theta = _by_diagonal(rows, target, width, problem.rho)
     if theta is None:
         return None
     theta = np.where((v > 0.0)[:, None], np.maximum(theta, 0.0), 0.0)
@@ -69,9 +69,9 @@ def find_coupling(problem: Problem, lower: Array, upper: Array) -> Array | None:
 
 
 def _by_program(
-    v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float
+    v: Array, rows: Array, target: Array, width: Array, own: Array, rho: float
 ) -> Array | None:
-    """min Σ_k v_k·(Σ_d w_d·|target − ΘR|_kd + Σ_i h_i·Θ_ki) subject to Θ ≥ 0 and vΘ ≤ ρv.
+    """min Σ_k v_k·(Σ_d w_d·|target − ΘR|_kd + Σ_i own_i·Θ_ki) subject to Θ ≥ 0 and vΘ ≤ ρv.
 
     The two costs are what the remainder's chord and V's own terms add to the bound, averaged over
     the box."""
@@ -88,16 +88,14 @@ def _by_program(
     )
     flat = target.ravel()
     b = np.concatenate([flat, -flat, rho * v])
-    cost = np.concatenate([FRUGAL * np.outer(v, height).ravel(), np.outer(v, width).ravel()])
+    cost = np.concatenate([np.outer(v, own).ravel(), np.outer(v, width).ravel()])
     answer = linprog(cost, A_ub=a.tocsr(), b_ub=b, bounds=(0, None), method="highs")
     return None if answer.x is None else answer.x[: units * units].reshape(units, units)
 
 
-def _by_diagonal(
-    v: Array, rows: Array, target: Array, width: Array, height: Array, rho: float
-) -> Array | None:
+def _by_diagonal(rows: Array, target: Array, width: Array, rho: float) -> Array:
     """The best multiple of each unit's own row (a weighted median), at most ρ."""
-    theta = np.zeros(v.size)
+    theta = np.zeros(len(rows))
     for k, (row, goal) in enumerate(zip(rows, target, strict=True)):
         used = np.flatnonzero(row)
         if used.size:
@@ -114,7 +112,14 @@ class Couplings:
     Reads: the problem, the row. Writes: `packed`, `thetas` and `made`, under its lock.
     """
 
-    def __init__(self, problem: Problem | None, row: Row, given: Array | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem | None,
+        row: Row,
+        given: Array | None = None,
+        settings: CouplingSettings = BRANCH.couplings,
+    ) -> None:
+        self.settings = settings
         self.problem = problem
         self.row = row
         self.wanted = problem is not None and accepts_coupling(row)
@@ -137,31 +142,33 @@ class Couplings:
         another slope of F.
 
         Args:
-            lower: the lower ends of the box, shape (n,).
-            upper: its upper ends, shape (n,).
+            lower, upper: the box, shape (n,).
         """
-        if self.problem is None or not self.wanted or len(self.packed) > MOST_COUPLINGS:
+        if self.problem is None or not self.wanted or len(self.packed) > _MOST_COUPLINGS:
             return old
+        settings = self.settings
         made_lower, made_upper, slope = self.made[old]
         with np.errstate(divide="ignore", invalid="ignore"):
             shrunk = float(np.nansum(np.log2((made_upper - made_lower) / (upper - lower))))
-        if shrunk < HALVINGS or explored < NODES_A_COUPLING * len(self.thetas):
+        if shrunk < settings.halvings or explored < settings.nodes * len(self.thetas):
             return old
-        here = mean_slope(self.problem.closed_loop, lower, upper)
-        if slope.size and np.abs(here - slope).sum() < TURNED * np.abs(here).sum():
+        here = _mean_slope(self.problem.closed_loop, lower, upper, settings.samples)
+        if slope.size and np.abs(here - slope).sum() < settings.slope_change * np.abs(here).sum():
             return old
         return self._add(lower, upper, None)
 
     def _add(self, lower: Array, upper: Array, given: Array | None) -> int:
         if self.problem is None or not self.wanted:
             return 0
-        theta = given if given is not None else find_coupling(self.problem, lower, upper)
+        theta = given
+        if theta is None:
+            theta = find_coupling(self.problem, lower, upper, self.settings)
         if theta is None:
             return 0
         coupling = pack_coupling(self.row, theta)
-        slope = mean_slope(self.problem.closed_loop, lower, upper)
+        slope = _mean_slope(self.problem.closed_loop, lower, upper, self.settings.samples)
         with self.lock:
-            if len(self.packed) > MOST_COUPLINGS:
+            if len(self.packed) > _MOST_COUPLINGS:
                 return 0
             self.packed.append(coupling)
             self.thetas.append(theta)

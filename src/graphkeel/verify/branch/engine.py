@@ -2,9 +2,9 @@
 
 Each condition is a list of rows (conditions.py); each row is a tree of boxes (search.py) whose
 leaves are proved by bounds that account for every rounding (relax.py). Positivity of a convex V is
-a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not settle at
+a linear program or two an axis (gauge/convex.py). Decrease of a gauge that boxes do not prove at
 once is tried by levels of V and cuts at units (gauge/level_search.py), in turns with the boxes.
-Conditions have their turns, too: each is looked at before one of them gets a long search. A
+Conditions take turns, too: each has a quick check before one of them gets a long search. A
 violation counts only after it was confirmed in exact rationals."""
 
 from __future__ import annotations
@@ -12,22 +12,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.branch.coupling import find_coupling
-from graphkeel.verify.branch.gauge.convex import convex_positivity
-from graphkeel.verify.branch.gauge.level_search import LevelSearch, level_search
-from graphkeel.verify.branch.gauge.simplex import load_simplex
-from graphkeel.verify.branch.homogeneous import Plan, plan
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
 from graphkeel.verify.branch.search import Outcome, Search
 from graphkeel.verify.conditions import rows_of
-from graphkeel.verify.engine import HARDEST, ConditionwiseEngine, not_asked, refuted_one
-from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, first_look
+from graphkeel.verify.engine import (
+    DECIDED_LAST,
+    NO_BOX,
+    ConditionwiseEngine,
+    first_refuted,
+    skipped_report,
+)
+from graphkeel.verify.engines.falsify import climb, confirmed, find_violation, quick_violation
+from graphkeel.verify.gauge.convex import convex_positivity
+from graphkeel.verify.gauge.homogeneous import Plan, plan
+from graphkeel.verify.gauge.level_search import LevelSearch, level_search
+from graphkeel.verify.gauge.simplex import load_simplex
 from graphkeel.verify.problem import (
     CONDITIONS,
     SUBLEVEL,
@@ -39,14 +45,8 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.verify.settings import BRANCH, BranchSettings
 
-MOST_CLIMBS = 40
-# seconds of boxes and then of levels, in turns; boxes have what is left
-TURNS = ((0.5, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0), (16.0, 32.0), (32.0, 64.0))
-# Of a condition's seconds, once it has had so many, the share that goes to falsification.
-NO_LOOK_BEFORE, LOOKS = 0.8, 0.15
-MOST_LOOKS = 50  # in one turn
-FIRST_SLICE = 0.1  # seconds of a condition before the next has its turn; twice as many each round
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
 
 
@@ -54,15 +54,16 @@ class BranchVerifier(ConditionwiseEngine):
     """Branch and bound; `proved` comes with the tree that shows it."""
 
     name = "branch"
+    settings = BRANCH
+
+    def __init__(self, settings: BranchSettings | None = None) -> None:
+        if settings is not None:
+            self.settings = settings
 
     def supports(self, problem: Problem) -> str | None:
-        """None unless numbers come near to overflow.
-
-        Args:
-            problem: the problem.
-        """
+        """None unless numbers come near to overflow."""
         rows = [row for condition in CONDITIONS for row in rows_of(problem, condition)]
-        if any(map(too_large, rows)):
+        if any(too_large(row, self.settings.max_magnitude) for row in rows):
             return "weights or states are too large for float64 bounds"
         return None
 
@@ -71,14 +72,8 @@ class BranchVerifier(ConditionwiseEngine):
         warm_up()
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """One condition: on the faces alone where the loop is homogeneous, else over the whole
-        box.
-
-        Args:
-            problem: the problem.
-            condition: the name of one of its conditions.
-            budget: this condition's own share.
-        """
+        """Decide one condition: on the faces alone where the loop is homogeneous, else over the
+        whole box."""
         return self.solve(problem, budget, (condition,))[condition]
 
     def solve(
@@ -87,18 +82,12 @@ class BranchVerifier(ConditionwiseEngine):
         budget: Budget | None = None,
         conditions: Sequence[str] = tuple(CONDITIONS),
     ) -> VerifyReport:
-        """Look at every condition, then search for them in turns that get longer: none waits for
-        another, and none uses up the time.
-
-        Args:
-            problem: the problem.
-            budget: for all conditions together.
-            conditions: their names; the report has them in this order.
-        """
+        """Check every condition quickly, then search for them in turns that get longer: none waits
+        for another, and none uses up the time."""
         check_conditions(problem, conditions)
         budget = budget or Budget()
         self.prepare()
-        schedule = _Schedule(self.name, problem, budget)
+        schedule = _Schedule(self.name, problem, budget, self.settings)
         return schedule.report(conditions)
 
 
@@ -108,7 +97,10 @@ class _Schedule:
     Reads: problem, budget. Writes: the searches that go on, the answers, and their seconds.
     """
 
-    def __init__(self, engine: str, problem: Problem, budget: Budget) -> None:
+    def __init__(
+        self, engine: str, problem: Problem, budget: Budget, settings: BranchSettings
+    ) -> None:
+        self.settings = settings
         self.engine = engine
         self.problem = problem
         self.budget = budget
@@ -120,10 +112,10 @@ class _Schedule:
 
     def report(self, conditions: Sequence[str]) -> VerifyReport:
         """The answers, in this order."""
-        for condition in sorted(conditions, key=lambda name: name == HARDEST):
+        for condition in sorted(conditions, key=lambda name: name == DECIDED_LAST):
             self._enter(condition)
-        self._every_run(_Verification.look)
-        seconds = FIRST_SLICE
+        self._every_run(_Verification.quick_check)
+        seconds = self.settings.first_turn
         while self.runs and self.budget.now() < self.deadline:
             self._every_run(partial(self._advanced, seconds))
             seconds *= 2.0
@@ -138,15 +130,17 @@ class _Schedule:
         reason = ""
         rows: list[Row] = []
         if condition in SUBLEVEL:
-            reason = "unsupported: a sublevel set is no box"
+            reason = NO_BOX
         else:
             rows = rows_of(self.problem, condition)
-            if any(map(too_large, rows)):
+            if any(too_large(row, self.settings.max_magnitude) for row in rows):
                 reason = "numerical: magnitudes near overflow"
         if reason:
             self.answers[condition] = ConditionReport(condition, Verdict.UNKNOWN, "", reason)
         else:
-            self.runs[condition] = _Verification(self.problem, condition, rows, self.budget)
+            self.runs[condition] = _Verification(
+                self.problem, condition, rows, self.budget, self.settings
+            )
 
     def _advanced(self, seconds: float, run: _Verification) -> ConditionReport | None:
         """A turn of a search: not longer than its share of what is left, between it and those that
@@ -165,10 +159,10 @@ class _Schedule:
             if answer is not None:
                 del self.runs[condition]
                 self.answers[condition] = answer
-            refuted = refuted_one(self.answers)
+            refuted = first_refuted(self.answers)
             if self.budget.first_refutation and refuted is not None:
                 for other in self.runs:
-                    self.answers[other] = not_asked(other, refuted, self.engine)
+                    self.answers[other] = skipped_report(other, refuted, self.engine)
                 self.runs.clear()
                 return
 
@@ -178,13 +172,13 @@ class _Schedule:
 
 
 @dataclass(eq=False)
-class _Gap(Exception):
-    """A row that was neither proved nor refuted, and why."""
+class _Undecided(Exception):
+    """A row that is neither proved nor refuted, and why."""
 
     reason: str
 
 
-class _Paused(Exception):
+class _TurnOver(Exception):
     """The turn is over."""
 
 
@@ -196,13 +190,21 @@ class _Refuted(Exception):
 
 
 class _Verification:
-    """One condition on its way to an answer, in turns; all its trees share one budget.
+    """The search of one condition, in turns; all its trees share one budget.
 
     Reads: problem, condition, rows, budget. Writes: `nodes`, the boxes explored so far, the
     searches and finished trees, and the seconds of boxes and of levels.
     """
 
-    def __init__(self, problem: Problem, condition: str, rows: list[Row], budget: Budget) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        condition: str,
+        rows: list[Row],
+        budget: Budget,
+        settings: BranchSettings,
+    ) -> None:
+        self.settings = settings
         self.problem = problem
         self.condition = condition
         self.rows = rows
@@ -210,65 +212,67 @@ class _Verification:
         self.pause = 0.0  # when the turn is over
         self.last = 0.0
         self.spent = 0.0  # seconds of all turns
-        self.looked = 0.0  # of these, seconds of falsification from other states
+        self.falsify_seconds = 0.0  # of these, seconds of falsification from other states
         self.begun = False
         self.faces: Plan | None = None
         self.theta: Array | None = None  # a coupling for the faces
         self.levels: LevelSearch | None = None
-        self.turns = [list(pair) for pair in TURNS]  # seconds left of boxes, then of levels
+        self.turns = [
+            list(pair) for pair in settings.turns
+        ]  # seconds left of boxes, then of levels
         self.searches: dict[tuple[str, str], Search] = {}  # by row and face
         self.trees: dict[tuple[str, str], Json | None] = {}
-        self.confirm = Confirmation(problem, condition)
+        self.confirm = Confirmation(problem, condition, settings.climbs)
         self.nodes = 0
-        self.late = "time budget: no box explored"
+        self.timed_out = "time budget: no box explored"
 
-    def look(self) -> ConditionReport | None:
+    def quick_check(self) -> ConditionReport | None:
         """The answer, if a few states or linear programs give one."""
-        return self._tried(self._look)
+        return self._answered(self._quick_check)
 
     def advance(self, end: float, last: float) -> ConditionReport | None:
         """Go on until the turn is over; the answer, if there is one."""
         self.last = last
         began = self.budget.now()
-        answer = self._tried(lambda: self._turn_until(end))
+        answer = self._answered(lambda: self._turn_until(end))
         self.spent += self.budget.now() - began
         return answer
 
     def _turn_until(self, end: float) -> ConditionReport:
-        self._look_again(end)
+        self._falsify_again(end)
         return self._searched_until(end)
 
-    def _look_again(self, end: float) -> None:
-        """Falsification from other states, for a share of the time: what one sample of states
-        misses, boxes may take minutes to come upon."""
-        if self.spent < NO_LOOK_BEFORE:
+    def _falsify_again(self, end: float) -> None:
+        """Falsification from new states, for a share of the time: a violation that one sample of
+        states misses may take boxes minutes to find."""
+        if self.spent < self.settings.falsify_after:
             return
-        for _ in range(MOST_LOOKS):
+        for _ in range(self.settings.falsify_runs):
             began = self.budget.now()
-            if began >= end or self.looked >= LOOKS * self.spent:
+            if began >= end or self.falsify_seconds >= self.settings.falsify_share * self.spent:
                 return
-            point = self.confirm.look_again()
+            point = self.confirm.search_again()
             if point is not None:
                 raise _Refuted(point)
-            self.looked += self.budget.now() - began
+            self.falsify_seconds += self.budget.now() - began
 
     def out_of_time(self) -> ConditionReport:
         """The answer when there is no time left."""
-        return self._answer(Verdict.UNKNOWN, self.late)
+        return self._answer(Verdict.UNKNOWN, self.timed_out)
 
-    def _tried(self, step: Callable[[], ConditionReport | None]) -> ConditionReport | None:
+    def _answered(self, step: Callable[[], ConditionReport | None]) -> ConditionReport | None:
         try:
             return step()
-        except _Paused:
+        except _TurnOver:
             return None
         except _Refuted as refuted:
             reason = "found by falsification" if self.confirm.found_by_search else ""
             return self._answer(Verdict.REFUTED, reason, counterexample=refuted.point)
-        except _Gap as gap:
-            return self._answer(Verdict.UNKNOWN, gap.reason)
+        except _Undecided as undecided:
+            return self._answer(Verdict.UNKNOWN, undecided.reason)
 
-    def _look(self) -> ConditionReport | None:
-        point = self.confirm.first_look()
+    def _quick_check(self) -> ConditionReport | None:
+        point = self.confirm.quick_violation()
         if point is not None:
             raise _Refuted(point)
         return self._by_programs() if self.condition == "positivity" else None
@@ -286,27 +290,30 @@ class _Verification:
         return self._answer(Verdict.PROVED, reason, proof=proof)
 
     def _searched_until(self, end: float) -> ConditionReport:
-        """By boxes, in turns with levels where the row is made for these."""
+        """By boxes, in turns with levels where these apply."""
         if not self.begun:
             self.begun = True
-            self.faces = plan(self.problem, self.condition)
-            self.levels = level_search(self.problem, self.rows[0], self.confirm, self.faces)
+            settings = self.settings
+            self.faces = plan(self.problem, self.condition, settings.max_margin)
+            self.levels = level_search(
+                self.problem, self.rows[0], self.confirm, self.faces, settings.levels
+            )
         while self.turns and self.levels is not None and not self.levels.given_up:
             left = self.turns[0]
             if left[0] > 0.0:
-                report = self._for_a_while(left, 0, end, self._by_boxes)
+                report = self._timed(left, 0, end, self._by_boxes)
             else:
-                report = self._for_a_while(left, 1, end, self._by_levels)
+                report = self._timed(left, 1, end, self._by_levels)
             if report is not None:
                 return report
             if left[1] <= 0.0:
                 self.turns.pop(0)
             if self.budget.now() >= end:
-                raise _Paused
+                raise _TurnOver
         self.pause = end
         return self._by_boxes()
 
-    def _for_a_while(
+    def _timed(
         self,
         left: list[float],
         which: int,
@@ -318,7 +325,7 @@ class _Verification:
         self.pause = min(start + left[which], end)
         try:
             return attempt()
-        except _Paused:
+        except _TurnOver:
             return None
         finally:
             left[which] -= max(self.budget.now() - start, 1e-6)
@@ -343,25 +350,26 @@ class _Verification:
         if self.faces is not None:
             try:
                 return self._by_faces(self.faces)
-            except _Gap:
+            except _Undecided:
                 if self.nodes >= self.budget.nodes:
                     raise  # else the whole box is left to be tried
         return self._by_rows(self.rows)
 
     def _by_rows(self, rows: list[Row]) -> ConditionReport:
-        """A tree per row over the box without the hole; a violation ends it, a gap does not."""
+        """A tree per row over the box without the hole; a violation ends it, an undecided row
+        does not."""
         trees: list[Json | None] = []
-        gaps = []
+        undecided = []
         for row in rows:
             if row.empty:
                 trees.append(empty_tree(row))
                 continue
             try:
                 trees.append(self._tree(row))
-            except _Gap as gap:
-                gaps.append(gap)
-        if gaps:
-            raise gaps[0]
+            except _Undecided as row_undecided:
+                undecided.append(row_undecided)
+        if undecided:
+            raise undecided[0]
         reason = f"bounded on every leaf of {len(trees)} tree(s)"
         proof = head("branch", self.condition) | multipliers_entry(rows)
         return self._with_proof(reason, proof, "trees", trees)
@@ -369,7 +377,8 @@ class _Verification:
     def _by_faces(self, faces: Plan) -> ConditionReport:
         """A tree per row and face with a margin."""
         if self.theta is None and accepts_coupling(faces.faces[0].row):
-            self.theta = find_coupling(self.problem, self.problem.lower, self.problem.upper)
+            box = (self.problem.lower, self.problem.upper)
+            self.theta = find_coupling(self.problem, *box, self.settings.couplings)
         trees: list[Json | None] = []
         for face in faces.faces:
             tree = self._tree(face.row, faces.margin, self.theta, f"{face.side} {face.axis}")
@@ -386,17 +395,17 @@ class _Verification:
         if key in self.trees:
             return self.trees[key]
         if self.nodes >= self.budget.nodes:
-            raise _Gap(f"node budget: {self.nodes} boxes explored")
+            raise _Undecided(f"node budget: {self.nodes} boxes explored")
         if self.budget.now() >= self.pause:
-            raise _Paused
+            raise _TurnOver
         outcome = self._searched(key, row, shift, theta)
         if outcome.counterexample is not None:
             raise _Refuted(outcome.counterexample)
-        if outcome.late:
-            self.late = outcome.reason
-            raise _Paused
+        if outcome.timed_out:
+            self.timed_out = outcome.reason
+            raise _TurnOver
         if outcome.reason:
-            raise _Gap(outcome.reason)
+            raise _Undecided(outcome.reason)
         piece = outcome.piece
         self.trees[key] = None if piece is None else piece.entry(row, outcome.couplings)
         return self.trees[key]
@@ -411,7 +420,7 @@ class _Verification:
             outcome = search.resume(self.pause, self.last)
         else:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
-            cells = cells_of(self.problem, self.condition, row, shift)
+            cells = cells_of(self.problem, self.condition, row, shift, self.settings.cells)
             search = self.searches[key] = Search(
                 row,
                 rest,
@@ -422,6 +431,7 @@ class _Verification:
                 theta=theta,
                 cells=cells,
                 last=self.last,
+                settings=self.settings,
             )
             outcome = search.run()
         self.nodes += outcome.nodes
@@ -439,67 +449,67 @@ class _Verification:
 
 
 class Confirmation:
-    """Turns a suspicious point into a confirmed counterexample, if it is or leads to one.
+    """Confirms a suspicious point, or one that a climb from it reaches, as a counterexample.
 
-    Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`, `looks`.
+    Reads: problem, condition. Writes: `climbs`, `searched`, `found_by_search`, `seed`.
     """
 
-    def __init__(self, problem: Problem, condition: str, searched: bool = False) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        condition: str,
+        climbs: int = BRANCH.climbs,
+        searched: bool = False,
+    ) -> None:
         self.problem = problem
         self.condition = condition
-        self.climbs = 0
+        self.climbs = climbs  # that are left
         self.searched = searched
         self.found_by_search = False
-        self.looks = 0
+        self.seed = 0
 
     def __call__(self, point: Array) -> Array | None:
-        """The point, or one that a climb from it leads to, if that violates the condition."""
+        """The point, or one that a climb from it reaches, if that violates the condition."""
         if confirmed(self.problem, self.condition, point):
             return point
-        if self.climbs >= MOST_CLIMBS:
+        if self.climbs == 0:
             return None
-        self.climbs += 1
+        self.climbs -= 1
         higher = climb(self.problem, self.condition, point)
         if higher is None or not confirmed(self.problem, self.condition, higher):
             return None
         return higher
 
-    def first_look(self) -> Array | None:
-        """A violation that a few states show: no solver should be asked about it."""
-        point = None if self.searched else first_look(self.problem, self.condition)
-        self.found_by_search = point is not None
-        return point
+    def quick_violation(self) -> Array | None:
+        """A violation among a few states, before any solver runs."""
+        if self.searched:
+            return None
+        return self._found(quick_violation(self.problem, self.condition))
 
     def search(self) -> Array | None:
         """Falsification, once per condition."""
         if self.searched:
             return None
         self.searched = True
-        point = find_violation(self.problem, self.condition)
+        return self._found(find_violation(self.problem, self.condition))
+
+    def search_again(self) -> Array | None:
+        """Falsification from new states."""
+        self.seed += 1
+        return self._found(find_violation(self.problem, self.condition, seed=self.seed))
+
+    def _found(self, point: Array | None) -> Array | None:
         self.found_by_search = point is not None
         return point
 
-    def look_again(self) -> Array | None:
-        """The same from states that were not looked at yet."""
-        self.looks += 1
-        point = find_violation(self.problem, self.condition, seed=self.looks)
-        self.found_by_search = point is not None
-        return point
 
-
-_warm = False
-
-
+@cache
 def warm_up() -> None:
     """Load the compiled kernels (compile them on the very first use), so that no solve pays for
     it."""
-    global _warm
-    if _warm:
-        return
     network = Network.of((np.eye(1), np.zeros(1)), (np.eye(1), np.zeros(1)))
     tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
     row = rows_of(tiny, "decrease")[0]
     confirm = Confirmation(tiny, "decrease", searched=True)
     Search(row, Budget(threads=1), time.monotonic() + 1.0, confirm, loop=tiny).run()
     load_simplex()
-    _warm = True

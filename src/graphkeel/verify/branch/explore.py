@@ -3,34 +3,44 @@ preorder."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify import relaxation
 from graphkeel.verify.branch import pack, relax, slopes
 from graphkeel.verify.branch.pack import FORM, N_OUT, UNIT, WEIGHT, Coupling, Net
-from graphkeel.verify.branch.relax import OPTIONS, Work, descend, hidden_bounds, value
+from graphkeel.verify.branch.relax import Work, descend, hidden_bounds, value
 from graphkeel.verify.branch.slopes import (
-    LEVELS,
     choose_slopes,
     default_slopes,
     linear_form,
     maximum,
     round_slopes,
 )
+from graphkeel.verify.kernel import (
+    CANDIDATE,
+    CUTS,
+    FEW,
+    FINISHED,
+    FULL,
+    NODES,
+    OPEN,
+    OPTIONS,
+    STUCK,
+    best_cut,
+    compile_cached,
+    relaxation_gap,
+    source_digest,
+    stored_slope,
+)
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import HOLE, RELAXED, SLOPED
+from graphkeel.verify.settings import KernelSettings
 
-FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run ended
-OPEN, NODES, CUTS, ROWS = 0, 1, 2, 3  # what `counts` counts
-NARROWEST = 2.0**-40  # no cut below this share of the root's width: float bounds gain nothing there
-FEW_UNITS = 12  # so few undecided units that the box's cells can be looked at one by one
+ROWS = 3  # in `counts`: lines of stored slopes
 
 
 class Hole(NamedTuple):
@@ -44,7 +54,7 @@ class Hole(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a run writes: the tree in preorder, and the best point seen."""
+    """The output of a run: the tree in preorder, and the highest point."""
 
     axis: NDArray[np.int8]
     cut: Array
@@ -55,13 +65,8 @@ class Output(NamedTuple):
 
 
 @njit(**OPTIONS)
-def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
-    """Whether the box lies strictly inside the hole, decided on the safe side.
-
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-    """
+def _inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
+    """Whether the box lies strictly inside the hole, decided on the safe side."""
     limit = hole.radius * (1.0 - 2.0**-45)
     total = 0.0
     for d in range(lo.shape[0]):
@@ -73,7 +78,7 @@ def inside_hole(hole: Hole, lo: Array, hi: Array) -> bool:
 
 
 @njit(**OPTIONS)
-def allowed(hole: Hole, y: Array) -> bool:
+def _outside_hole(hole: Hole, y: Array) -> bool:
     """Whether a point is outside the hole (float test; candidates are confirmed exactly later).
 
     Args:
@@ -89,14 +94,9 @@ def allowed(hole: Hole, y: Array) -> bool:
 
 
 @njit(**OPTIONS)
-def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
+def _hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
     """While the hole reaches into the box: halve the side farthest from it, so boxes shrink with
-    their distance.
-
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-    """
+    their distance."""
     best, axis, sign = hole.inner, -1, 1.0
     for d in range(lo.shape[0]):
         above, below = hi[d] - hole.centre[d], hole.centre[d] - lo[d]
@@ -113,25 +113,11 @@ def hole_cut(hole: Hole, lo: Array, hi: Array) -> tuple[int, float]:
 
 
 @njit(**OPTIONS)
-def gap_of(work: Work, unit: int, first: bool) -> float:
-    """How much relaxing a unit can cost the bound of g."""
-    c = work.coefficient[unit]
-    if c == 0.0 or work.high[unit] <= 0.0 or work.low[unit] >= 0.0:
-        return 0.0
-    if c > 0.0:
-        return c * work.lift[unit]
-    slope = work.slope[unit] if first else work.alpha[unit]
-    return -c * max(-slope * work.low[unit], (1.0 - slope) * work.high[unit])
-
-
-@njit(**OPTIONS)
-def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
+def _gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
     """Cut where most of the relaxation gap comes from: each unit's gap, shared by the axes that
     make it wide.
 
     Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
         narrowest: the widths below which no axis is cut, shape (n,).
     """
     n = lo.shape[0]
@@ -142,7 +128,11 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
         for k in range(net.start[chain], net.start[chain + 1]):
             width, first = net.table[k, N_OUT], k == net.start[chain]
             for j in range(width):
-                gap = gap_of(work, net.table[k, UNIT] + j, first)
+                unit = net.table[k, UNIT] + j
+                slope = work.slope[unit] if first else work.alpha[unit]
+                gap = relaxation_gap(
+                    work.coefficient[unit], work.low[unit], work.high[unit], work.lift[unit], slope
+                )
                 if gap <= 0.0:
                     continue
                 total = 0.0
@@ -156,24 +146,14 @@ def gap_cut(net: Net, work: Work, lo: Array, hi: Array, narrowest: Array) -> tup
                 if total > 0.0:
                     for d in range(n):
                         work.score[d] += gap * share[d] / total
-    axis, best = -1, -1.0
-    for d in range(n):
-        if hi[d] - lo[d] > narrowest[d] and work.score[d] > best:
-            axis, best = d, work.score[d]
-    if axis < 0:
-        return -1, 0.0
-    cut = 0.5 * (lo[axis] + hi[axis])
-    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
+    return best_cut(work.score, lo, hi, narrowest)
 
 
 @njit(**OPTIONS)
-def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tuple[int, float]:
-    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack).
-
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-    """
+def _prove_box(
+    net: Net, coupling: Coupling, settings: KernelSettings, work: Work, lo: Array, hi: Array
+) -> tuple[int, float]:
+    """Try to prove g ≤ 0 on a box: (leaf kind or 0, slack)."""
     hidden_bounds(net, coupling, work, lo, hi)
     constant, slack = descend(net, coupling, work)
     count, more = default_slopes(net, work)
@@ -184,8 +164,8 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
     if bound + slack <= -slack:
         return (SLOPED if coupling.layer >= 0 else RELAXED), slack
     if count > 0:
-        goal = -3.0 * slack - 0.003 * abs(bound)  # leaves room for the rounding of the slopes
-        choose_slopes(net, work, count, constant, goal, lo, hi)
+        goal = -3.0 * slack - 0.003 * abs(bound)  # the slopes are rounded afterwards
+        choose_slopes(net, settings, work, count, constant, goal, lo, hi)
         bound = constant + linear_form(net, work, False) + maximum(work, lo, hi)
         if bound + slack <= -slack:
             return SLOPED, slack
@@ -193,18 +173,18 @@ def settle(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> tu
 
 
 @njit(**OPTIONS)
-def has_few_units(net: Net, work: Work) -> bool:
+def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
     """Whether only few units can change their sign in the box."""
     count = 0
     for k in range(net.start[2]):
         for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
             if work.coupled[unit] or work.low[unit] < 0.0 < work.high[unit]:
                 count += 1
-    return count <= FEW_UNITS
+    return count <= settings.few_units
 
 
 @njit(**OPTIONS)
-def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
+def _write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
     """Store the slopes of a leaf, and which units went through the coupling."""
     row, column = out.counts[ROWS], 0
     for chain in range(2):
@@ -212,7 +192,7 @@ def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: 
         if k < net.start[chain + 1]:
             for unit in range(net.table[k, UNIT], net.table[k, UNIT] + net.table[k, N_OUT]):
                 free = work.coefficient[unit] < 0.0 and work.low[unit] < 0.0 < work.high[unit]
-                out.slopes[row, column] = np.uint8(work.slope[unit] * LEVELS + 0.5) if free else 0
+                out.slopes[row, column] = stored_slope(work.slope[unit]) if free else 0
                 column += 1
     if coupling.layer >= 0:
         for k in range(coupling.bias.shape[0]):
@@ -223,12 +203,12 @@ def write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: 
 
 
 @njit(**OPTIONS)
-def seen_violation(
+def _is_candidate(
     net: Net, work: Work, hole: Hole, out: Output, slack: float, strict: bool
 ) -> bool:
-    """Evaluate g at the form's maximiser; keep the best point and say whether it looks like a
+    """Evaluate g at the form's maximiser; keep the highest point; whether it may be a
     violation."""
-    if hole.present and not allowed(hole, work.peak):
+    if hole.present and not _outside_hole(hole, work.peak):
         return False
     g = value(net, work, work.peak)
     if not g > out.value[0]:
@@ -238,22 +218,14 @@ def seen_violation(
     return g > slack or (strict and g >= 0.0)
 
 
-def _source_digest() -> str:
-    """A fingerprint of every file the kernel is made of."""
-    digest = hashlib.sha256()
-    for module in (relaxation, pack, relax, slopes, sys.modules[__name__]):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
-
-
 def _compile(digest: str) -> Any:
-    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches
-    this one file."""
+    """The kernel; it captures the digest, which makes it part of the cache key."""
 
     def explore(
         net: Net,
         coupling: Coupling,
         number: int,
+        settings: KernelSettings,
         work: Work,
         hole: Hole,
         strict: bool,
@@ -267,8 +239,8 @@ def _compile(digest: str) -> Any:
         why it stopped.
 
         `waited` counts for each box of the stack the cuts since few units were left; after
-        `most_waited` of them the run stops, so that the box's cells may be looked at. Negative:
-        that did not help, for now.
+        `most_waited` of them the run stops, so that the box's cells can be tried. Negative:
+        the cells did not decide it, or not yet.
 
         Reads: net, coupling, hole. Writes: boxes, waited, out, work.
         """
@@ -282,25 +254,25 @@ def _compile(digest: str) -> Any:
             top = counts[OPEN] - 1
             lo[:] = boxes[top, 0]
             hi[:] = boxes[top, 1]
-            if hole.present and hole.radius > 0.0 and inside_hole(hole, lo, hi):
+            if hole.present and hole.radius > 0.0 and _inside_hole(hole, lo, hi):
                 kind, slack = HOLE, 0.0
             else:
-                kind, slack = settle(net, coupling, work, lo, hi)
+                kind, slack = _prove_box(net, coupling, settings, work, lo, hi)
             if kind < 0:
                 if kind == SLOPED:
-                    write_slopes(net, coupling, work, out, number)
+                    _write_slopes(net, coupling, work, out, number)
                 out.axis[counts[NODES]] = kind
                 counts[NODES] += 1
                 counts[OPEN] -= 1
                 continue
-            if seen_violation(net, work, hole, out, slack, strict):
+            if _is_candidate(net, work, hole, out, slack, strict):
                 return CANDIDATE
-            few = has_few_units(net, work)
+            few = _has_few_units(net, settings, work)
             if few and waited[top] >= most_waited[0]:
                 return FEW
-            axis, cut = hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
+            axis, cut = _hole_cut(hole, lo, hi) if hole.present else (-1, 0.0)
             if axis < 0:
-                axis, cut = gap_cut(net, work, lo, hi, narrowest)
+                axis, cut = _gap_cut(net, work, lo, hi, narrowest)
             if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
                 return STUCK
             out.axis[counts[NODES]] = axis
@@ -315,10 +287,7 @@ def _compile(digest: str) -> Any:
             counts[OPEN] += 1
         return FINISHED
 
-    try:
-        return njit(cache=True, **OPTIONS)(explore)
-    except RuntimeError:  # nowhere to write a cache: compile in every process
-        return njit(**OPTIONS)(explore)
+    return compile_cached(explore)
 
 
-explore = _compile(_source_digest())
+explore = _compile(source_digest(pack, relax, slopes, sys.modules[__name__]))

@@ -12,16 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.affine import TINY, errors_of, gamma
+from graphkeel.verify.affine import TINY, box_magnitude, errors_of, gamma
 from graphkeel.verify.problem import Affine, Array
 from graphkeel.verify.query import Row
 
 # columns of the layer table: sizes, then offsets into `data`, then the layer's place among units
 # and linear forms
 N_IN, N_OUT, WEIGHT, TRANSPOSED, BIAS, BASE, ERROR, UNIT, FORM = range(9)
-COLUMNS = 9
-# no product of weights and states may come near overflow: NaN would slip through max()
-LARGEST = 1e120
 
 
 class Net(NamedTuple):
@@ -50,19 +47,11 @@ class Coupling(NamedTuple):
     slack: Array  # (K,): what adding them may cost
 
 
-class Size(NamedTuple):
-    """How much room the kernels need."""
-
-    n: int
-    units: int
-    widest: int
-
-
 def pack(row: Row, shift: float = 0.0) -> Net:
     """Flatten a row; `shift` is added to g, so that g + shift ≤ 0 is what gets shown."""
     n, units = row.n, row.units
     rounding = gamma(n + units)
-    reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
+    reach = box_magnitude(row.lower, row.upper)
     final = np.zeros((3, max(units, 1)))
     store = _Store(n)
     constant, uncertain = _direct_part(row, reach, rounding)
@@ -123,29 +112,22 @@ class _Store:
         return self.offset - part.size
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        table = np.array(self.table, dtype=np.int64).reshape(-1, COLUMNS)
+        table = np.array(self.table, dtype=np.int64).reshape(-1, FORM + 1)
         start = np.array(self.start, dtype=np.int64)
         return table, start, np.concatenate([*self.pieces, np.zeros(1)])
 
 
 def _direct_part(row: Row, reach: Array, rounding: float) -> tuple[float, float]:
-    """The constant of g's affine part, and what is unsure in that part over the box."""
+    """The constant of g's affine part, and the uncertainty of that part over the box."""
     direct = row.form.direct
     weight_error, bias_error = errors_of(direct)
     constant = float(direct.bias[0])
     size = float(np.abs(direct.weight[0]) @ reach) + abs(constant)
-    unsure = float(weight_error[0] @ reach) + float(bias_error[0])
-    return constant, (unsure + 4.0 * rounding * size) * (1.0 + rounding)
+    uncertainty = float(weight_error[0] @ reach) + float(bias_error[0])
+    return constant, (uncertainty + 4.0 * rounding * size) * (1.0 + rounding)
 
 
-def size_of(row: Row) -> Size:
-    """The room that a row needs."""
-    layers = [layer for chain in row.hidden for layer in chain]
-    widest = max([row.n, *(layer.n_out for layer in layers)])
-    return Size(row.n, row.units, widest)
-
-
-def too_large(row: Row) -> bool:
+def too_large(row: Row, most: float) -> bool:
     """Whether magnitudes come so near to overflow that float bounds cannot be trusted."""
     size = max(1.0, float(np.abs(row.lower).max()), float(np.abs(row.upper).max()))
     direct = row.form.direct
@@ -156,9 +138,9 @@ def too_large(row: Row) -> bool:
                 weight_error, bias_error = errors_of(layer)
                 total = (np.abs(layer.weight) + weight_error).sum()
                 product *= 1.0 + float(total + (np.abs(layer.bias) + bias_error).sum())
-            if not product < LARGEST:
+            if not product < most:
                 return True
-        return not float(np.abs(direct.weight).sum() * size + np.abs(direct.bias).sum()) < LARGEST
+        return not float(np.abs(direct.weight).sum() * size + np.abs(direct.bias).sum()) < most
 
 
 def no_coupling(n: int) -> Coupling:
@@ -187,7 +169,7 @@ def pack_coupling(row: Row, theta: Array) -> Coupling:
     v_error = errors_of(final)[0][0]
     first = before[0]
     weight_error, bias_error = errors_of(first)
-    reach = np.maximum(np.abs(row.lower), np.abs(row.upper))
+    reach = box_magnitude(row.lower, row.upper)
     rounding = gamma(row.n + row.units)
     magnitude = (np.abs(first.weight) + weight_error) @ reach + np.abs(first.bias) + bias_error
     error = theta @ (weight_error @ reach + bias_error) + 4.0 * rounding * (theta @ magnitude)

@@ -2,11 +2,12 @@
 
 The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through
 the origin below. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run
-over a layer's units innermost, because those are contiguous and become vector instructions."""
+over a layer's units innermost, because those are contiguous and become vector instructions.
+`lo` and `hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -25,19 +26,9 @@ from graphkeel.verify.branch.pack import (
     Coupling,
     Net,
 )
+from graphkeel.verify.kernel import OPTIONS, lines
 from graphkeel.verify.problem import Array
-from graphkeel.verify.relaxation import relu_lines
-
-# "contract" lets the compiler fuse a product and a sum, which only removes a rounding. These
-# functions are not cached on their own: numba would not notice a change in another file (see
-# explore.py).
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": {"contract"},
-    "error_model": "numpy",
-}
-
-lines = njit(**OPTIONS)(relu_lines)
+from graphkeel.verify.query import Row
 
 
 class Work(NamedTuple):
@@ -65,15 +56,17 @@ class Work(NamedTuple):
     score: Array  # (n)
     gradient: Array
     offset: Array
-    pull: Array  # ((units + 1)·n)
+    unit_forms: Array  # ((units + 1)·n): forms of the free units, then the fixed part
 
 
-def workspace(n: int, units: int, widest: int) -> Work:
-    size = max(units, 1)
+def workspace(row: Row) -> Work:
+    """Scratch arrays for one worker."""
+    n, size = row.n, max(row.units, 1)
+    widest = max([n, *(layer.n_out for chain in row.hidden for layer in chain)])
     shapes = dict.fromkeys(Work._fields, size)
     shapes |= dict.fromkeys(("up", "down", "up_next", "down_next"), widest * (widest + 2))
     shapes |= dict.fromkeys(("direct", "row", "peak", "mean", "score"), n)
-    shapes |= {"forms": size * n, "pull": (size + 1) * n}
+    shapes |= {"forms": size * n, "unit_forms": (size + 1) * n}
     kinds = {"coupled": np.bool_, "free": np.int64}
     return Work(
         **{name: np.zeros(shape, kinds.get(name, np.float64)) for name, shape in shapes.items()}
@@ -81,7 +74,7 @@ def workspace(n: int, units: int, widest: int) -> Work:
 
 
 @njit(**OPTIONS)
-def set_lines(work: Work, unit: int) -> None:
+def _set_lines(work: Work, unit: int) -> None:
     """Chord and default lower slope of one unit from its bounds.
 
     Reads: low, high. Writes: chord, lift, alpha."""
@@ -92,15 +85,10 @@ def set_lines(work: Work, unit: int) -> None:
 
 
 @njit(**OPTIONS)
-def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
+def _first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
     """Bounds of a first hidden layer, where interval arithmetic is exact.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: net, the box. Writes: low, high, error.
-    """
+    Reads: net, the box. Writes: low, high, error."""
     table, data = net.table, net.data
     n_out, unit = table[k, N_OUT], table[k, UNIT]
     at, bias, errors = table[k, TRANSPOSED], table[k, BIAS], table[k, ERROR]
@@ -125,7 +113,7 @@ def first_bounds(net: Net, work: Work, k: int, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
-def deep_errors(net: Net, work: Work, k: int) -> None:
+def _deep_errors(net: Net, work: Work, k: int) -> None:
     """Error of a later layer: constant part plus weight error times the largest input on this box.
 
     Reads: net, high of the layer below. Writes: error."""
@@ -142,7 +130,7 @@ def deep_errors(net: Net, work: Work, k: int) -> None:
 
 
 @njit(**OPTIONS)
-def through_relu(
+def _through_relu(
     net: Net, work: Work, m: int, i: int, unit: int, n_out: int, up: Array, down: Array
 ) -> None:
     """Send the coefficients of layer m's unit i (one per row) through its lines.
@@ -171,17 +159,12 @@ def through_relu(
 
 
 @njit(**OPTIONS)
-def deep_bounds(
+def _deep_bounds(
     net: Net, coupling: Coupling, work: Work, k: int, first: int, lo: Array, hi: Array
 ) -> None:
     """Bounds of a later hidden layer: all its rows are substituted backwards at once.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down.
-    """
+    Reads: net, all lines of the layers below. Writes: low, high, forms, coupled; up, down."""
     table, data = net.table, net.data
     n_out, unit, at, bias = table[k, N_OUT], table[k, UNIT], table[k, TRANSPOSED], table[k, BIAS]
     up, down, up_next, down_next = work.up, work.down, work.up_next, work.down_next
@@ -199,7 +182,7 @@ def deep_bounds(
         for i in range(table[m, N_OUT]):
             if work.high[table[m, UNIT] + i] <= 0.0:
                 continue
-            through_relu(net, work, m, i, unit, n_out, up, down)
+            _through_relu(net, work, m, i, unit, n_out, up, down)
             row = i * n_out
             for d in range(n_in):
                 w = data[weight + i * n_in + d]
@@ -208,11 +191,11 @@ def deep_bounds(
                     down_next[d * n_out + j] += down[row + j] * w
         up, up_next = up_next, up
         down, down_next = down_next, down
-    concretise(net, coupling, work, k, lo, hi, up, down, up_next, down_next)
+    _concretise(net, coupling, work, k, lo, hi, up, down, up_next, down_next)
 
 
 @njit(**OPTIONS)
-def concretise(
+def _concretise(
     net: Net,
     coupling: Coupling,
     work: Work,
@@ -224,23 +207,16 @@ def concretise(
     a: Array,
     b: Array,
 ) -> None:
-    """Finish the bounds of layer k at the box; a coupled unit takes the better of its two versions.
-
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-    """
+    """Finish the bounds of layer k at the box; a coupled unit takes the better of two versions."""
     n_out, unit, form = net.table[k, N_OUT], net.table[k, UNIT], net.table[k, FORM]
     through = k == coupling.layer
-    # a[plain:] and b[seen:] hold both upper forms' values at the box's centre
-    plain = n_out
-    seen = n_out
+    # a[n_out:] and b[n_out:] hold the values of both upper forms at the box's centre
     for j in range(n_out):
         work.coupled[unit + j] = False
         if through:
             a[j] = work.high[unit + j] + coupling.bias[j] + coupling.error[j]
             b[j] = work.low[unit + j] + coupling.bias[j] - coupling.error[j]
-            a[plain + j], b[seen + j] = work.high[unit + j], a[j]
+            a[n_out + j], b[n_out + j] = work.high[unit + j], a[j]
     for d in range(lo.shape[0]):
         low, high, middle = lo[d], hi[d], 0.5 * (lo[d] + hi[d])
         for j in range(n_out):
@@ -251,9 +227,9 @@ def concretise(
             work.low[unit + j] += min(c * low, c * high)
         if through:
             for j in range(n_out):
-                a[plain + j] += up[d * n_out + j] * middle
+                a[n_out + j] += up[d * n_out + j] * middle
                 c = up[d * n_out + j] + coupling.skip[d, j]
-                b[seen + j] += c * middle
+                b[n_out + j] += c * middle
                 a[j] += max(c * low, c * high)
                 c = down[d * n_out + j] + coupling.skip[d, j]
                 b[j] += min(c * low, c * high)
@@ -263,12 +239,12 @@ def concretise(
             low, high = work.low[unit + j], work.high[unit + j]
             if not (coupling.allowed[j] and low < 0.0 < high):
                 continue
-            cost = line_at(b[j], a[j], b[seen + j])
+            cost = _line_at(b[j], a[j], b[n_out + j])
             for i in range(n_out):
                 cost += coupling.theta[j, i] * max(
                     0.5 * (work.low[before + i] + work.high[before + i]), 0.0
                 )
-            if cost < line_at(low, high, a[plain + j]):
+            if cost < _line_at(low, high, a[n_out + j]):
                 work.coupled[unit + j] = True
                 work.low[unit + j], work.high[unit + j] = b[j], a[j]
                 work.error[unit + j] += coupling.error[j]
@@ -277,7 +253,7 @@ def concretise(
 
 
 @njit(**OPTIONS)
-def line_at(low: float, high: float, z: float) -> float:
+def _line_at(low: float, high: float, z: float) -> float:
     """The upper line of a unit with these bounds, at z."""
     if low >= 0.0:
         return z
@@ -288,27 +264,22 @@ def line_at(low: float, high: float, z: float) -> float:
 def hidden_bounds(net: Net, coupling: Coupling, work: Work, lo: Array, hi: Array) -> None:
     """Bounds and lines of every hidden unit of both chains.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled.
-    """
-    for chain in (1, 0):  # V first: the choice of coupled units looks at its bounds
+    Reads: net, the box. Writes: low, high, error, chord, lift, alpha, forms, coupled."""
+    for chain in (1, 0):  # V first: the choice of coupled units reads its bounds
         first = net.start[chain]
         for k in range(first, net.start[chain + 1]):
             if k == first:
-                first_bounds(net, work, k, lo, hi)
+                _first_bounds(net, work, k, lo, hi)
             else:
-                deep_errors(net, work, k)
-                deep_bounds(net, coupling, work, k, first, lo, hi)
+                _deep_errors(net, work, k)
+                _deep_bounds(net, coupling, work, k, first, lo, hi)
             for j in range(net.table[k, N_OUT]):
-                set_lines(work, net.table[k, UNIT] + j)
+                _set_lines(work, net.table[k, UNIT] + j)
 
 
 @njit(**OPTIONS)
-def final_rows(net: Net, coupling: Coupling, work: Work) -> float:
-    """Coefficients of g on both chains' last layers, couplings included; what is unsure in them.
+def _final_rows(net: Net, coupling: Coupling, work: Work) -> float:
+    """Coefficients of g on both chains' last layers, couplings included; their uncertainty.
 
     Reads: net, high, coupled. Writes: coefficient (last layers), direct."""
     slack = 0.0
@@ -340,7 +311,7 @@ def descend(net: Net, coupling: Coupling, work: Work) -> tuple[float, float]:
     Reads: net, lines, error, coupled. Writes: coefficient, direct."""
     table, data = net.table, net.data
     constant = net.direct[net.direct.shape[0] - 2]
-    slack = net.direct[net.direct.shape[0] - 1] + final_rows(net, coupling, work)
+    slack = net.direct[net.direct.shape[0] - 1] + _final_rows(net, coupling, work)
     for chain in range(2):
         first = net.start[chain]
         for k in range(net.start[chain + 1] - 1, first, -1):

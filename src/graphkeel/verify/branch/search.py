@@ -2,7 +2,7 @@
 
 A worker takes a box, explores it depth-first up to a node limit and hands the boxes still open back
 as new work: these are exactly the next subtrees of the preorder, so the pieces of the proof fit
-together whoever finished them, and the work list stays as short as the trees are deep."""
+together whichever worker finished them, and the work list stays as short as the trees are deep."""
 
 from __future__ import annotations
 
@@ -15,64 +15,47 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.cell_budget import LATER, RETRY, CellBudget
+from graphkeel.verify.branch.cell_budget import CellBudget
 from graphkeel.verify.branch.cells import CellLeaf, Cells, CellTree
 from graphkeel.verify.branch.coupling import Couplings
-from graphkeel.verify.branch.explore import (
-    CANDIDATE,
-    CUTS,
-    FEW,
-    FINISHED,
-    FULL,
-    NARROWEST,
-    NODES,
-    OPEN,
-    ROWS,
-    STUCK,
-    Hole,
-    Output,
-    explore,
-)
-from graphkeel.verify.branch.pack import Net, pack, size_of
+from graphkeel.verify.branch.explore import ROWS, Hole, Output, explore
+from graphkeel.verify.branch.pack import Net, pack
 from graphkeel.verify.branch.relax import workspace
 from graphkeel.verify.branch.tree import CELLS, Piece, join
 from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.kernel import CANDIDATE, CUTS, FEW, FINISHED, FULL, NODES, OPEN, STUCK
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import slope_columns
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, Progress
+from graphkeel.verify.settings import BRANCH, BranchSettings
 
-FIRST_LIMIT, LIMIT = 1024, 8192  # nodes per piece of work
-STACK = 4096  # open boxes of one worker
-MOST_KEPT = 20_000_000  # nodes of a proof that is still stored
-MOST_STUCK = 200
-STUCK_REASON = (
+_STUCK_REASON = (
     "numerical margin: some boxes are too small to cut further, and float64 bounds leave them "
     "open; the condition is tight there"
 )
-LATE = "time budget"
-MOST_FAILED = 20  # unconfirmed points after which only clearly higher ones are looked at
+_TIMED_OUT = "time budget"
 
 
 class Confirm(Protocol):
     """How a search gets its counterexamples confirmed."""
 
     def __call__(self, point: Array) -> Array | None:
-        """The point, or one it leads to, if that is a real counterexample."""
+        """The point, or one that a climb from it reaches, if that is a counterexample."""
 
     def search(self) -> Array | None:
         """A counterexample found by other means than boxes."""
 
 
 @dataclass(eq=False)
-class Task:
+class _Task:
     """A box to explore, the number of its coupling, and where its piece of the proof belongs."""
 
     lower: Array
     upper: Array
     number: int
-    home: Piece
-    place: int
+    parent: Piece
+    position: int
     waited: int = 0
 
 
@@ -86,7 +69,7 @@ class Outcome:
     counterexample: Array | None = None
     reason: str = ""
     nodes: int = 0
-    late: bool = False  # whether more time might help
+    timed_out: bool = False  # whether more time might help
 
 
 class Search:
@@ -95,17 +78,9 @@ class Search:
     Reads: the row and what is made of it. Writes: the work list, the pieces of the tree, counts and
     the answer, all under `lock`.
 
-    Args:
-        row: the row to decide.
-        budget: nodes and threads.
-        deadline: on the budget's clock; where a turn ends, the search can be resumed.
-        confirm: how suspicious states become counterexamples.
-        loop: the problem that the row is about, for its hole and its couplings, if there is one.
-        shift: added to g, so that g + shift ≤ 0 is what gets shown.
-        theta: a coupling for the whole box, shape (K, K).
-        cells: the exact row, for boxes that cuts do not settle.
-        last: when a look at cells has to end, which goes on beyond the end of a turn; None: at the
-            deadline.
+    The deadline is the end of a turn, after which the search can be resumed; an attempt at cells
+    may go on until `last`. `loop` gives the hole and the couplings, `shift` is added to g, `theta`
+    is a coupling (K, K) for the whole box, and `cells` the exact row.
     """
 
     def __init__(
@@ -120,28 +95,29 @@ class Search:
         theta: Array | None = None,
         cells: Cells | None = None,
         last: float | None = None,
+        settings: BranchSettings = BRANCH,
     ) -> None:
+        self.settings = settings
         self.row = row
         self.budget = budget
         self.deadline = deadline
         self.last = deadline if last is None else last
         self.confirm = confirm
         self.net: Net = pack(row, shift)
-        self.size = size_of(row)
         self.hole = _hole_of(row, loop)
-        self.narrowest = (row.upper - row.lower) * NARROWEST
-        self.couplings = Couplings(loop, row, theta)
+        self.narrowest = (row.upper - row.lower) * settings.narrowest
+        self.couplings = Couplings(loop, row, theta, settings.couplings)
         self.columns = slope_columns(row)
-        self.cell_budget = CellBudget(cells, self._is_over, row.n)
+        self.cell_budget = CellBudget(cells, self._time_is_over, row.n, settings.cells)
         self.lock = threading.Condition()
         self.started = time.monotonic()
-        self.told = self.started  # when progress was last reported
-        self.tasks: list[Task] = []
+        self.reported = self.started  # when progress was last reported
+        self.tasks: list[_Task] = []
         self.busy = 0
         self.nodes = 0
         self.stuck = 0  # boxes too small to cut
         self.best = -np.inf  # the largest value of g seen
-        self.failed = 0  # states that were not confirmed
+        self.unconfirmed = 0  # states that were not confirmed
         self.tested = 0.0
         self.keep = True  # whether the tree is still small enough to be stored
         self.reason = ""
@@ -154,10 +130,10 @@ class Search:
     def run(self) -> Outcome:
         """Search until the row is decided or the deadline is over."""
         box = (self.row.lower.copy(), self.row.upper.copy())
-        first = Task(*box, self.couplings.first(), self.root, 0)
-        self._explore(first, FIRST_LIMIT)
+        first = _Task(*box, self.couplings.first(), self.root, 0)
+        self._explore(first, self.settings.first_piece)
         if (self.tasks or self.stuck) and self.counterexample is None:
-            # not easy: a violation would spare the long way
+            # not easy: a violation would end the search at once
             self.counterexample = self.confirm.search()
         if self.tasks and not self._stopped():
             self._run_workers()
@@ -167,7 +143,7 @@ class Search:
         """Go on after a deadline."""
         self.deadline = deadline
         self.last = last
-        if self.reason == LATE:
+        if self.reason == _TIMED_OUT:
             self.reason = ""
         if self.tasks and not self._stopped():
             self._run_workers()
@@ -189,20 +165,20 @@ class Search:
         if self.failure is not None:
             raise self.failure
 
-    def _is_late(self) -> bool:
+    def _turn_is_over(self) -> bool:
         return self.budget.now() >= self.deadline
 
-    def _is_over(self) -> bool:
+    def _time_is_over(self) -> bool:
         return self.budget.now() >= self.last
 
-    def _tell_progress(self) -> None:
-        """Say where the search is, about once a second; the caller holds the lock."""
-        tell = self.budget.on_progress
+    def _report_progress(self) -> None:
+        """Report progress, about once a second; the caller holds the lock."""
+        report = self.budget.on_progress
         now = time.monotonic()
-        if tell is None or now < self.told + 1.0:
+        if report is None or now < self.reported + 1.0:
             return
-        self.told = now
-        tell(Progress(self.row.name, self.nodes, len(self.tasks), now - self.started))
+        self.reported = now
+        report(Progress(self.row.name, self.nodes, len(self.tasks), now - self.started))
 
     def _stopped(self) -> bool:
         return bool(self.reason) or self.counterexample is not None
@@ -218,7 +194,7 @@ class Search:
                 task = self.tasks.pop()
                 self.busy += 1
             try:
-                self._explore(task, LIMIT)
+                self._explore(task, self.settings.piece)
             except Exception as error:
                 # a lost piece must never pass for a finished one: the main thread raises this again
                 self.failure, self.reason = error, "a worker failed"
@@ -227,14 +203,14 @@ class Search:
                     self.busy -= 1
                     self.lock.notify_all()
 
-    def _explore(self, task: Task, limit: int) -> None:
+    def _explore(self, task: _Task, limit: int) -> None:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         n = task.lower.shape[0]
         number = self.couplings.number_for(task.lower, task.upper, task.number, self.nodes)
-        boxes = np.zeros((STACK, 2, n))
+        boxes = np.zeros((self.settings.open_boxes, 2, n))
         boxes[0, 0] = task.lower
         boxes[0, 1] = task.upper
-        waited = np.full(STACK, task.waited, np.int64)
+        waited = np.full(len(boxes), task.waited, np.int64)
         leaves: list[CellTree] = []
         out = Output(
             np.zeros(limit, np.int8),
@@ -244,13 +220,14 @@ class Search:
             np.zeros(n),
             np.array([max(self.best, -1e300)]),
         )
-        work = workspace(*self.size)
+        work = workspace(self.row)
         why = FULL
         while not self._stopped():
             why = explore(
                 self.net,
                 self.couplings[number],
                 number,
+                self.settings.kernel,
                 work,
                 self.hole,
                 self.row.strict,
@@ -261,14 +238,14 @@ class Search:
                 out,
             )
             if why != FINISHED:
-                self._look_at(out)
+                self._test_point(out)
             if why in (STUCK, FEW):
-                self._look_closer(why == STUCK, boxes, waited, out, leaves)
+                self._try_cells(why == STUCK, boxes, waited, out, leaves)
             elif why != CANDIDATE:
                 break
-        self._file(task, number, boxes, waited, out, leaves, complete=why != FULL)
+        self._store_piece(task, number, boxes, waited, out, leaves, complete=why != FULL)
 
-    def _look_closer(
+    def _try_cells(
         self,
         stuck: bool,
         boxes: Array,
@@ -276,12 +253,11 @@ class Search:
         out: Output,
         leaves: list[CellTree],
     ) -> None:
-        """Cutting the top box gets nowhere: try its cells, which end in a proof, a suspicious
-        state, or neither."""
+        """Try the cells of the top box, which end in a proof, a suspicious state, or neither."""
         top = out.counts[OPEN] - 1
-        leaf = self.cell_budget.look(boxes[top], stuck)
+        leaf = self.cell_budget.decide(boxes[top], stuck)
         if leaf is None:
-            waited[top] = LATER
+            waited[top] = -self.settings.cells.postpone
             return
         self._confirm_point(leaf)
         if leaf.proved:
@@ -290,29 +266,29 @@ class Search:
             out.counts[OPEN] -= 1
             leaves.append(leaf.tree or CellTree([], []))
             self.keep = self.keep and leaf.tree is not None
-            self.cell_budget.helped()
+            self.cell_budget.record_success()
         elif stuck:
             out.counts[OPEN] -= 1
             self._count_stuck()
         else:
-            waited[top] = RETRY
-            self.cell_budget.in_vain()
+            waited[top] = -self.settings.cells.retry_after
+            self.cell_budget.record_failure()
 
     def _confirm_point(self, leaf: CellLeaf) -> None:
         """A state that the cells point to is tried as a counterexample."""
         if leaf.point is not None and self.counterexample is None:
             self.counterexample = self.confirm(leaf.point)
 
-    def _look_at(self, out: Output) -> None:
-        """A point better than any before: see whether it is, or leads to, a real counterexample."""
+    def _test_point(self, out: Output) -> None:
+        """Test a point higher than any before as a counterexample."""
         value = float(out.value[0])
-        worth = self.failed < MOST_FAILED or value > 1.5 * self.tested
+        worth = self.unconfirmed < self.settings.unconfirmed or value > 1.5 * self.tested
         if value <= self.best:
             return
         self.best = value
         if worth:
             self.tested = max(value, 0.0)
-            self.failed += 1
+            self.unconfirmed += 1
             found = self.confirm(out.point.copy())
             if found is not None:
                 self.counterexample = found
@@ -320,12 +296,12 @@ class Search:
     def _count_stuck(self) -> None:
         with self.lock:
             self.stuck += 1
-            if self.stuck >= MOST_STUCK:
-                self.reason = STUCK_REASON
+            if self.stuck >= self.settings.stuck_boxes:
+                self.reason = _STUCK_REASON
 
-    def _file(
+    def _store_piece(
         self,
-        task: Task,
+        task: _Task,
         number: int,
         boxes: Array,
         waited: NDArray[np.int64],
@@ -337,7 +313,7 @@ class Search:
         children = 0 if complete else int(counts[OPEN])
         with self.lock:
             self.nodes += int(counts[NODES])
-            self.keep = self.keep and self.nodes <= MOST_KEPT
+            self.keep = self.keep and self.nodes <= self.settings.stored_nodes
             nodes, cuts, rows = (
                 (int(counts[at]) if self.keep else 0) for at in (NODES, CUTS, ROWS)
             )
@@ -348,28 +324,28 @@ class Search:
                 [None] * children,
                 leaves if self.keep else [],
             )
-            task.home.rest[task.place] = piece
+            task.parent.children[task.position] = piece
             self.pending += children - 1
             # the top of the stack comes next in preorder; pushed last, it is also explored first
-            for place in range(children - 1, -1, -1):
-                at = children - 1 - place
+            for position in range(children - 1, -1, -1):
+                at = children - 1 - position
                 box = (boxes[at, 0].copy(), boxes[at, 1].copy())
-                self.tasks.append(Task(*box, number, piece, place, int(waited[at])))
+                self.tasks.append(_Task(*box, number, piece, position, int(waited[at])))
             if self.nodes >= self.budget.nodes and not self._stopped() and self.tasks:
                 self.reason = f"node budget: {self.nodes} boxes explored"
-            self._tell_progress()
-            if self._is_late() and not self._stopped() and self.tasks:
-                self.reason = LATE
+            self._report_progress()
+            if self._turn_is_over() and not self._stopped() and self.tasks:
+                self.reason = _TIMED_OUT
             self.lock.notify_all()
 
     def _outcome(self, root: Piece) -> Outcome:
         if self.counterexample is not None:
             return Outcome(counterexample=self.counterexample, nodes=self.nodes)
-        if self.reason == LATE:
+        if self.reason == _TIMED_OUT:
             boxes = f"{self.nodes} boxes explored, {len(self.tasks)} still open"
-            return Outcome(reason=f"{LATE}: {boxes}", nodes=self.nodes, late=True)
+            return Outcome(reason=f"{_TIMED_OUT}: {boxes}", nodes=self.nodes, timed_out=True)
         if self.reason or self.stuck:
-            return Outcome(reason=self.reason or STUCK_REASON, nodes=self.nodes)
+            return Outcome(reason=self.reason or _STUCK_REASON, nodes=self.nodes)
         if self.pending:
             raise RuntimeError(f"{self.pending} boxes were handed out and never came back")
         piece = join(root) if self.keep else None

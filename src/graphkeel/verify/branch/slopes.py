@@ -2,22 +2,19 @@
 small (numba).
 
 With everything above them fixed, the upper bound of g is convex in these slopes: an affine part
-plus the maximum of a linear form over the box. Polyak steps towards the value that would settle the
+plus the maximum of a linear form over the box. Polyak steps towards the value that would prove the
 box need a handful of products; the maximisers' mean is a dual point whose value tells when no
-slopes can do it, so hopeless boxes cost little."""
+slopes can do it, so boxes that no slopes prove cost little."""
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from graphkeel.verify.branch.pack import BIAS, N_OUT, UNIT, WEIGHT, Net
-from graphkeel.verify.branch.relax import OPTIONS, Work
+from graphkeel.verify.branch.relax import Work
+from graphkeel.verify.kernel import OPTIONS, rounded_slope
 from graphkeel.verify.problem import Array
-
-STEPS = 24
-DUAL_EVERY = 4
-LEVELS = 255.0  # stored slopes are multiples of 1/255
+from graphkeel.verify.settings import KernelSettings
 
 
 @njit(**OPTIONS)
@@ -78,12 +75,7 @@ def linear_form(net: Net, work: Work, skip_free: bool) -> float:
 def maximum(work: Work, lo: Array, hi: Array) -> float:
     """The linear form's maximum over the box.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: row, the box. Writes: peak, the maximiser.
-    """
+    Reads: row, the box. Writes: peak, the maximiser."""
     total = 0.0
     for d in range(lo.shape[0]):
         up, down = work.row[d] * hi[d], work.row[d] * lo[d]
@@ -93,10 +85,10 @@ def maximum(work: Work, lo: Array, hi: Array) -> float:
 
 
 @njit(**OPTIONS)
-def free_pulls(net: Net, work: Work, count: int) -> None:
+def _free_forms(net: Net, work: Work, count: int) -> None:
     """The forms that one unit of slope adds, for each free unit; the fixed part comes last.
 
-    Reads: free, coefficient, row. Writes: offset, pull."""
+    Reads: free, coefficient, row. Writes: offset, unit_forms."""
     n = work.row.shape[0]
     for f in range(count):
         unit = work.free[f]
@@ -107,44 +99,39 @@ def free_pulls(net: Net, work: Work, count: int) -> None:
         c = work.coefficient[unit]
         work.offset[f] = c * net.data[net.table[k, BIAS] + j]
         for d in range(n):
-            work.pull[f * n + d] = c * net.data[net.table[k, WEIGHT] + j * n + d]
+            work.unit_forms[f * n + d] = c * net.data[net.table[k, WEIGHT] + j * n + d]
     for d in range(n):
-        work.pull[count * n + d] = work.row[d]
+        work.unit_forms[count * n + d] = work.row[d]
 
 
 @njit(**OPTIONS)
-def form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
+def _form_at(work: Work, count: int, fixed: float, lo: Array, hi: Array) -> float:
     """The bound with the present slopes.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: slope, offset, pull. Writes: row, peak.
-    """
+    Reads: slope, offset, unit_forms. Writes: row, peak."""
     n = lo.shape[0]
     total = fixed
     for d in range(n):
-        work.row[d] = work.pull[count * n + d]
+        work.row[d] = work.unit_forms[count * n + d]
     for f in range(count):
         s = work.slope[work.free[f]]
         total += s * work.offset[f]
         for d in range(n):
-            work.row[d] += s * work.pull[f * n + d]
+            work.row[d] += s * work.unit_forms[f * n + d]
     return total + maximum(work, lo, hi)
 
 
 @njit(**OPTIONS)
-def gradient_at_peak(work: Work, count: int) -> float:
+def _gradient_at_peak(work: Work, count: int) -> float:
     """Subgradient in the slopes, without the parts that point out of [0, 1]: its squared length.
 
-    Reads: slope, offset, pull, peak. Writes: gradient."""
+    Reads: slope, offset, unit_forms, peak. Writes: gradient."""
     n = work.row.shape[0]
     norm = 0.0
     for f in range(count):
         g = work.offset[f]
         for d in range(n):
-            g += work.pull[f * n + d] * work.peak[d]
+            g += work.unit_forms[f * n + d] * work.peak[d]
         s = work.slope[work.free[f]]
         if (s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0):
             g = 0.0
@@ -154,50 +141,53 @@ def gradient_at_peak(work: Work, count: int) -> float:
 
 
 @njit(**OPTIONS)
-def dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
+def _dual_value(work: Work, count: int, fixed: float, total_weight: float) -> float:
     """The best any slopes can do at the mean maximiser: a lower bound on the bound."""
     n = work.row.shape[0]
     low = fixed
     for d in range(n):
-        low += work.pull[count * n + d] * work.mean[d] / total_weight
+        low += work.unit_forms[count * n + d] * work.mean[d] / total_weight
     for f in range(count):
         z = work.offset[f]
         for d in range(n):
-            z += work.pull[f * n + d] * work.mean[d] / total_weight
+            z += work.unit_forms[f * n + d] * work.mean[d] / total_weight
         low += min(z, 0.0)
     return low
 
 
 @njit(**OPTIONS)
 def choose_slopes(
-    net: Net, work: Work, count: int, constant: float, goal: float, lo: Array, hi: Array
+    net: Net,
+    settings: KernelSettings,
+    work: Work,
+    count: int,
+    constant: float,
+    goal: float,
+    lo: Array,
+    hi: Array,
 ) -> None:
     """Move the free slopes until the bound is at most `goal` or no slopes can reach it, then round
     them to 1/255.
 
-    Args:
-        lo: the lower ends of the box, shape (n,).
-        hi: its upper ends, shape (n,).
-
-    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields.
-    """
+    Reads: net, coefficient, free, the box. Writes: slope; all of its scratch fields."""
     fixed = linear_form(net, work, True) + constant
-    free_pulls(net, work, count)
+    _free_forms(net, work, count)
     weights = 0.0
     for d in range(lo.shape[0]):
         work.mean[d] = 0.0
-    for step in range(STEPS):
-        bound = form_at(work, count, fixed, lo, hi)
+    for step in range(settings.slope_steps):
+        bound = _form_at(work, count, fixed, lo, hi)
         if bound <= goal:
             break
-        norm = gradient_at_peak(work, count)
+        norm = _gradient_at_peak(work, count)
         if norm == 0.0:
             break
         length = (bound - goal) / norm
         weights += length
         for d in range(lo.shape[0]):
             work.mean[d] += length * work.peak[d]
-        if step % DUAL_EVERY == DUAL_EVERY - 1 and dual_value(work, count, fixed, weights) > goal:
+        due = step % settings.dual_every == settings.dual_every - 1
+        if due and _dual_value(work, count, fixed, weights) > goal:
             break
         for f in range(count):
             s = work.slope[work.free[f]] - length * work.gradient[f]
@@ -207,7 +197,7 @@ def choose_slopes(
 
 @njit(**OPTIONS)
 def round_slopes(work: Work, count: int) -> None:
-    """Make the free slopes storable, so that what is proved is what is written down."""
+    """Round the free slopes to those that can be stored."""
     for f in range(count):
         unit = work.free[f]
-        work.slope[unit] = np.floor(work.slope[unit] * LEVELS + 0.5) / LEVELS
+        work.slope[unit] = rounded_slope(work.slope[unit])

@@ -23,7 +23,7 @@ class Piece:
     axis: NDArray[np.int8]
     cut: Array
     slopes: NDArray[np.uint8]
-    rest: list[Piece | None] = field(default_factory=list)  # None until that box is finished
+    children: list[Piece | None] = field(default_factory=list)  # None until that box is finished
     cells: list[CellTree] = field(default_factory=list)  # one per box that its cells prove
 
     def entry(self, row: Row, couplings: list[Array]) -> Json:
@@ -39,9 +39,7 @@ class Piece:
             nodes += tree.nodes
             # a box that is one cell is a plain leaf
             multipliers += [line for line in tree.multipliers if len(line) > 1]
-        widest = np.int8 if max(nodes, default=0) < 128 else np.int16
-        axis = np.array(nodes, dtype=widest)
-        return tree_entry(row, axis, self.cut, self.slopes, couplings, multipliers)
+        return tree_entry(row, nodes, self.cut, self.slopes, couplings, multipliers)
 
 
 def join(piece: Piece) -> Piece:
@@ -55,5 +53,5 @@ def join(piece: Piece) -> Piece:
         cut.append(part.cut)
         slopes.append(part.slopes)
         cells += part.cells
-        stack.extend(child for child in reversed(part.rest) if child is not None)
+        stack.extend(child for child in reversed(part.children) if child is not None)
     return Piece(np.concatenate(axis), np.concatenate(cut), np.concatenate(slopes), cells=cells)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.verify.affine import compose, errors_of
+from graphkeel.verify.affine import box_magnitude, errors_of, highest_on
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 from graphkeel.verify.query import Layers
 from graphkeel.verify.relaxation import Relaxation
@@ -16,15 +16,10 @@ from graphkeel.verify.relaxation import Relaxation
 
 @dataclass(frozen=True, eq=False)
 class BoundedNetwork:
-    """A network with bounds on every layer's values over the box, before its ReLU.
+    """A network with bounds on every layer's values over the box, before its ReLU."""
 
-    Args:
-        layers: all layers, the output layer last.
-        low, high: one array per layer, shape (out,).
-    """
-
-    layers: Layers
-    low: tuple[Array, ...]
+    layers: Layers  # the output layer last
+    low: tuple[Array, ...]  # one array (out,) per layer
     high: tuple[Array, ...]
 
     @classmethod
@@ -40,25 +35,16 @@ class BoundedNetwork:
         for layer, linear in zip(layers, relaxed, strict=True):
             low, high = _interval(layer, left, right)
             low, high = np.maximum(low, linear.low), np.minimum(high, linear.high)
-            slack = 1e-9 * (1 + np.maximum(np.abs(low), np.abs(high)))
+            slack = 1e-9 * (1 + box_magnitude(low, high))
             lows.append(low - slack)
             highs.append(high + slack)
             left, right = np.maximum(lows[-1], 0.0), np.maximum(highs[-1], 0.0)
         return cls(layers, tuple(lows), tuple(highs))
 
 
-def lyapunov_after(problem: Problem) -> Layers:
-    """V ∘ F; the last layer of F and the first of V are one affine map, which keeps the bounds
-    tight."""
-    f, v = problem.closed_loop.layers, problem.lyapunov.layers
-    return (*f[:-1], compose(v[0], f[-1]), *v[1:])
-
-
 def _interval(layer: Affine, lower: Array, upper: Array) -> tuple[Array, Array]:
-    plus, minus = np.maximum(layer.weight, 0), np.minimum(layer.weight, 0)
-    low = plus @ lower + minus @ upper + layer.bias
-    high = plus @ upper + minus @ lower + layer.bias
-    return low, high
+    low = layer.bias - highest_on(-layer.weight, lower, upper)
+    return low, highest_on(layer.weight, lower, upper) + layer.bias
 
 
 def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array, Array]:
@@ -80,7 +66,7 @@ def error_reach(network: Network, reach: Array, distance: Array) -> tuple[Array,
 def condition_error(problem: Problem, condition: str) -> float:
     """How far weight errors can move a condition's left side over the box (twice that, to cover
     floats)."""
-    box = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
+    box = box_magnitude(problem.lower, problem.upper)
     nothing = np.zeros(problem.n)
     if condition in ("invariance", "region"):
         off = float(error_reach(problem.closed_loop, box, nothing)[1].max())

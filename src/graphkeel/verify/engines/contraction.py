@@ -21,6 +21,7 @@ from graphkeel.verify.rational import (
     Vector,
     bias_errors,
     dot,
+    rational,
     rationals,
     sup_radius,
 )
@@ -68,13 +69,13 @@ def gauge_of(problem: Problem) -> Gauge | str:
         return "V has a negative output weight"
     centre = rationals(problem.equilibrium)
     plus, minus = [ZERO] * problem.n, [ZERO] * problem.n
-    error = abs(Fraction(float(last.bias[0]))) + bias_errors(last)[0]
+    error = abs(rational(last.bias[0])) + bias_errors(last)[0]
     for k, slack in enumerate(bias_errors(first)):
         used = [i for i in range(problem.n) if first.weight[k, i] != 0.0]
         if len(used) != 1:
-            return "a hidden unit of V looks at several coordinates (or none)"
-        i, weight = used[0], Fraction(float(first.weight[k, used[0]]))
-        error += v[k] * (abs(weight * centre[i] + Fraction(float(first.bias[k]))) + slack)
+            return "a hidden unit of V reads several coordinates (or none)"
+        i, weight = used[0], rational(first.weight[k, used[0]])
+        error += v[k] * (abs(weight * centre[i] + rational(first.bias[k])) + slack)
         if weight > 0:
             plus[i] += v[k] * weight
         else:
@@ -84,16 +85,16 @@ def gauge_of(problem: Problem) -> Gauge | str:
     return Gauge(plus, minus, error)
 
 
-Loop = tuple[RationalLayer, ...]  # F layer by layer, a ReLU between each two
-Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, so far down
+_Loop = tuple[RationalLayer, ...]  # F layer by layer, a ReLU between each two
+_Moves = tuple[list[Vector], list[Vector]]  # per unit and axis: at most so far up, so far down
 
 
-def loop_of(problem: Problem) -> Loop:
+def loop_of(problem: Problem) -> _Loop:
     """F in rationals."""
     return tuple(map(RationalLayer.of, problem.closed_loop.layers))
 
 
-def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
+def contraction_factor(gauge: Gauge, loop: _Loop) -> Fraction:
     """κ with V_h(F(y) − F(Y)) ≤ κ·V_h(y − Y) for every state and every network within the error
     bounds."""
     n = len(gauge.plus)
@@ -115,7 +116,7 @@ def contraction_factor(gauge: Gauge, loop: Loop) -> Fraction:
     return max(*along, *against)
 
 
-def _moves(hidden: Sequence[RationalLayer], n: int) -> Moves:
+def _moves(hidden: Sequence[RationalLayer], n: int) -> _Moves:
     """How far each unit of the last hidden layer may move when one coordinate of the state grows by
     one."""
     ups = [[Fraction(int(i == j)) for j in range(n)] for i in range(n)]
@@ -127,7 +128,7 @@ def _moves(hidden: Sequence[RationalLayer], n: int) -> Moves:
     return ups, downs
 
 
-def _first_moves(layer: RationalLayer) -> Moves:
+def _first_moves(layer: RationalLayer) -> _Moves:
     pairs = [
         list(zip(w, e, strict=True)) for w, e in zip(layer.weight, layer.weight_error, strict=True)
     ]
@@ -135,7 +136,7 @@ def _first_moves(layer: RationalLayer) -> Moves:
     return ups, [[max(slack - x, ZERO) for x, slack in row] for row in pairs]
 
 
-def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) -> Moves:
+def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) -> _Moves:
     above, below = list(zip(*ups, strict=True)), list(zip(*downs, strict=True))  # per axis
     reach = [
         [max(u, d) for u, d in zip(up, down, strict=True)]
@@ -151,22 +152,22 @@ def _next_moves(layer: RationalLayer, ups: list[Vector], downs: list[Vector]) ->
     return higher, lower
 
 
-def residual(problem: Problem, gauge: Gauge, loop: Loop) -> Fraction:
+def _residual(problem: Problem, gauge: Gauge, loop: _Loop) -> Fraction:
     """A bound on V_h(F(Y) − Y) over the error bounds."""
     centre = rationals(problem.equilibrium)
-    values, shaken = centre, [ZERO] * len(centre)
+    values, deviations = centre, [ZERO] * len(centre)
     for index, layer in enumerate(loop):
         size = [abs(v) for v in values]
         rows = list(zip(layer.weight, layer.weight_error, layer.bias_error, strict=True))
-        shaken = [
-            dot([abs(x) + y for x, y in zip(w, e, strict=True)], shaken) + dot(e, size) + c
+        deviations = [
+            dot([abs(x) + y for x, y in zip(w, e, strict=True)], deviations) + dot(e, size) + c
             for w, e, c in rows
         ]
         values = [dot(w, values) + b for w, b in zip(layer.weight, layer.bias, strict=True)]
         if index + 1 < len(loop):
             values = [max(v, ZERO) for v in values]
     total = ZERO
-    for i, (value, error) in enumerate(zip(values, shaken, strict=True)):
+    for i, (value, error) in enumerate(zip(values, deviations, strict=True)):
         ends = (value - centre[i] - error, value - centre[i] + error)
         total += max(gauge.plus[i] * a if a >= 0 else -gauge.minus[i] * a for a in ends)
     return total
@@ -186,10 +187,10 @@ class ContractionVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Compare the factor that the weights give with the one that is asked for."""
+        """Compare the factor that the weights give with ρ."""
         gauge = gauge_of(problem)
         if isinstance(gauge, str):
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, gauge)
+            return self.report(condition, Verdict.UNKNOWN, gauge)
         if condition == "positivity":
             reason, proof = _positivity(problem, gauge)
         elif condition == "decrease":
@@ -197,40 +198,40 @@ class ContractionVerifier(ConditionwiseEngine):
         else:
             reason, proof = f"{condition} has no closed form", None
         verdict = Verdict.UNKNOWN if proof is None else Verdict.PROVED
-        return ConditionReport(condition, verdict, self.name, reason, proof=proof)
+        return self.report(condition, verdict, reason, proof=proof)
 
 
-Answer = tuple[str, Json | None]
+_Answer = tuple[str, Json | None]
 
 
-def _positivity(problem: Problem, gauge: Gauge) -> Answer:
+def _positivity(problem: Problem, gauge: Gauge) -> _Answer:
     radius, c = sup_radius(problem), Fraction(problem.positivity)
-    room = (gauge.floor - c) * radius
+    spare = (gauge.floor - c) * radius
     if c == 0:
         holds = gauge.floor * radius > gauge.error or gauge.error == 0
     else:
-        holds = gauge.floor >= c and room >= gauge.error
+        holds = gauge.floor >= c and spare >= gauge.error
     if not holds:
         return "the weights alone do not give V ≥ c‖y − Y‖∞", None
     proof = head("contraction", "positivity") | {"floor": str(gauge.floor)}
     return f"V ≥ {float(gauge.floor):.3g}·‖y − Y‖∞ from its weights", proof
 
 
-def _decrease(problem: Problem, gauge: Gauge) -> Answer:
+def _decrease(problem: Problem, gauge: Gauge) -> _Answer:
     loop = loop_of(problem)
     kappa = contraction_factor(gauge, loop)
-    rest = residual(problem, gauge, loop)
+    shift = _residual(problem, gauge, loop)
     rho, radius = Fraction(problem.rho), sup_radius(problem)
-    needed = rest + (1 + kappa) * gauge.error
-    room = (rho - kappa) * (gauge.floor * radius - gauge.error)
+    needed = shift + (1 + kappa) * gauge.error
+    spare = (rho - kappa) * (gauge.floor * radius - gauge.error)
     exact = needed == 0 and gauge.error == 0
-    holds = room > needed or exact or (room >= needed and problem.rho < 1.0)
+    holds = spare > needed or exact or (spare >= needed and problem.rho < 1.0)
     if not (kappa < rho and holds):
         factor = f"the contraction factor {float(kappa):.4g}"
         return f"{factor} does not give decrease with ρ = {problem.rho:g}", None
     proof = head("contraction", "decrease") | {
         "kappa": str(kappa),
         "floor": str(gauge.floor),
-        "residual": str(rest),
+        "residual": str(shift),
     }
     return f"V∘F ≤ {float(kappa):.4g}·V everywhere, from the weights", proof

@@ -1,9 +1,9 @@
-"""Looking for a violation without proving anything: sampling, gradient ascent, and the climb inside
-a cell.
+"""Falsification: a violation searched for by sampling, gradient ascent, and a climb inside a cell.
 
 Inside one activation cell every row of a condition is affine, so its maximum there is a linear
 program. The climb finds violations that gradients miss; whatever it finds is confirmed in exact
-rationals before it is believed."""
+rationals before it counts. A `point` is a state, shape (n,), and `points` are states, shape (m, n)
+unless said otherwise."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ from graphkeel.verify.engine import ConditionwiseEngine
 from graphkeel.verify.problem import Array, Network, Problem, region_of
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
+from graphkeel.verify.settings import FALSIFY
 
-STARTS, STEPS = 1024, 40
-LOOK_STARTS, LOOK_STEPS = 64, 12  # of the first look
-CLIMBS = 6  # points taken into the linear programs
-CELLS = 8  # cells one climb may walk through
-DOUBT = 1e-6  # a relative margin beyond which floats cannot be wrong about the sign
-HOLED = ("positivity", "decrease")  # the conditions that leave the hole out
+_OUTSIDE_HOLE = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
 @dataclass(frozen=True, eq=False)
-class Local:
+class _LocalMap:
     """A network near one point: its affine piece there, and the cell {y: normals·y + offsets ≥ 0}
     it holds in."""
 
@@ -37,7 +33,7 @@ class Local:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class _LocalRows:
     """The rows of a condition around a point: weights·y + constants where normals·y + offsets ≥
     0."""
 
@@ -47,13 +43,12 @@ class Pieces:
     offsets: Array
 
 
-def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
+def _local_map(network: Network, weight: Array, bias: Array, point: Array) -> _LocalMap:
     """Push the affine map y -> weight·y + bias through a network along its activations at a point.
 
     Args:
         weight: shape (n_in, n).
         bias: shape (n_in,).
-        point: a state, shape (n,).
     """
     normals = [np.zeros((0, point.shape[0]))]
     offsets = [np.zeros(0)]
@@ -67,32 +62,28 @@ def local(network: Network, weight: Array, bias: Array, point: Array) -> Local:
             offsets.append(sign * bias)
             weight = weight * active[:, None]
             bias = bias * active
-    return Local(weight, bias, np.concatenate(normals), np.concatenate(offsets))
+    return _LocalMap(weight, bias, np.concatenate(normals), np.concatenate(offsets))
 
 
-def pieces(problem: Problem, condition: str, point: Array) -> Pieces:
-    """The rows of a condition around a point, with the activation cell that they hold in.
-
-    Args:
-        point: a state, shape (n,).
-    """
+def _local_rows(problem: Problem, condition: str, point: Array) -> _LocalRows:
+    """The rows of a condition around a point, with the activation cell that they hold in."""
     identity, zero = np.eye(problem.n), np.zeros(problem.n)
     if condition == "positivity":
-        here = local(problem.lyapunov, identity, zero, point)
+        here = _local_map(problem.lyapunov, identity, zero, point)
         reach = problem.positivity * np.concatenate([identity, -identity])
         constants = -reach @ problem.equilibrium - here.bias
-        return Pieces(reach - here.weight, constants, here.normals, here.offsets)
-    after = local(problem.closed_loop, identity, zero, point)
+        return _LocalRows(reach - here.weight, constants, here.normals, here.offsets)
+    after = _local_map(problem.closed_loop, identity, zero, point)
     if condition == "invariance":
         weights = np.concatenate([after.weight, -after.weight])
         constants = np.concatenate([after.bias - problem.upper, problem.lower - after.bias])
-        return Pieces(weights, constants, after.normals, after.offsets)
+        return _LocalRows(weights, constants, after.normals, after.offsets)
     if condition == "region":
-        return _region_pieces(problem, after)
-    here = local(problem.lyapunov, identity, zero, point)
-    then = local(problem.lyapunov, after.weight, after.bias, point)
+        return _region_rows(problem, after)
+    here = _local_map(problem.lyapunov, identity, zero, point)
+    then = _local_map(problem.lyapunov, after.weight, after.bias, point)
     parts = (after, then, here)
-    return Pieces(
+    return _LocalRows(
         then.weight - problem.rho * here.weight,
         then.bias - problem.rho * here.bias,
         np.concatenate([part.normals for part in parts]),
@@ -100,27 +91,23 @@ def pieces(problem: Problem, condition: str, point: Array) -> Pieces:
     )
 
 
-def _region_pieces(problem: Problem, after: Local) -> Pieces:
-    """A rival's gain over the class, where the class leads now."""
+def _region_rows(problem: Problem, after: _LocalMap) -> _LocalRows:
+    """F_k − F_c + γ for every rival, where the class has its margin now."""
     region = region_of(problem)
     rivals = region.rivals(problem.n)
     identity = np.eye(problem.n)
-    leads = identity[[region.axis]] - identity[rivals]
-    return Pieces(
+    margins = identity[[region.axis]] - identity[rivals]
+    return _LocalRows(
         after.weight[rivals] - after.weight[region.axis],
         after.bias[rivals] - after.bias[region.axis] + region.margin,
-        np.concatenate([after.normals, leads]),
+        np.concatenate([after.normals, margins]),
         np.concatenate([after.offsets, np.full(len(rivals), -region.margin)]),
     )
 
 
-def margin(problem: Problem, condition: str, points: Array) -> Array:
-    """How far a condition is violated at points (..., n), in float64: positive means it looks
-    violated.
-
-    Args:
-        points: states, shape (..., n).
-    """
+def violation(problem: Problem, condition: str, points: Array) -> Array:
+    """How far a condition is violated at points (..., n), in float64: positive means that it
+    seems violated."""
     if condition == "positivity":
         here = problem.lyapunov(points)[..., 0]
         distance = np.abs(points - problem.equilibrium).max(axis=-1)
@@ -136,32 +123,24 @@ def margin(problem: Problem, condition: str, points: Array) -> Array:
 
 
 def confirmed(problem: Problem, condition: str, point: Array) -> bool:
-    """Whether a state violates the condition for certain; exact arithmetic is asked only where
-    floats leave a doubt.
-
-    Args:
-        point: a state, shape (n,).
-    """
+    """Whether a state violates the condition for certain; exact arithmetic decides where floats
+    leave a doubt."""
     with np.errstate(over="ignore", invalid="ignore"):
-        value = float(margin(problem, condition, point))
+        value = float(violation(problem, condition, point))
         size = float(np.abs(problem.lyapunov(point)).max() + np.abs(point).max())
-    hopeless = np.isfinite(size) and value < -DOUBT * (1.0 + size)
-    return not hopeless and violates(problem, condition, point)
+    clearly_satisfied = np.isfinite(size) and value < -FALSIFY.doubt * (1.0 + size)
+    return not clearly_satisfied and violates(problem, condition, point)
 
 
 def climb(problem: Problem, condition: str, point: Array) -> Array | None:
     """Walk uphill from cell to cell by linear programs; the highest point found, or None if none is
-    higher.
-
-    Args:
-        point: a state, shape (n,).
-    """
-    best, value = None, float(margin(problem, condition, point))
-    for _ in range(CELLS):
+    higher."""
+    best, value = None, float(violation(problem, condition, point))
+    for _ in range(FALSIFY.cells):
         higher = _climb_once(problem, condition, point)
         if higher is None:
             break
-        gained = float(margin(problem, condition, higher))
+        gained = float(violation(problem, condition, higher))
         if not gained > value + 1e-12 * abs(value):
             break
         best, value, point = higher, gained, higher
@@ -169,13 +148,13 @@ def climb(problem: Problem, condition: str, point: Array) -> Array | None:
 
 
 def _climb_once(problem: Problem, condition: str, point: Array) -> Array | None:
-    here = pieces(problem, condition, point)
+    here = _local_rows(problem, condition, point)
     if not len(here.weights):
         return None
     row = int(np.argmax(here.weights @ point + here.constants))
     lower, upper = problem.lower.copy(), problem.upper.copy()
-    if condition in HOLED:
-        _keep_outside(problem, point, lower, upper)
+    if condition in _OUTSIDE_HOLE:
+        _restrict_to_side(problem, point, lower, upper)
     if (lower > upper).any():
         return None
     answer = linprog(
@@ -188,12 +167,12 @@ def _climb_once(problem: Problem, condition: str, point: Array) -> Array | None:
     if answer.x is None:
         return None
     found = np.clip(answer.x, lower, upper)
-    return admit(problem, condition, found) if condition == "region" else found
+    return project(problem, condition, found) if condition == "region" else found
 
 
-def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) -> None:
-    """Confine a linear program to the side of the hole where the point is (a convex part of the
-    domain)."""
+def _restrict_to_side(problem: Problem, point: Array, lower: Array, upper: Array) -> None:
+    """Restrict a linear program to the side of the hole where the point is, a convex part of the
+    domain."""
     offset = point - problem.equilibrium
     axis = int(np.argmax(np.abs(offset)))
     radius = (
@@ -209,7 +188,7 @@ def _keep_outside(problem: Problem, point: Array, lower: Array, upper: Array) ->
         upper[axis] = min(upper[axis], np.nextafter(edge, -np.inf) if radius else edge)
 
 
-def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS) -> Array:
+def starts(problem: Problem, condition: str, seed: int = 0, count: int = FALSIFY.starts) -> Array:
     """States to begin from: the whole box, its corners and faces, and shells around the hole, a
     quarter each."""
     rng = np.random.default_rng(seed)
@@ -227,20 +206,16 @@ def starts(problem: Problem, condition: str, seed: int = 0, count: int = STARTS)
     direction = rng.uniform(-1.0, 1.0, (quarter, n))
     direction /= np.abs(direction).max(axis=1, keepdims=True)
     shells = problem.equilibrium + radii * direction
-    return admit(problem, condition, np.concatenate([inside, corners, faces, shells]))
+    return project(problem, condition, np.concatenate([inside, corners, faces, shells]))
 
 
-def admit(problem: Problem, condition: str, points: Array) -> Array:
+def project(problem: Problem, condition: str, points: Array) -> Array:
     """Project points (..., n) into the box and into what the condition is about, as far as the box
-    allows: out of the hole, or to where the class leads.
-
-    Args:
-        points: states, shape (..., n).
-    """
+    allows: out of the hole, or to where the class has its margin."""
     points = np.clip(points, problem.lower, problem.upper)
     if condition == "region":
-        return _led(problem, points)
-    if condition not in HOLED:
+        return _project_onto_region(problem, points)
+    if condition not in _OUTSIDE_HOLE:
         return points
     offset = points - problem.equilibrium
     if problem.hole_norm == "inf":
@@ -253,35 +228,30 @@ def admit(problem: Problem, condition: str, points: Array) -> Array:
     return np.asarray(np.clip(pushed, problem.lower, problem.upper))
 
 
-def _led(problem: Problem, points: Array) -> Array:
-    """Lower the rivals' logits to where the class leads."""
+def _project_onto_region(problem: Problem, points: Array) -> Array:
+    """Lower the rivals' logits until the class has its margin."""
     region = region_of(problem)
     rivals = region.rivals(problem.n)
-    led = points.copy()
+    projected = points.copy()
     top = points[..., [region.axis]] - region.margin
-    led[..., rivals] = np.minimum(points[..., rivals], top)
-    return np.asarray(np.maximum(led, problem.lower))
+    projected[..., rivals] = np.minimum(points[..., rivals], top)
+    return np.asarray(np.maximum(projected, problem.lower))
 
 
-def admitted(problem: Problem, condition: str, points: Array) -> Array:
-    """Those of the points (m, n) that the condition is about, by a float test.
-
-    Args:
-        points: states, shape (m, n).
-    """
+def _in_domain(problem: Problem, condition: str, points: Array) -> Array:
+    """Those of the points (m, n) that the condition is about, by a float test."""
     if condition == "region":
         region = region_of(problem)
         return np.asarray(points[region.lead(points) >= region.margin])
-    if condition in HOLED:
+    if condition in _OUTSIDE_HOLE:
         return np.asarray(points[~problem.in_hole(points)])
     return points
 
 
-def pull_back(network: Network, points: Array, above: Array) -> Array:
+def _vector_jacobian(network: Network, points: Array, above: Array) -> Array:
     """The gradient of above·network at points (m, n_in), `above` (m, n_out).
 
     Args:
-        points: states, shape (m, n).
         above: a row vector for each point, shape (m, n_out).
     """
     sums = network.pre_activations(points)
@@ -292,17 +262,15 @@ def pull_back(network: Network, points: Array, above: Array) -> Array:
 
 
 def gradient(problem: Problem, condition: str, points: Array) -> Array:
-    """The gradient of `margin` at points (m, n).
-
-    Args:
-        points: states, shape (m, n).
-    """
+    """The gradient of `violation` at points (m, n)."""
     count = points.shape[0]
     one = np.ones((count, 1))
     if condition in ("invariance", "region"):
         after = problem.closed_loop(points)
-        return pull_back(problem.closed_loop, points, _steepest(problem, condition, after))
-    here = pull_back(problem.lyapunov, points, one)
+        return _vector_jacobian(
+            problem.closed_loop, points, _image_gradient(problem, condition, after)
+        )
+    here = _vector_jacobian(problem.lyapunov, points, one)
     if condition == "positivity":
         offset = points - problem.equilibrium
         axis = np.abs(offset).argmax(axis=1)
@@ -311,11 +279,13 @@ def gradient(problem: Problem, condition: str, points: Array) -> Array:
         result[rows, axis] += problem.positivity * np.sign(offset[rows, axis])
         return result
     after = problem.closed_loop(points)
-    then = pull_back(problem.closed_loop, points, pull_back(problem.lyapunov, after, one))
+    then = _vector_jacobian(
+        problem.closed_loop, points, _vector_jacobian(problem.lyapunov, after, one)
+    )
     return np.asarray(then - problem.rho * here)
 
 
-def _steepest(problem: Problem, condition: str, after: Array) -> Array:
+def _image_gradient(problem: Problem, condition: str, after: Array) -> Array:
     """The gradient of a condition on F(y) in F(y), at points (m, n)."""
     count, n = after.shape
     rows = np.arange(count)
@@ -333,29 +303,21 @@ def _steepest(problem: Problem, condition: str, after: Array) -> Array:
     return above
 
 
-def ascend(problem: Problem, condition: str, points: Array, steps: int = STEPS) -> Array:
-    """Signed gradient steps with a length in proportion to the distance from the equilibrium.
-
-    Args:
-        points: states, shape (m, n).
-    """
+def _ascend(problem: Problem, condition: str, points: Array, steps: int = FALSIFY.steps) -> Array:
+    """Signed gradient steps with a length in proportion to the distance from the equilibrium."""
     for step in range(steps):
         distance = np.abs(points - problem.equilibrium).max(axis=1, keepdims=True)
         length = 0.2 * distance * (1.0 - step / steps)
         direction = np.sign(gradient(problem, condition, points))
-        points = admit(problem, condition, points + length * direction)
+        points = project(problem, condition, points + length * direction)
     return points
 
 
-def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
+def _most_violated(problem: Problem, condition: str, points: Array) -> list[Array]:
     """The points with the largest violation, absolute and relative to the distance, best first, no
-    repeats.
-
-    Args:
-        points: states, shape (m, n).
-    """
-    allowed = admitted(problem, condition, points)
-    value = margin(problem, condition, allowed)
+    repeats."""
+    allowed = _in_domain(problem, condition, points)
+    value = violation(problem, condition, allowed)
     distance = np.abs(allowed - problem.equilibrium).max(axis=1)
     relative = value / np.maximum(distance, 1e-300)
     order = [
@@ -363,17 +325,19 @@ def promising(problem: Problem, condition: str, points: Array) -> list[Array]:
         for pair in zip(np.argsort(-value), np.argsort(-relative), strict=True)
         for index in pair
     ]
-    return [allowed[index] for index in dict.fromkeys(order[: 4 * CLIMBS])][: 2 * CLIMBS]
+    return [allowed[index] for index in dict.fromkeys(order[: 4 * FALSIFY.climbs])][
+        : 2 * FALSIFY.climbs
+    ]
 
 
-def first_look(problem: Problem, condition: str) -> Array | None:
-    """A confirmed counterexample near a handful of states, for about a millisecond; None proves
-    nothing."""
-    points = ascend(problem, condition, starts(problem, condition, count=LOOK_STARTS), LOOK_STEPS)
-    points = admitted(problem, condition, points)
+def quick_violation(problem: Problem, condition: str) -> Array | None:
+    """A confirmed counterexample from a few states, in about a millisecond; None proves nothing."""
+    begin = starts(problem, condition, count=FALSIFY.quick_starts)
+    points = _ascend(problem, condition, begin, FALSIFY.quick_steps)
+    points = _in_domain(problem, condition, points)
     if not len(points):
         return None
-    value = margin(problem, condition, points)
+    value = violation(problem, condition, points)
     worst = points[int(np.argmax(value))]
     return worst if value.max() >= 0.0 and violates(problem, condition, worst) else None
 
@@ -381,8 +345,8 @@ def first_look(problem: Problem, condition: str) -> Array | None:
 def find_violation(problem: Problem, condition: str, seed: int = 0) -> Array | None:
     """A confirmed counterexample, or None (which proves nothing)."""
     first = starts(problem, condition, seed)
-    candidates = promising(
-        problem, condition, np.concatenate([first, ascend(problem, condition, first)])
+    candidates = _most_violated(
+        problem, condition, np.concatenate([first, _ascend(problem, condition, first)])
     )
     for point in candidates[:4]:
         if confirmed(problem, condition, point):
@@ -402,9 +366,8 @@ class FalsifyVerifier(ConditionwiseEngine):
     def decide(
         self, problem: Problem, condition: str, budget: Budget | None = None
     ) -> ConditionReport:
-        """Search once; the budget does not matter, as the search is short."""
+        """Search once; the search is short, so the budget is not used."""
         point = find_violation(problem, condition)
         if point is None:
-            reason = "the search found no violation"
-            return ConditionReport(condition, Verdict.UNKNOWN, self.name, reason)
-        return ConditionReport(condition, Verdict.REFUTED, self.name, counterexample=point)
+            return self.report(condition, Verdict.UNKNOWN, "the search found no violation")
+        return self.report(condition, Verdict.REFUTED, counterexample=point)

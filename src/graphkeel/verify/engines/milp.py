@@ -4,7 +4,7 @@ linear program.
 A float solver with tolerances proves nothing in the strict sense, so its answers are guarded:
 `refuted` needs a state that violates the condition in exact rationals, `proved` a dual bound below
 zero by far more than the tolerances, and its reason says that it is numerical. Maximising is
-measured to be 3 to 14 times faster than asking for feasibility."""
+measured to be 3 to 14 times faster than deciding feasibility."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from graphkeel.core.optional import import_optional, is_installed
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.affine import box_magnitude
+from graphkeel.verify.conditions import inner_radius, lyapunov_after
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error, lyapunov_after
+from graphkeel.verify.engines.bigm import BoundedNetwork, condition_error
 from graphkeel.verify.problem import Array, Problem, region_of
 from graphkeel.verify.query import Layers
 from graphkeel.verify.rational import nearest_confirmed
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
-
-TOLERANCE = 1e-5  # ten times HiGHS's default feasibility tolerance, on violations of order one
+from graphkeel.verify.settings import MILP
 
 
 @dataclass
@@ -65,9 +65,7 @@ class MilpVerifier(ConditionwiseEngine):
         program, state, objective = violation_program(problem, condition)
         outcome = _maximise(program, objective, budget)
         verdict, reason, point = judge(problem, condition, outcome, state)
-        return ConditionReport(
-            condition, verdict, self.name, reason, counterexample=point, nodes=outcome.nodes
-        )
+        return self.report(condition, verdict, reason, counterexample=point, nodes=outcome.nodes)
 
 
 def judge(
@@ -82,9 +80,9 @@ def judge(
         point = nearest_confirmed(problem, condition, outcome.values[state])
         if point is not None:
             return Verdict.REFUTED, "violation confirmed in exact rationals", point
-    room = TOLERANCE * outcome.scale + condition_error(problem, condition)
+    tolerance = MILP.tolerance * outcome.scale + condition_error(problem, condition)
     largest = f"numerical: largest violation {outcome.bound:.3g}"
-    if outcome.bound < -room:
+    if outcome.bound < -tolerance:
         return Verdict.PROVED, f"{largest} (float tolerances)", None
     if outcome.timed_out:
         return Verdict.UNKNOWN, "time", None
@@ -97,7 +95,7 @@ def violation_program(problem: Problem, condition: str) -> tuple[Program, list[i
     program = Program()
     state = [program.column(lo, hi) for lo, hi in zip(problem.lower, problem.upper, strict=True)]
     if condition in ("invariance", "region"):
-        return program, state, _leaves(program, state, problem, condition)
+        return program, state, _largest_excess(program, state, problem, condition)
     sides = _outside_hole(program, state, problem)
     (here,), _ = _network(program, state, problem.lyapunov.layers, problem)
     if condition == "positivity":
@@ -173,8 +171,9 @@ def _outside_hole(
                 continue
             other = float(problem.lower[axis] if sign > 0 else problem.upper[axis])
             choice = program.column(0.0, 1.0, integer=True)
-            room = radius - sign * (other - centre)  # big-M: what the far end of the box lacks
-            program.row({column: sign, choice: -room}, sign * centre + radius - room, float("inf"))
+            big_m = radius - sign * (other - centre)  # the far end of the box lacks this much
+            least = sign * centre + radius - big_m
+            program.row({column: sign, choice: -big_m}, least, float("inf"))
             sides.append((choice, axis, sign))
     program.row({choice: 1.0 for choice, _, _ in sides}, 1.0, float("inf"))
     return sides
@@ -190,19 +189,20 @@ def _distance(
     one = {choice: 1.0 for choice, _, _ in sides}
     program.row(one, 1.0, 1.0)
     for choice, axis, sign in sides:
-        room = 2 * top
+        big_m = 2 * top
         centre = sign * float(problem.equilibrium[axis])
-        program.row({distance: 1.0, state[axis]: -sign, choice: room}, -float("inf"), room - centre)
+        row = {distance: 1.0, state[axis]: -sign, choice: big_m}
+        program.row(row, -float("inf"), big_m - centre)
     return {distance: 1.0}, 0.0
 
 
-def _leaves(program: Program, state: list[int], problem: Problem, condition: str) -> Linear:
+def _largest_excess(program: Program, state: list[int], problem: Problem, condition: str) -> Linear:
     """The largest of the condition's excesses of F(y), one of them chosen."""
     outputs, network = _network(program, state, problem.closed_loop.layers, problem)
     low, high = network.low[-1], network.high[-1]
     if condition == "region":
         excesses = _region_excesses(program, state, problem, outputs)
-        reach = float(np.max(np.maximum(np.abs(low), np.abs(high))))
+        reach = float(np.max(box_magnitude(low, high)))
         span = 8 * (reach + region_of(problem).margin) + 1
     else:
         excesses = _box_excesses(problem, outputs)
@@ -212,9 +212,9 @@ def _leaves(program: Program, state: list[int], problem: Problem, condition: str
     for terms, constant in excesses:
         choice = program.column(0.0, 1.0, integer=True)
         choices[choice] = 1.0
-        room = 2 * span  # excess <= this one + room·(1 − choice)
-        row = {excess: 1.0, choice: room, **{c: -v for c, v in terms.items()}}
-        program.row(row, -float("inf"), constant + room)
+        big_m = 2 * span  # excess <= this one + big_m·(1 − choice)
+        row = {excess: 1.0, choice: big_m, **{c: -v for c, v in terms.items()}}
+        program.row(row, -float("inf"), constant + big_m)
     program.row(choices, 1.0, 1.0)
     return {excess: 1.0}, 0.0
 
@@ -232,20 +232,20 @@ def _box_excesses(problem: Problem, outputs: list[Linear]) -> list[Linear]:
 def _region_excesses(
     program: Program, state: list[int], problem: Problem, outputs: list[Linear]
 ) -> list[Linear]:
-    """F_k − F_c + γ for every rival, over the states where the class leads by γ."""
+    """F_k − F_c + γ for every rival, over the states where the class has the margin γ."""
     region = region_of(problem)
     margin: Linear = ({}, region.margin)
     excesses = []
     for k in region.rivals(problem.n):
-        lead = {state[region.axis]: 1.0, state[k]: -1.0}
-        program.row(lead, region.margin, float("inf"))
+        margin_now = {state[region.axis]: 1.0, state[k]: -1.0}
+        program.row(margin_now, region.margin, float("inf"))
         excesses.append(_sum((1.0, outputs[k]), (-1.0, outputs[region.axis]), (1.0, margin)))
     return excesses
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a solver found of a program's maximum."""
+    """A solver's answer about a program's maximum."""
 
     values: Array | None
     bound: float  # no state violates by more, as far as the solver knows
@@ -287,7 +287,7 @@ def _stop_when_decided(highspy: Any, solver: Any) -> None:
 
     def decided(event: Any) -> None:
         bound, best = event.data_out.mip_dual_bound, event.data_out.mip_primal_bound
-        if bound < -100 * TOLERANCE or (np.isfinite(best) and best > TOLERANCE):
+        if bound < -100 * MILP.tolerance or (np.isfinite(best) and best > MILP.tolerance):
             event.interrupt()
 
     solver.cbMipInterrupt += decided

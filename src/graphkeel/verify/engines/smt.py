@@ -30,14 +30,12 @@ class SmtVerifier(ConditionwiseEngine):
         return None
 
     def decide(self, problem: Problem, condition: str, budget: Budget) -> ConditionReport:
-        """Ask Z3."""
+        """Decide the satisfiability of the violation with Z3."""
         query = _Query(problem, condition)
         answer = query.check(budget.seconds)
         verdict, reason, point = self._judge(problem, condition, query, answer)
         nodes = query.decisions()
-        return ConditionReport(
-            condition, verdict, self.name, reason, counterexample=point, nodes=nodes
-        )
+        return self.report(condition, verdict, reason, counterexample=point, nodes=nodes)
 
     @staticmethod
     def _judge(

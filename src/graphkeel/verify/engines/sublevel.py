@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.problem import Network, Problem
+from graphkeel.verify.problem import Problem
 from graphkeel.verify.proof import Json, head
 from graphkeel.verify.property.decide import NOT_STORED, SAT, UNSAT, Answer, decide
 from graphkeel.verify.property.sublevel import sublevel_network, sublevel_property
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 
-DIFFERS = "the violating state is not confirmed by a second replay"
+_DIFFERS = "the violating state is not confirmed by a second replay"
 
 
 class SublevelVerifier(ConditionwiseEngine):
@@ -25,7 +23,7 @@ class SublevelVerifier(ConditionwiseEngine):
 
     def supports(self, problem: Problem) -> str | None:
         """None unless a layer is the rounded result of a computation."""
-        if _is_exact(problem.closed_loop) and _is_exact(problem.lyapunov):
+        if problem.exact:
             return None
         return "a sublevel set is decided for layers without error bounds only"
 
@@ -39,44 +37,32 @@ class SublevelVerifier(ConditionwiseEngine):
         """Decide one condition."""
         against = self.supports(problem)
         if against is not None:
-            return self._report(condition, Verdict.UNKNOWN, f"unsupported: {against}")
+            return self.report(condition, Verdict.UNKNOWN, f"unsupported: {against}")
         prop = sublevel_property(problem, condition)
         answer = decide(sublevel_network(problem), prop, budget.seconds, now=budget.now)
         if answer.verdict == UNSAT:
             return self._proved(condition, answer, len(prop.cases))
         if answer.verdict == SAT:
             return self._refuted(problem, condition, answer)
-        return self._report(condition, Verdict.UNKNOWN, answer.reason, nodes=answer.nodes)
+        return self.report(condition, Verdict.UNKNOWN, answer.reason, nodes=answer.nodes)
 
     def _proved(self, condition: str, answer: Answer, cases: int) -> ConditionReport:
         reason = f"no state satisfies any of {cases} case(s) of a violation"
         if answer.proof is None:
             reason = NOT_STORED if cases else "vacuous: no state of the box is outside the hole"
         proof = None if answer.proof is None else _proof_entry(condition, answer.proof)
-        return self._report(condition, Verdict.PROVED, reason, nodes=answer.nodes, proof=proof)
+        return self.report(condition, Verdict.PROVED, reason, nodes=answer.nodes, proof=proof)
 
     def _refuted(self, problem: Problem, condition: str, answer: Answer) -> ConditionReport:
         """The counterexample, once the problem's own replay agrees."""
         point = np.array(answer.inputs)
         if not violates(problem, condition, point):
-            return self._report(condition, Verdict.UNKNOWN, DIFFERS, nodes=answer.nodes)
-        return self._report(
-            condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point
-        )
-
-    def _report(
-        self, condition: str, verdict: Verdict, reason: str, **more: Any
-    ) -> ConditionReport:
-        return ConditionReport(condition, verdict, self.name, reason, **more)
-
-
-def _is_exact(network: Network) -> bool:
-    return all(layer.exact for layer in network.layers)
+            return self.report(condition, Verdict.UNKNOWN, _DIFFERS, nodes=answer.nodes)
+        return self.report(condition, Verdict.REFUTED, "", nodes=answer.nodes, counterexample=point)
 
 
 def _proof_entry(condition: str, proof: Json) -> Json:
-    """The roots and trees of a property's proof; the question itself is compiled again from the
-    loop by whoever checks it."""
+    """The roots and trees of a property's proof; the checker compiles its question itself."""
     kept = ("lower", "upper", "tree")
     cases = [{name: case[name] for name in kept} for case in proof["cases"]]
     return head("sublevel", condition) | {"cases": cases}

@@ -1,4 +1,4 @@
-"""The same question for other people's tools: ONNX with VNN-LIB, and SMT-LIB 2.
+"""A problem for other tools: ONNX with VNN-LIB, and SMT-LIB 2.
 
 In all files `unsat` means that no state of the file's region violates the condition, and a
 condition is proved when all of its files are unsat. The exported weights are the stored floats;

@@ -47,20 +47,12 @@ _OUR_DOMAIN = ("", "ai.onnx")  # two names of one domain
 
 
 class Node(NamedTuple):
-    """A node whose definition is read.
+    """A node whose definition is read."""
 
-    Args:
-        operator: one of `OPERATORS`.
-        version: of its definition.
-        inputs: names; "" for an optional one that is left out.
-        output: the name of its first output.
-        attributes: by name.
-    """
-
-    operator: str
-    version: int
-    inputs: list[str]
-    output: str
+    operator: str  # one of `OPERATORS`
+    version: int  # of its definition
+    inputs: list[str]  # "" for an optional one that is left out
+    output: str  # the first one
     attributes: dict[str, Any]
 
 

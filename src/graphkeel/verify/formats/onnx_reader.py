@@ -22,19 +22,16 @@ from graphkeel.verify.formats.onnx_model import Node, checked_graph
 from graphkeel.verify.formats.reading import first_line, read_limited
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork, pruned
+from graphkeel.verify.settings import LIMITS
 
-MAX_BYTES = 64 << 20
-MAX_NODES = 2_000
-MAX_NUMBERS = 8_000_000  # weights of all blocks, and elements of one constant
-
-Shape = tuple[int, ...]
+_Shape = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class Tensor:
+class _Tensor:
     """Σ terms[number]·value(number) + offset, flattened in C order; no terms: a constant."""
 
-    shape: Shape
+    shape: _Shape
     terms: dict[int, Array]
     offset: Array
 
@@ -42,9 +39,9 @@ class Tensor:
 def read_onnx(path: str | Path) -> BlockNetwork:
     """Read a network; whatever is not supported is named."""
     onnx = import_optional("onnx", extra="export")
-    raw = read_limited(Path(path), MAX_BYTES)
+    raw = read_limited(Path(path), LIMITS.onnx_bytes)
     try:
-        return _Reader(onnx, *checked_graph(onnx, raw, MAX_NODES)).network()
+        return _Reader(onnx, *checked_graph(onnx, raw, LIMITS.onnx_nodes)).network()
     except ProblemError as error:
         raise ProblemError(f"{path}: {error.what}", got=error.got, fix=error.fix) from None
     except (ValueError, TypeError, IndexError, KeyError, OverflowError, MemoryError) as error:
@@ -63,7 +60,7 @@ class _Reader:
         self.nodes = nodes
         self.blocks: list[Block] = []
         self.numbers = 0
-        self.tensors: dict[str, Tensor] = {}
+        self.tensors: dict[str, _Tensor] = {}
         self.integers: dict[str, NDArray[np.int64]] = {}  # shapes, axes, ends of slices
         self.switches: dict[str, bool] = {}
         self.inputs = 0
@@ -85,8 +82,8 @@ class _Reader:
 
     def _array(self, tensor: Any) -> NDArray[Any]:
         size = math.prod(tensor.dims)
-        if min(tensor.dims, default=1) < 0 or size > MAX_NUMBERS:
-            raise ProblemError(f"a constant has at most {MAX_NUMBERS} numbers", got=size)
+        if min(tensor.dims, default=1) < 0 or size > LIMITS.onnx_numbers:
+            raise ProblemError(f"a constant has at most {LIMITS.onnx_numbers} numbers", got=size)
         values: NDArray[Any] = self.onnx.numpy_helper.to_array(tensor)
         return values
 
@@ -101,7 +98,7 @@ class _Reader:
         exact = values.astype(np.float64)
         if not np.isfinite(exact).all():
             raise ProblemError("a constant is not finite", got=repr(name))
-        self.tensors[name] = Tensor(values.shape, {}, exact.ravel())
+        self.tensors[name] = _Tensor(values.shape, {}, exact.ravel())
 
     def _read_input(self) -> None:
         names = {tensor.name for tensor in self.graph.initializer}
@@ -114,7 +111,7 @@ class _Reader:
         shape = [dim.dim_value if dim.HasField("dim_value") else 0 for dim in kind.shape.dim]
         if shape and not kind.shape.dim[0].HasField("dim_value"):
             shape[0] = 1  # the batch
-        if not shape or min(shape) < 1 or math.prod(shape) > MAX_NUMBERS:
+        if not shape or min(shape) < 1 or math.prod(shape) > LIMITS.onnx_numbers:
             raise ProblemError("the input must have a fixed shape", got=shape)
         self.inputs = math.prod(shape)
         self.tensors[inputs[0].name] = self._value(0, tuple(shape))
@@ -123,26 +120,28 @@ class _Reader:
         kinds = self.onnx.TensorProto
         return (kinds.FLOAT16, kinds.FLOAT, kinds.DOUBLE)
 
-    def _value(self, number: int, shape: Shape) -> Tensor:
+    def _value(self, number: int, shape: _Shape) -> _Tensor:
         """A block's (or the input's) value itself."""
         size = math.prod(shape)
         self._count(size * size)
-        return Tensor(shape, {number: np.eye(size)}, np.zeros(size))
+        return _Tensor(shape, {number: np.eye(size)}, np.zeros(size))
 
     def _count(self, numbers: int) -> None:
         self.numbers += numbers
-        if self.numbers > MAX_NUMBERS * 4:
-            raise ProblemError("the network is too large", fix=f"At most {MAX_NUMBERS} weights.")
+        if self.numbers > LIMITS.onnx_numbers * 4:
+            raise ProblemError(
+                "the network is too large", fix=f"At most {LIMITS.onnx_numbers} weights."
+            )
 
-    def _tensor(self, name: str) -> Tensor:
+    def _tensor(self, name: str) -> _Tensor:
         if name not in self.tensors:
             raise ProblemError("a tensor is used that no node has made", got=repr(name))
         return self.tensors[name]
 
-    def _input(self, node: Node, place: int) -> Tensor:
+    def _input(self, node: Node, place: int) -> _Tensor:
         return self._tensor(node.inputs[place])
 
-    def _block(self, tensor: Tensor, relu: bool) -> int:
+    def _block(self, tensor: _Tensor, relu: bool) -> int:
         """The number of a new block."""
         size = math.prod(tensor.shape)
         terms = tuple(sorted(tensor.terms.items()))
@@ -152,7 +151,7 @@ class _Reader:
         self.blocks.append(Block(terms, tensor.offset, relu))
         return len(self.blocks)
 
-    def _as_block(self, tensor: Tensor) -> int:
+    def _as_block(self, tensor: _Tensor) -> int:
         """The number of the block that the tensor is; it becomes one if it is none."""
         if len(tensor.terms) == 1 and not tensor.offset.any():
             ((number, weight),) = tensor.terms.items()
@@ -164,7 +163,7 @@ class _Reader:
         tensor.terms, tensor.offset = fresh.terms, fresh.offset
         return number
 
-    def _mapped(self, tensor: Tensor, weight: Array, shape: Shape) -> Tensor:
+    def _mapped(self, tensor: _Tensor, weight: Array, shape: _Shape) -> _Tensor:
         """weight·tensor, exact: multiplied out only where each row picks one entry of a block."""
         if not _is_selection(tensor):
             self._as_block(tensor)
@@ -175,7 +174,7 @@ class _Reader:
             rows, columns = np.nonzero(part)
             product[:, columns] = weight[:, rows]
             terms[number] = product
-        return Tensor(shape, terms, np.zeros(weight.shape[0]))
+        return _Tensor(shape, terms, np.zeros(weight.shape[0]))
 
     # ---- nodes
 
@@ -183,9 +182,9 @@ class _Reader:
         if node.operator == "Constant":
             self._keep(node.output, self._constant(node))
             return
-        handler: Callable[[Node], Tensor] = getattr(self, f"_op_{node.operator.lower()}")
+        handler: Callable[[Node], _Tensor] = getattr(self, f"_op_{node.operator.lower()}")
         result = handler(node)
-        if math.prod(result.shape) > MAX_NUMBERS:
+        if math.prod(result.shape) > LIMITS.onnx_numbers:
             raise ProblemError("a tensor is too large", got=result.shape)
         self.tensors[node.output] = result
 
@@ -203,7 +202,7 @@ class _Reader:
                 return np.asarray(attributes[name], dtype=np.int64)
         raise ProblemError("a Constant has no number in it", got=sorted(attributes))
 
-    def _op_gemm(self, node: Node) -> Tensor:
+    def _op_gemm(self, node: Node) -> _Tensor:
         tensor, weight = self._input(node, 0), self._constant_matrix(node.inputs[1])
         if node.attributes.get("transA", 0):
             raise ProblemError("Gemm with transA is not supported")
@@ -223,7 +222,7 @@ class _Reader:
             raise ProblemError("the bias of a Gemm does not fit", got=(product.shape, bias.shape))
         return self._added(product, bias, 1.0)
 
-    def _op_matmul(self, node: Node) -> Tensor:
+    def _op_matmul(self, node: Node) -> _Tensor:
         left, right = self._input(node, 0), self._input(node, 1)
         if not right.terms:
             weight = self._constant_matrix(node.inputs[1]).T
@@ -241,7 +240,7 @@ class _Reader:
         every: Array = np.kron(weight, np.eye(columns)).astype(np.float64)
         return self._mapped(right, every, shape)
 
-    def _rows_times(self, tensor: Tensor, weight: Array) -> Tensor:
+    def _rows_times(self, tensor: _Tensor, weight: Array) -> _Tensor:
         """Every row of the last axis, times one matrix (out, in)."""
         lines = math.prod(tensor.shape[:-1])
         self._count(weight.size * lines * lines)
@@ -254,13 +253,13 @@ class _Reader:
             raise ProblemError("a product needs one constant matrix", got=(name, tensor.shape))
         return tensor.offset.reshape(tensor.shape)
 
-    def _op_add(self, node: Node) -> Tensor:
+    def _op_add(self, node: Node) -> _Tensor:
         return self._added(self._input(node, 0), self._input(node, 1), 1.0)
 
-    def _op_sub(self, node: Node) -> Tensor:
+    def _op_sub(self, node: Node) -> _Tensor:
         return self._added(self._input(node, 0), self._input(node, 1), -1.0)
 
-    def _added(self, a: Tensor, b: Tensor, sign: float) -> Tensor:
+    def _added(self, a: _Tensor, b: _Tensor, sign: float) -> _Tensor:
         """a ± b with broadcasting; values that would be rounded become blocks first."""
         shape = np.broadcast_shapes(a.shape, b.shape)
         total = _sum(_spread(a, shape), _spread(b, shape), sign)
@@ -273,12 +272,12 @@ class _Reader:
             raise ProblemError("two constants cannot be added without rounding")
         return total
 
-    def _op_neg(self, node: Node) -> Tensor:
+    def _op_neg(self, node: Node) -> _Tensor:
         tensor = self._input(node, 0)
         terms = {number: -weight for number, weight in tensor.terms.items()}
-        return Tensor(tensor.shape, terms, -tensor.offset)
+        return _Tensor(tensor.shape, terms, -tensor.offset)
 
-    def _op_mul(self, node: Node) -> Tensor:
+    def _op_mul(self, node: Node) -> _Tensor:
         a, b = self._input(node, 0), self._input(node, 1)
         a, b = (a, b) if a.terms else (b, a)
         if b.terms:
@@ -286,19 +285,19 @@ class _Reader:
         shape = np.broadcast_shapes(a.shape, b.shape)
         return self._scaled(_spread(a, shape), _spread(b, shape).offset)
 
-    def _scaled(self, tensor: Tensor, factors: Array) -> Tensor:
+    def _scaled(self, tensor: _Tensor, factors: Array) -> _Tensor:
         self._as_block(tensor)
         return self._mapped(tensor, np.diag(factors), tensor.shape)
 
-    def _relu_of(self, tensor: Tensor) -> Tensor:
+    def _relu_of(self, tensor: _Tensor) -> _Tensor:
         if not tensor.terms:
-            return Tensor(tensor.shape, {}, np.maximum(tensor.offset, 0.0))
+            return _Tensor(tensor.shape, {}, np.maximum(tensor.offset, 0.0))
         return self._value(self._block(tensor, relu=True), tensor.shape)
 
-    def _op_relu(self, node: Node) -> Tensor:
+    def _op_relu(self, node: Node) -> _Tensor:
         return self._relu_of(self._input(node, 0))
 
-    def _op_leakyrelu(self, node: Node) -> Tensor:
+    def _op_leakyrelu(self, node: Node) -> _Tensor:
         """α·x + (1 − α)·relu(x), or relu(x) − α·relu(−x) where 1 − α is no float."""
         slope = float(np.float32(node.attributes.get("alpha", 0.01)))
         tensor = self._input(node, 0)
@@ -313,7 +312,7 @@ class _Reader:
         part = self._mapped(negative, np.eye(size) * slope, tensor.shape)
         return self._added(positive, part, -1.0)
 
-    def _op_abs(self, node: Node) -> Tensor:
+    def _op_abs(self, node: Node) -> _Tensor:
         """2·relu(x) − x."""
         tensor = self._input(node, 0)
         size = math.prod(tensor.shape)
@@ -321,7 +320,7 @@ class _Reader:
         twice = self._mapped(self._relu_of(tensor), np.eye(size) * 2.0, tensor.shape)
         return self._added(twice, tensor, -1.0)
 
-    def _op_clip(self, node: Node) -> Tensor:
+    def _op_clip(self, node: Node) -> _Tensor:
         """low + relu(x − low), then high − relu(high − that)."""
         value = self._input(node, 0)
         low = self._clip_end(node, 1, "min")
@@ -334,40 +333,40 @@ class _Reader:
             value = self._added(high, self._relu_of(self._added(high, value, -1.0)), -1.0)
         return value
 
-    def _clip_end(self, node: Node, place: int, word: str) -> Tensor | None:
+    def _clip_end(self, node: Node, place: int, word: str) -> _Tensor | None:
         """A single constant: an attribute up to definition 6, an input from 11 on."""
         if word in node.attributes:
-            return Tensor((), {}, np.array([float(np.float32(node.attributes[word]))]))
+            return _Tensor((), {}, np.array([float(np.float32(node.attributes[word]))]))
         if not _is_given(node, place):
             return None
         end = self._input(node, place)
         if end.terms or math.prod(end.shape) != 1:
             raise ProblemError("the ends of a Clip must be single constants", got=word)
-        return Tensor((), {}, end.offset)
+        return _Tensor((), {}, end.offset)
 
     # ---- operators that only move entries
 
-    def _moved(self, node: Node, move: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> Tensor:
+    def _moved(self, node: Node, move: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> _Tensor:
         tensor = self._input(node, 0)
         places = np.arange(math.prod(tensor.shape)).reshape(tensor.shape)
         return _picked(tensor, move(places))
 
-    def _op_identity(self, node: Node) -> Tensor:
+    def _op_identity(self, node: Node) -> _Tensor:
         return self._input(node, 0)
 
-    def _op_dropout(self, node: Node) -> Tensor:
+    def _op_dropout(self, node: Node) -> _Tensor:
         """The identity: before definition 12 always, since then unless it is in training mode."""
         if _is_given(node, 2) and self.switches.get(node.inputs[2], True):
             raise ProblemError("a Dropout may be in training mode", got=repr(node.inputs[2]))
         return self._input(node, 0)
 
-    def _op_flatten(self, node: Node) -> Tensor:
+    def _op_flatten(self, node: Node) -> _Tensor:
         shape = self._input(node, 0).shape
         axis = _axis(node, node.attributes.get("axis", 1), len(shape), last=len(shape))
         both = (math.prod(shape[:axis]), math.prod(shape[axis:]))
         return self._moved(node, lambda places: places.reshape(both))
 
-    def _op_reshape(self, node: Node) -> Tensor:
+    def _op_reshape(self, node: Node) -> _Tensor:
         target = self._ints(node, 1, "shape")
         old = self._input(node, 0).shape
         if min(target, default=0) < -1:  # numpy would take any negative number for −1
@@ -376,26 +375,26 @@ class _Reader:
             target = [old[i] if k == 0 else k for i, k in enumerate(target)]
         return self._moved(node, lambda places: places.reshape(target))
 
-    def _op_transpose(self, node: Node) -> Tensor:
+    def _op_transpose(self, node: Node) -> _Tensor:
         order = node.attributes.get("perm")
         rank = len(self._input(node, 0).shape)
         if order is not None and sorted(order) != list(range(rank)):
             raise ProblemError("perm of a Transpose must name every axis once", got=order)
         return self._moved(node, lambda places: places.transpose(order))
 
-    def _op_squeeze(self, node: Node) -> Tensor:
+    def _op_squeeze(self, node: Node) -> _Tensor:
         shape = self._input(node, 0).shape
         named = self._ints(node, 1, "axes", optional=True)
         axes = tuple(_axis(node, k, len(shape)) for k in named)
         return self._moved(node, lambda places: places.squeeze(axes or None))
 
-    def _op_unsqueeze(self, node: Node) -> Tensor:
+    def _op_unsqueeze(self, node: Node) -> _Tensor:
         named = self._ints(node, 1, "axes")
         rank = len(self._input(node, 0).shape) + len(named)
         axes = tuple(_axis(node, k, rank) for k in named)
         return self._moved(node, lambda places: np.expand_dims(places, axes))
 
-    def _op_slice(self, node: Node) -> Tensor:
+    def _op_slice(self, node: Node) -> _Tensor:
         starts, ends = self._ints(node, 1, "starts"), self._ints(node, 2, "ends")
         named = self._ints(node, 3, "axes", optional=True) or list(range(len(starts)))
         steps = self._ints(node, 4, "steps", optional=True) or [1] * len(starts)
@@ -426,7 +425,7 @@ class _Reader:
             raise ProblemError(f"a node lacks its {word}")
         return []
 
-    def _op_concat(self, node: Node) -> Tensor:
+    def _op_concat(self, node: Node) -> _Tensor:
         parts = [self._tensor(name) for name in node.inputs]
         axis = _axis(node, node.attributes["axis"], len(parts[0].shape))
         starts = np.cumsum([0, *(math.prod(part.shape) for part in parts)])
@@ -435,7 +434,7 @@ class _Reader:
             for start, part in zip(starts, parts, strict=False)
         ]
         order = np.concatenate(places, axis=axis)
-        stacked = Tensor((int(starts[-1]),), {}, np.concatenate([part.offset for part in parts]))
+        stacked = _Tensor((int(starts[-1]),), {}, np.concatenate([part.offset for part in parts]))
         for number in sorted({number for part in parts for number in part.terms}):
             width = next(p.terms[number].shape[1] for p in parts if number in p.terms)
             self._count(int(starts[-1]) * width)
@@ -469,24 +468,24 @@ def _range(start: int, end: int, step: int, size: int) -> range:
     return range(min(max(start, 0), size), min(max(end, 0), size), step)
 
 
-def _picked(tensor: Tensor, places: NDArray[np.int64]) -> Tensor:
+def _picked(tensor: _Tensor, places: NDArray[np.int64]) -> _Tensor:
     """The tensor whose entries are those at `places`."""
     flat = places.ravel()
     terms = {number: weight[flat] for number, weight in tensor.terms.items()}
-    return Tensor(places.shape, terms, tensor.offset[flat])
+    return _Tensor(places.shape, terms, tensor.offset[flat])
 
 
-def _spread(tensor: Tensor, shape: Shape) -> Tensor:
+def _spread(tensor: _Tensor, shape: _Shape) -> _Tensor:
     """The tensor broadcast to a shape."""
     if tensor.shape == shape:
         return tensor
-    if math.prod(shape) > MAX_NUMBERS:
+    if math.prod(shape) > LIMITS.onnx_numbers:
         raise ProblemError("a tensor is too large", got=shape)
     places = np.arange(math.prod(tensor.shape)).reshape(tensor.shape)
     return _picked(tensor, np.broadcast_to(places, shape))
 
 
-def _is_selection(tensor: Tensor) -> bool:
+def _is_selection(tensor: _Tensor) -> bool:
     """Whether the entries are, one for one, different entries of blocks."""
     if tensor.offset.any() or not tensor.terms:
         return False
@@ -499,7 +498,7 @@ def _is_selection(tensor: Tensor) -> bool:
     return bool((used == 1).all())
 
 
-def _sum(a: Tensor, b: Tensor, sign: float) -> Tensor | None:
+def _sum(a: _Tensor, b: _Tensor, sign: float) -> _Tensor | None:
     """a ± b, or None where a number would be rounded."""
     offset = _exact_sum(a.offset, sign * b.offset)
     terms = dict(a.terms)
@@ -508,7 +507,7 @@ def _sum(a: Tensor, b: Tensor, sign: float) -> Tensor | None:
         if total is None:
             return None
         terms[number] = total
-    return None if offset is None else Tensor(a.shape, terms, offset)
+    return None if offset is None else _Tensor(a.shape, terms, offset)
 
 
 def _exact_sum(a: Array, b: Array) -> Array | None:

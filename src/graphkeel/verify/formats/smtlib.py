@@ -21,7 +21,7 @@ from graphkeel.verify.problem import (
     region_of,
     sublevel_of,
 )
-from graphkeel.verify.rational import sup_radius
+from graphkeel.verify.rational import rational, rationals, sup_radius
 
 
 def smtlib(problem: Problem, condition: str) -> str:
@@ -65,8 +65,7 @@ def violation(problem: Problem, condition: str) -> str:
 
 
 def _error_comment(problem: Problem) -> list[str]:
-    networks = (problem.closed_loop, problem.lyapunov)
-    if all(layer.exact for network in networks for layer in network.layers):
+    if problem.exact:
         return []
     return [
         "; the weights are rounded: unsat speaks of every network within the problem's errors, "
@@ -92,10 +91,10 @@ def _leaves_region(problem: Problem, state: list[str], image: list[str]) -> str:
     region = region_of(problem)
     margin = _rational(region.margin)
     rivals = region.rivals(problem.n)
-    leads = [f"(>= (- {state[region.axis]} {state[k]}) {margin})" for k in rivals]
+    margins = [f"(>= (- {state[region.axis]} {state[k]}) {margin})" for k in rivals]
     less = "<=" if region.margin == 0 else "<"
     lost = [f"({less} (- {image[region.axis]} {image[k]}) {margin})" for k in rivals]
-    return f"(and {' '.join(leads)} {_any(lost)})"
+    return f"(and {' '.join(margins)} {_any(lost)})"
 
 
 def _in_sublevel(problem: Problem, condition: str, here: str) -> str:
@@ -132,10 +131,9 @@ def _outside_hole(problem: Problem, state: list[str]) -> str:
     reach = sup_radius(problem)
     greater, less = (">", "<") if reach == 0 else (">=", "<=")
     parts = []
-    for y, centre in zip(state, problem.equilibrium, strict=True):
-        middle = Fraction(float(centre))
-        parts.append(f"({greater} {y} {_rational(middle + reach)})")
-        parts.append(f"({less} {y} {_rational(middle - reach)})")
+    for y, centre in zip(state, rationals(problem.equilibrium), strict=True):
+        parts.append(f"({greater} {y} {_rational(centre + reach)})")
+        parts.append(f"({less} {y} {_rational(centre - reach)})")
     return _any(parts)
 
 
@@ -218,6 +216,6 @@ def _any(parts: Iterable[str]) -> str:
 
 
 def _rational(value: float | Fraction) -> str:
-    exact = value if isinstance(value, Fraction) else Fraction(float(value))
+    exact = value if isinstance(value, Fraction) else rational(value)
     size = f"(/ {abs(exact.numerator)}.0 {exact.denominator}.0)"
     return f"(- {size})" if exact < 0 else size

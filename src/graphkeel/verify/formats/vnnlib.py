@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-import numpy as np
-
 from graphkeel.core.text import printable
-from graphkeel.verify.conditions import inner_radius
+from graphkeel.verify.conditions import half_box
 from graphkeel.verify.problem import Array, Problem
 
 POLARITY = """\
@@ -33,21 +31,13 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
     files = []
     for axis, sign, low, high in hole_faces(problem):
         name = f"y{axis}_{'above' if sign > 0 else 'below'}"
-        files.append(
-            (
-                f"decrease_{name}.vnnlib",
-                _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)"),
-            )
-        )
+        text = _text(problem, "decrease", _LOOP, low, high, "(>= Y_1 0.0)")
+        files.append((f"decrease_{name}.vnnlib", text))
         network, violation = _LOOP, "(<= Y_0 0.0)"
         if problem.positivity > 0:
             network, violation = _SIDES, f"(<= Y_{2 * axis + (sign < 0)} 0.0)"
-        files.append(
-            (
-                f"positivity_{name}.vnnlib",
-                _text(problem, "positivity", network, low, high, violation),
-            )
-        )
+        text = _text(problem, "positivity", network, low, high, violation)
+        files.append((f"positivity_{name}.vnnlib", text))
     leaving = _text(problem, "invariance", _LOOP, problem.lower, problem.upper, _leaves(problem))
     return [*files, ("invariance.vnnlib", leaving)]
 
@@ -55,19 +45,11 @@ def vnnlib_files(problem: Problem) -> list[tuple[str, str]]:
 def hole_faces(problem: Problem) -> Iterator[tuple[int, int, Array, Array]]:
     """(axis, sign, lower, upper) of boxes that together are D without the hole (L2: without the box
     in the ball)."""
-    reach = inner_radius(problem)
     for axis in range(problem.n):
         for sign in (1, -1):
-            low, high = problem.lower.copy(), problem.upper.copy()
-            # Rounded towards the equilibrium: the boxes may overlap the hole by a bit, but leave no
-            # gap.
-            edge = np.nextafter(problem.equilibrium[axis] + sign * reach, problem.equilibrium[axis])
-            if sign > 0:
-                low[axis] = max(low[axis], edge)
-            else:
-                high[axis] = min(high[axis], edge)
-            if low[axis] <= high[axis]:
-                yield axis, sign, low, high
+            lower, upper = half_box(problem, axis, sign)
+            if lower[axis] <= upper[axis]:
+                yield axis, sign, lower, upper
 
 
 def _leaves(problem: Problem) -> str:
@@ -88,7 +70,7 @@ def _text(
         network,
         POLARITY,
         _TOUCH,
-        *error_comment(problem),
+        *_error_comment(problem),
         *(f"(declare-const X_{i} Real)" for i in range(problem.n)),
         *(f"(declare-const Y_{i} Real)" for i in range(outputs)),
     ]
@@ -106,12 +88,11 @@ def decimal(value: float) -> str:
     return text if "." in text else f"{text}.0"
 
 
-def error_comment(problem: Problem) -> list[str]:
+def _error_comment(problem: Problem) -> list[str]:
     """A line that says so where the weights are rounded."""
-    networks = (problem.closed_loop, problem.lyapunov)
-    if all(layer.exact for network in networks for layer in network.layers):
+    if problem.exact:
         return []
     return [
-        "; the weights are rounded: this file asks about the stored floats, "
+        "; the weights are rounded: this file is about the stored floats, "
         "the problem about all within its errors"
     ]

@@ -11,7 +11,8 @@ from typing import Any
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import import_optional
 from graphkeel.verify.formats.reading import first_line
-from graphkeel.verify.formats.vnnlib_reader import MAX_VARIABLES, Node
+from graphkeel.verify.formats.vnnlib_reader import Node
+from graphkeel.verify.settings import LIMITS
 
 _COMPARISONS = {"LessEqual": "<=", "GreaterEqual": ">=", "LessThan": "<", "GreaterThan": ">"}
 _LISTS = {"And": "and", "Or": "or", "Plus": "+"}
@@ -33,7 +34,7 @@ def commands_of_version_2(text: str) -> list[Node]:
     commands: list[Node] = []
     for tensor in (network.inputs[0], network.outputs[0]):
         size = math.prod(tensor.shape)
-        if not 0 < size <= MAX_VARIABLES:
+        if not 0 < size <= LIMITS.vnnlib_variables:
             raise ProblemError("a tensor is too large or empty", got=tensor.shape)
         letter = letters[tensor.name]
         commands += [["declare-const", f"{letter}_{i}", "Real"] for i in range(size)]

@@ -14,15 +14,10 @@ from pathlib import Path
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.formats.reading import read_limited
 from graphkeel.verify.property.question import Case, Inequality, Property, Terms
-
-MAX_BYTES = 16 << 20
-MAX_CASES = 10_000
-MAX_DEPTH = 64
-MAX_DIGITS = 60
-MAX_VARIABLES = 100_000
+from graphkeel.verify.settings import LIMITS
 
 Node = str | list["Node"]
-Atoms = list[Inequality]  # a conjunction
+_Atoms = list[Inequality]  # a conjunction
 
 # Digits and spaces are those of ASCII; a comment ends at either line break, as in SMT-LIB, and a
 # variable has one name: X_01 is not X_1.
@@ -34,7 +29,7 @@ _VERSION_2 = "vnnlib-version"
 
 def read_vnnlib(path: str | Path) -> Property:
     """Read a property."""
-    raw = read_limited(Path(path), MAX_BYTES)
+    raw = read_limited(Path(path), LIMITS.vnnlib_bytes)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -47,7 +42,7 @@ def read_vnnlib(path: str | Path) -> Property:
 
 def property_from(text: str) -> Property:
     """The property that a VNN-LIB text describes."""
-    commands = parse(text)
+    commands = _parse(text)
     if any(command[:1] == [_VERSION_2] for command in commands if isinstance(command, list)):
         from graphkeel.verify.formats.vnnlib2_reader import commands_of_version_2
 
@@ -55,7 +50,7 @@ def property_from(text: str) -> Property:
     return _Script(commands).property()
 
 
-def parse(text: str) -> list[Node]:
+def _parse(text: str) -> list[Node]:
     """The s-expressions of a text."""
     top: list[Node] = []
     stack = [top]
@@ -72,8 +67,8 @@ def parse(text: str) -> list[Node]:
             inner: list[Node] = []
             stack[-1].append(inner)
             stack.append(inner)
-            if len(stack) > MAX_DEPTH:
-                raise ProblemError(f"brackets are nested deeper than {MAX_DEPTH}")
+            if len(stack) > LIMITS.vnnlib_depth:
+                raise ProblemError(f"brackets are nested deeper than {LIMITS.vnnlib_depth}")
         elif bracket == ")":
             stack.pop()
             if not stack:
@@ -92,7 +87,7 @@ class _Script:
 
     def property(self) -> Property:
         declared: dict[str, set[int]] = {"X": set(), "Y": set()}
-        cases: list[Atoms] = [[]]
+        cases: list[_Atoms] = [[]]
         asserted = [self._assertion(command, declared) for command in self.commands]
         self.sizes = {kind: self._size(kind, numbers) for kind, numbers in declared.items()}
         for node in asserted:
@@ -103,7 +98,7 @@ class _Script:
         return Property(self.sizes["X"], self.sizes["Y"], kept)
 
     def _assertion(self, command: Node, declared: dict[str, set[int]]) -> Node | None:
-        """What a command asserts; a declaration is noted instead."""
+        """The formula that a command asserts; None for a declaration, which is recorded."""
         match command:
             case ["declare-const", str(name), "Real"] | ["declare-fun", str(name), [], "Real"]:
                 kind, number = _variable(name)
@@ -118,25 +113,29 @@ class _Script:
         raise ProblemError("a command is not one of VNN-LIB", got=_shown(command))
 
     def _size(self, kind: str, numbers: set[int]) -> int:
-        if numbers != set(range(len(numbers))) or not numbers or len(numbers) > MAX_VARIABLES:
+        if (
+            numbers != set(range(len(numbers)))
+            or not numbers
+            or len(numbers) > LIMITS.vnnlib_variables
+        ):
             raise ProblemError(
                 f"the variables {kind}_0, {kind}_1, … must be declared without a gap",
                 got=f"{len(numbers)} of them",
             )
         return len(numbers)
 
-    def _cases(self, node: Node) -> list[Atoms]:
+    def _cases(self, node: Node) -> list[_Atoms]:
         """A formula as a disjunction of conjunctions."""
         match node:
             case ["and", *parts] if parts:
-                cases: list[Atoms] = [[]]
+                cases: list[_Atoms] = [[]]
                 for part in parts:
                     cases = _both(cases, self._cases(part))
                 return cases
             case ["or", *parts] if parts:
                 every = [case for part in parts for case in self._cases(part)]
-                if len(every) > MAX_CASES:
-                    raise ProblemError(f"the property has more than {MAX_CASES} cases")
+                if len(every) > LIMITS.vnnlib_cases:
+                    raise ProblemError(f"the property has more than {LIMITS.vnnlib_cases} cases")
                 return every
             case ["<=", left, right]:
                 return [[_inequality(self._term(right), self._term(left))]]
@@ -152,8 +151,10 @@ class _Script:
         """A linear term."""
         match node:
             case str(word) if _NUMBER.fullmatch(word):
-                if len(word) > MAX_DIGITS:
-                    raise ProblemError("a number has too many digits", got=word[:MAX_DIGITS])
+                if len(word) > LIMITS.vnnlib_digits:
+                    raise ProblemError(
+                        "a number has too many digits", got=word[: LIMITS.vnnlib_digits]
+                    )
                 return Inequality({}, Fraction(word))
             case str(word):
                 kind, number = _variable(word)
@@ -181,7 +182,7 @@ class _Script:
                 return _combined(Inequality({}, Fraction(0)), b, a.constant)
         raise ProblemError("a term is not linear", got=_shown(node))
 
-    def _case(self, atoms: Atoms) -> Case | None:
+    def _case(self, atoms: _Atoms) -> Case | None:
         """A box and the inequalities that are not part of it; None where the box is empty."""
         inputs = self.sizes["X"]
         low: list[Fraction | None] = [None] * inputs
@@ -210,7 +211,7 @@ class _Script:
 def _variable(name: str) -> tuple[str, int]:
     match = _VARIABLE.fullmatch(name)
     if match is None:
-        raise ProblemError("a variable must be called X_i or Y_j", got=name[:MAX_DIGITS])
+        raise ProblemError("a variable must be called X_i or Y_j", got=name[: LIMITS.vnnlib_digits])
     return match[1], int(match[2])
 
 
@@ -228,10 +229,10 @@ def _combined(a: Inequality, b: Inequality, factor: Fraction) -> Inequality:
     return Inequality(kept, a.constant + factor * b.constant)
 
 
-def _both(a: list[Atoms], b: list[Atoms]) -> list[Atoms]:
+def _both(a: list[_Atoms], b: list[_Atoms]) -> list[_Atoms]:
     """The conjunction of two disjunctions."""
-    if len(a) * len(b) > MAX_CASES:
-        raise ProblemError(f"the property has more than {MAX_CASES} cases")
+    if len(a) * len(b) > LIMITS.vnnlib_cases:
+        raise ProblemError(f"the property has more than {LIMITS.vnnlib_cases} cases")
     return [[*first, *second] for first in a for second in b]
 
 

@@ -1,56 +1,51 @@
-"""A counterexample by looking for one: random inputs, gradient steps, a linear program in the cell.
+"""The attack: a counterexample by random inputs, gradient steps, a linear program in the cell.
 
 All of it is in floats and decides nothing; a point counts once `Case.holds_at` has replayed it."""
 
 from __future__ import annotations
-
-import math
-from fractions import Fraction
 
 import numpy as np
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.pack import with_inequalities
-from graphkeel.verify.property.question import Case, rounded_down
-
-SAMPLES = 1024
-STARTS = 128
-STEPS = 24
-CLOSE = 1e-9  # a point that misses by so little is worth an exact test and a climb
+from graphkeel.verify.property.question import Case
+from graphkeel.verify.rational import rounded_down
+from graphkeel.verify.settings import PROPERTY, PropertySettings
 
 
 class Attack:
-    """Looks for a member of one case.
+    """The search for a member of one case, from seeded random inputs."""
 
-    Args:
-        network: the network.
-        case: the case.
-        seed: of the random inputs.
-    """
-
-    def __init__(self, network: BlockNetwork, case: Case, seed: int = 0) -> None:
+    def __init__(
+        self,
+        network: BlockNetwork,
+        case: Case,
+        seed: int = 0,
+        settings: PropertySettings = PROPERTY,
+    ) -> None:
+        self.settings = settings
         self.network = network
         self.case = case
         self.joined = with_inequalities(network, case)
-        self.lower, self.upper = inner_box(case)
+        self.lower, self.upper = _inner_box(case)
         self.rng = np.random.default_rng(seed)
 
     def search(self) -> Array | None:
         """A member of the case, or None."""
         if not (self.lower <= self.upper).all():
             return None  # thinner than a float can be
-        shape = (SAMPLES, self.network.inputs)
+        shape = (self.settings.samples, self.network.inputs)
         points = self.rng.uniform(self.lower, self.upper, shape)
         points[0] = 0.5 * self.lower + 0.5 * self.upper
         points = np.clip(points, self.lower, self.upper)
         values = self._margins(points)
-        order = np.argsort(-values)[:STARTS]
+        order = np.argsort(-values)[: self.settings.starts]
         found = self._confirmed(points[order[0]], values[order[0]])
         return self._gradient_search(points[order]) if found is None else found
 
     def confirm(self, point: Array) -> Array | None:
-        """The point, or one that a climb in its cell leads to, if that is a member.
+        """The point, or one that a climb in its cell reaches, if that is a member.
 
         Args:
             point: an input, shape (inputs,).
@@ -69,12 +64,12 @@ class Attack:
         return values
 
     def _confirmed(self, point: Array, value: float) -> Array | None:
-        return self.confirm(point) if value >= -CLOSE else None
+        return self.confirm(point) if value >= -self.settings.near_zero else None
 
     def _gradient_search(self, points: Array) -> Array | None:
         """Signed gradient steps that get shorter."""
         widths = self.upper - self.lower
-        for step in range(STEPS):
+        for step in range(self.settings.ascent_steps):
             gradient = self._gradients(points)
             length = 0.25 * 0.75**step
             points = np.clip(points + length * widths * np.sign(gradient), self.lower, self.upper)
@@ -148,16 +143,8 @@ class Attack:
         return np.vstack(rows), np.concatenate(ends), forms, constants
 
 
-def inner_box(case: Case) -> tuple[Array, Array]:
+def _inner_box(case: Case) -> tuple[Array, Array]:
     """The floats inside a case's box: its ends rounded inward."""
     lower = np.array([-rounded_down(-low) for low, _ in case.ends])
     upper = np.array([rounded_down(high) for _, high in case.ends])
     return lower, upper
-
-
-def nearest(number: Fraction) -> float:
-    """The float nearest to a rational; infinite where there is none."""
-    try:
-        return number.numerator / number.denominator
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf

@@ -9,46 +9,35 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import Json
-from graphkeel.verify.property.attack import Attack, nearest
+from graphkeel.verify.property.attack import Attack
 from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.proof import proof_entry
 from graphkeel.verify.property.question import Property
+from graphkeel.verify.rational import nearest_float, rationals
 
 if TYPE_CHECKING:
     from graphkeel.verify.property.search import Search
 
 UNSAT, SAT, UNKNOWN = "unsat", "sat", "unknown"
 NOT_STORED = "the proof is too large to be stored"
-VACUOUS = "vacuous: no input satisfies the assertions about the inputs, whatever the network"
+_VACUOUS = "vacuous: no input satisfies the assertions about the inputs, whatever the network"
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The verdict on a property.
+    """The verdict on a property."""
 
-    Attributes:
-        verdict: "unsat": no input satisfies the assertions; "sat"; or "unknown".
-        inputs: of a counterexample, replayed exactly.
-        outputs: the network's there, each the float nearest to the exact value.
-        reason: why nothing was decided, or a remark.
-        seconds: how long it took, without loading compiled kernels.
-        nodes: boxes looked at.
-        proof: for "unsat", the JSON of the proof; None where it was too large, or the property is
-            vacuous.
-    """
-
-    verdict: str
-    inputs: tuple[float, ...] = ()
-    outputs: tuple[float, ...] = ()
-    reason: str = ""
-    seconds: float = 0.0
-    nodes: int = 0
-    proof: Json | None = None
+    verdict: str  # "unsat": no input satisfies the assertions; "sat"; or "unknown"
+    inputs: tuple[float, ...] = ()  # of a counterexample, replayed exactly
+    outputs: tuple[float, ...] = ()  # there, each the float nearest to the exact value
+    reason: str = ""  # why nothing was decided, or a remark
+    seconds: float = 0.0  # without loading compiled kernels
+    nodes: int = 0  # boxes explored
+    proof: Json | None = None  # of "unsat"; None where it was too large, or for a vacuous property
 
     def counterexample_text(self) -> str:
         """The competition's format: ((X_0 1.0) … (Y_0 …))."""
@@ -98,13 +87,15 @@ class _Decision:
 
     def answer(self) -> Answer:
         if not self.attacks:
-            return Answer(UNSAT, reason=VACUOUS)
+            return Answer(UNSAT, reason=_VACUOUS)
         for attack in self.attacks:
             point = attack.search()
             if point is not None:
                 return self._sat(point)
             if self.now() >= self.deadline:
-                return Answer(UNKNOWN, reason="time budget: spent on looking for a counterexample")
+                return Answer(
+                    UNKNOWN, reason="time budget: spent on the search for a counterexample"
+                )
         return self._searched()
 
     def _searched(self) -> Answer:
@@ -139,5 +130,5 @@ class _Decision:
 
     def _sat(self, point: Array) -> Answer:
         inputs = tuple(float(x) for x in point)
-        exact = self.network.exact_outputs([Fraction(x) for x in inputs])
-        return Answer(SAT, inputs, tuple(nearest(y) for y in exact))
+        exact = self.network.exact_outputs(rationals(inputs))
+        return Answer(SAT, inputs, tuple(nearest_float(y) for y in exact))

@@ -1,28 +1,40 @@
 """The inner loop of a property's search (numba): depth-first over boxes, the tree in preorder.
 
 A box is closed by multipliers μ ≥ 0 with max Σ μ_j·s_j < 0 over the box: then no input in it has
-all s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never see the
+all s_j ≥ 0. Inequalities are tried one by one, the cheapest first, so most boxes never need the
 whole network; then together, μ by line searches between their linear bounds; then with better
 slopes."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify import relaxation
+from graphkeel.verify.kernel import (
+    CANDIDATE,
+    CUTS,
+    FINISHED,
+    FULL,
+    NODES,
+    OPEN,
+    OPTIONS,
+    STUCK,
+    best_cut,
+    compile_cached,
+    relaxation_gap,
+    rounded_slope,
+    source_digest,
+    stored_slope,
+)
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import RELAXED, SLOPED
 from graphkeel.verify.property import pack, relax
 from graphkeel.verify.property.pack import Net
 from graphkeel.verify.property.relax import (
-    OPTIONS,
     Work,
     begin_box,
     bound_needed,
@@ -31,15 +43,12 @@ from graphkeel.verify.property.relax import (
     values_at,
 )
 
-FINISHED, FULL, CANDIDATE, STUCK = 0, 1, 2, 3  # why a run ended
-OPEN, NODES, CUTS, LEAVES, SLOPES = 0, 1, 2, 3, 4  # what `counts` counts
-SCALE = 65536.0  # the largest multiplier of a leaf
-TOGETHER = 2.0  # the weight of the inequalities' combination in the choice of a cut
-LEVELS = 255.0  # stored slopes are multiples of 1/255
+LEAVES, SLOPES = 3, 4  # in `counts`: leaves, and lines of stored slopes
+_SCALE = 65536.0  # the largest multiplier of a leaf: they are stored as integers up to this
 
 
 class Output(NamedTuple):
-    """What a run writes: the tree in preorder, and a point that looks like a counterexample."""
+    """The output of a run: the tree in preorder, and a point that may be a counterexample."""
 
     axis: NDArray[np.int16]
     cut: Array
@@ -51,20 +60,16 @@ class Output(NamedTuple):
 
 
 @njit(**OPTIONS)
-def closes(bound: float, slack: float) -> bool:
-    """Whether a bound is below 0, with room for the exact check's own rounding of slopes."""
+def _closes(bound: float, slack: float) -> bool:
+    """Whether a bound is below 0 by more than the exact check's own rounding of slopes."""
     return bound + 4.0 * slack < 0.0
 
 
 @njit(**OPTIONS)
-def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
+def _close_with_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
     """Bound each inequality by itself; True as soon as one closes the box.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: row (their forms), weights, score (gaps in proportion to what the bound lacks).
-    """
+    Writes: row (their forms), weights, score (gaps in proportion to what the bound lacks)."""
     n = lo.shape[0]
     count = net.needs.shape[0]
     for d in range(n):
@@ -74,32 +79,31 @@ def one_by_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
         bound_needed(net, work, net.needs[j], lo, hi)
         for i in range(count):
             work.weights[i] = 0.0
-        work.weights[j] = SCALE
+        work.weights[j] = _SCALE
         bound, slack = descend(net, work, lo, hi)
-        if closes(bound, slack):
+        if _closes(bound, slack):
             return True
         constant = work.row[n]
-        keep_form(work, j, n, constant)
-        add_gaps(net, work, 1.0 / (bound + slack), lo, hi)
+        _keep_form(work, j, n, constant)
+        _add_gaps(net, work, 1.0 / (bound + slack), lo, hi)
     return False
 
 
 @njit(**OPTIONS)
-def keep_form(work: Work, j: int, n: int, constant: float) -> None:
+def _keep_form(work: Work, j: int, n: int, constant: float) -> None:
     """Store the form of inequality j; the first n + 1 entries of `row` are `descend`'s own."""
     at = (j + 1) * (n + 1)
     for d in range(n):
-        work.row[at + d] = work.coefficient[d] / SCALE
-    work.row[at + n] = constant / SCALE
+        work.row[at + d] = work.coefficient[d] / _SCALE
+    work.row[at + n] = constant / _SCALE
 
 
 @njit(**OPTIONS)
-def highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
+def _highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
     """The maximum of a form over a box.
 
     Args:
         form: coefficients and constant, shape (n + 1,).
-        lo, hi: the box, shape (n,).
         peak: where the maximiser is written, shape (n,).
     """
     n = lo.shape[0]
@@ -111,7 +115,7 @@ def highest(form: Array, lo: Array, hi: Array, peak: Array) -> float:
 
 
 @njit(**OPTIONS)
-def line_search(
+def _line_search(
     now: Array, other: Array, lo: Array, hi: Array, trial: Array, peak: Array
 ) -> tuple[float, float]:
     """(t, value) that minimise the maximum of (1 − t)·now + t·other: convex and piecewise linear in
@@ -119,11 +123,10 @@ def line_search(
 
     Args:
         now, other: forms, shape (n + 1,).
-        lo, hi: the box, shape (n,).
         trial, peak: scratch, shapes (n + 1,) and (n,).
     """
     n = lo.shape[0]
-    best_t, best = 0.0, highest(now, lo, hi, peak)
+    best_t, best = 0.0, _highest(now, lo, hi, peak)
     for d in range(-1, n):
         t = 1.0
         if d >= 0:
@@ -134,29 +137,25 @@ def line_search(
             continue
         for i in range(n + 1):
             trial[i] = (1.0 - t) * now[i] + t * other[i]
-        value = highest(trial, lo, hi, peak)
+        value = _highest(trial, lo, hi, peak)
         if value < best:
             best_t, best = t, value
     return best_t, best
 
 
 @njit(**OPTIONS)
-def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
+def _choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """μ for the box: from the best single inequality towards the one that the maximiser violates
     most, again and again.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: row. Writes: weights, integers up to SCALE.
-    """
+    Reads: row. Writes: weights, integers up to SCALE."""
     n = lo.shape[0]
     count = net.needs.shape[0]
     trial = np.empty(n + 1)
     now = np.empty(n + 1)
     first, least = 0, np.inf
     for j in range(count):
-        value = highest(work.row[(j + 1) * (n + 1) : (j + 2) * (n + 1)], lo, hi, work.peak)
+        value = _highest(work.row[(j + 1) * (n + 1) : (j + 2) * (n + 1)], lo, hi, work.peak)
         if value < least:
             first, least = j, value
     for j in range(count):
@@ -164,7 +163,7 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     work.weights[first] = 1.0
     now[:] = work.row[(first + 1) * (n + 1) : (first + 2) * (n + 1)]
     for _ in range(2 * count):
-        highest(now, lo, hi, work.peak)
+        _highest(now, lo, hi, work.peak)
         worst, low = -1, np.inf
         for j in range(count):
             value = work.row[(j + 1) * (n + 1) + n]
@@ -173,7 +172,7 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
             if value < low:
                 worst, low = j, value
         other = work.row[(worst + 1) * (n + 1) : (worst + 2) * (n + 1)]
-        t, _value = line_search(now, other, lo, hi, trial, work.share)
+        t, _value = _line_search(now, other, lo, hi, trial, work.share)
         if t == 0.0:
             break
         for i in range(n + 1):
@@ -185,130 +184,89 @@ def choose_weights(net: Net, work: Work, lo: Array, hi: Array) -> None:
     for j in range(count):
         largest = max(largest, work.weights[j])
     for j in range(count):
-        work.weights[j] = np.floor(work.weights[j] / largest * SCALE + 0.5)
+        work.weights[j] = np.floor(work.weights[j] / largest * _SCALE + 0.5)
 
 
 @njit(**OPTIONS)
-def improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi: Array) -> bool:
+def _is_free(low: float, high: float, coefficient: float) -> bool:
+    """Whether a unit's lower slope changes the bound; bounds of units without a ReLU stay 0."""
+    return low < 0.0 < high and coefficient < 0.0
+
+
+@njit(**OPTIONS)
+def _improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi: Array) -> bool:
     """Polyak steps on the lower slopes of all units with both signs; True if the box closes with
     slopes rounded to 1/255.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: weights, lines. Writes: slope.
-    """
-    last = net.relu.shape[0] - 1
-    best = np.inf
+    Reads: weights, lines. Writes: slope."""
+    first, end = net.unit[1], net.unit[net.relu.shape[0] - 1]
     for step in range(steps + 1):
         bound, slack = descend(net, work, lo, hi)
-        if bound < best:
-            best = bound
         if bound <= goal or step == steps:
             break
         relaxed_values(net, work)
         norm = 0.0
-        for v in range(1, last):
-            if not net.relu[v] or not work.touched[v]:
-                continue
-            for i in range(net.unit[v], net.unit[v + 1]):
-                if work.low[i] < 0.0 < work.high[i] and work.coefficient[i] < 0.0:
-                    g = work.coefficient[i] * work.relaxed[i]
-                    s = work.slope[i]
-                    if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
-                        norm += g * g
+        for i in range(first, end):
+            if _is_free(work.low[i], work.high[i], work.coefficient[i]):
+                g = work.coefficient[i] * work.relaxed[i]
+                s = work.slope[i]
+                if not ((s <= 0.0 and g > 0.0) or (s >= 1.0 and g < 0.0)):
+                    norm += g * g
         if norm == 0.0:
             break
         length = (bound - goal) / norm
-        for v in range(1, last):
-            if not net.relu[v] or not work.touched[v]:
-                continue
-            for i in range(net.unit[v], net.unit[v + 1]):
-                if work.low[i] < 0.0 < work.high[i] and work.coefficient[i] < 0.0:
-                    g = work.coefficient[i] * work.relaxed[i]
-                    work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
-    for v in range(1, last):
-        if net.relu[v]:
-            for i in range(net.unit[v], net.unit[v + 1]):
-                work.slope[i] = np.floor(work.slope[i] * LEVELS + 0.5) / LEVELS
+        for i in range(first, end):
+            if _is_free(work.low[i], work.high[i], work.coefficient[i]):
+                g = work.coefficient[i] * work.relaxed[i]
+                work.slope[i] = min(1.0, max(0.0, work.slope[i] - length * g))
+    for i in range(first, end):
+        work.slope[i] = rounded_slope(work.slope[i])
     bound, slack = descend(net, work, lo, hi)
-    return closes(bound, slack)
+    return _closes(bound, slack)
 
 
 @njit(**OPTIONS)
-def settle(net: Net, work: Work, steps: int, lo: Array, hi: Array) -> int:
-    """Try to close a box: the kind of leaf, or 0.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+def _close_box(net: Net, work: Work, steps: int, combined: float, lo: Array, hi: Array) -> int:
+    """Try to close a box: the kind of leaf, or 0."""
     begin_box(net, work, lo, hi)
-    if one_by_one(net, work, lo, hi):
+    if _close_with_one(net, work, lo, hi):
         return RELAXED
-    choose_weights(net, work, lo, hi)
+    _choose_weights(net, work, lo, hi)
     bound, slack = descend(net, work, lo, hi)
-    if closes(bound, slack):
+    if _closes(bound, slack):
         return RELAXED
-    add_gaps(net, work, TOGETHER / (bound + slack), lo, hi)
+    _add_gaps(net, work, combined / (bound + slack), lo, hi)
     if steps > 0:
         goal = -8.0 * slack - 0.003 * abs(bound)
-        if improve_slopes(net, work, goal, steps, lo, hi):
+        if _improve_slopes(net, work, goal, steps, lo, hi):
             return SLOPED
     return 0
 
 
 @njit(**OPTIONS)
-def add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
+def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
     """Add to every axis its part of the relaxation gap of the last row that was bounded: each
     unit's gap, shared by the axes that make the unit wide.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: coefficient, lines, forms. Writes: score, share.
-    """
+    Reads: coefficient, lines, forms. Writes: score, share."""
     n = lo.shape[0]
-    for v in range(1, net.relu.shape[0] - 1):
-        if not net.relu[v] or not work.touched[v]:
+    for i in range(net.unit[1], net.unit[net.relu.shape[0] - 1]):
+        gap = relaxation_gap(
+            work.coefficient[i], work.low[i], work.high[i], work.lift[i], work.slope[i]
+        )
+        if gap <= 0.0:
             continue
-        for i in range(net.unit[v], net.unit[v + 1]):
-            c = work.coefficient[i]
-            if c == 0.0 or work.low[i] >= 0.0 or work.high[i] <= 0.0:
-                continue
-            gap = c * work.lift[i]
-            if c < 0.0:
-                gap = -c * max(-work.slope[i] * work.low[i], (1.0 - work.slope[i]) * work.high[i])
-            total = 0.0
+        total = 0.0
+        for d in range(n):
+            work.share[d] = abs(work.forms[i * n + d]) * (hi[d] - lo[d])
+            total += work.share[d]
+        if total > 0.0:
             for d in range(n):
-                work.share[d] = abs(work.forms[i * n + d]) * (hi[d] - lo[d])
-                total += work.share[d]
-            if total > 0.0:
-                for d in range(n):
-                    work.score[d] += share * gap * work.share[d] / total
+                work.score[d] += share * gap * work.share[d] / total
 
 
 @njit(**OPTIONS)
-def best_cut(work: Work, lo: Array, hi: Array, narrowest: Array) -> tuple[int, float]:
-    """The middle of the axis with the highest score, or (-1, 0) where none is wide enough.
-
-    Args:
-        lo, hi: the box, shape (n,).
-        narrowest: the widths below which no axis is cut, shape (n,).
-
-    Reads: score.
-    """
-    axis, best = -1, -1.0
-    for d in range(lo.shape[0]):
-        if hi[d] - lo[d] > narrowest[d] and work.score[d] > best:
-            axis, best = d, work.score[d]
-    if axis < 0:
-        return -1, 0.0
-    cut = 0.5 * (lo[axis] + hi[axis])
-    return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
-
-
-@njit(**OPTIONS)
-def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
+def _write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
     """Store a leaf's multipliers and slopes."""
     counts = out.counts
     out.axis[counts[NODES]] = kind
@@ -323,22 +281,18 @@ def write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
         if net.relu[v]:
             for i in range(net.unit[v], net.unit[v + 1]):
                 both = work.low[i] < 0.0 < work.high[i]
-                stored = np.uint8(work.slope[i] * LEVELS + 0.5) if both else np.uint8(0)
+                stored = stored_slope(work.slope[i]) if both else np.uint8(0)
                 out.slopes[counts[SLOPES], column] = stored
                 column += 1
     counts[SLOPES] += 1
 
 
 @njit(**OPTIONS)
-def seen_violation(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bool:
-    """Whether the maximiser or the middle of a box is better than any point before and looks like a
+def _is_candidate(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bool:
+    """Whether the maximiser or the middle of a box is better than any point before and may be a
     counterexample.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: out.point, out.value.
-    """
+    Writes: out.point, out.value."""
     found = False
     for turn in range(2):
         if turn == 1:
@@ -353,22 +307,20 @@ def seen_violation(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> b
     return found
 
 
-def _source_digest() -> str:
-    """A fingerprint of every file the kernel is made of."""
-    digest = hashlib.sha256()
-    for module in (relaxation, pack, relax, sys.modules[__name__]):
-        digest.update(Path(str(module.__file__)).read_bytes())
-    return digest.hexdigest()
-
-
 def _compile(digest: str) -> Any:
-    """The kernel, cached on disk. The digest is part of the cache key: numba itself only watches
-    this one file."""
+    """The kernel; it captures the digest, which makes it part of the cache key."""
 
     def explore(
-        net: Net, work: Work, steps: int, narrowest: Array, boxes: Array, out: Output
+        net: Net,
+        work: Work,
+        steps: int,
+        combined: float,
+        narrowest: Array,
+        boxes: Array,
+        out: Output,
     ) -> int:
-        """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point wants a look.
+        """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point may be a
+        counterexample.
 
         Args:
             narrowest: the widths below which no axis is cut, shape (n,).
@@ -382,13 +334,13 @@ def _compile(digest: str) -> Any:
                 return FULL
             top = counts[OPEN] - 1
             lo, hi = boxes[top, 0], boxes[top, 1]
-            kind = settle(net, work, steps, lo, hi)
+            kind = _close_box(net, work, steps, combined, lo, hi)
             if kind != 0:
-                write_leaf(net, work, kind, out)
+                _write_leaf(net, work, kind, out)
                 counts[OPEN] -= 1
                 continue
-            axis, cut = best_cut(work, lo, hi, narrowest)
-            seen = seen_violation(net, work, lo, hi, out)
+            axis, cut = best_cut(work.score, lo, hi, narrowest)
+            seen = _is_candidate(net, work, lo, hi, out)
             if axis < 0:
                 return STUCK
             out.axis[counts[NODES]] = axis
@@ -403,10 +355,7 @@ def _compile(digest: str) -> Any:
                 return CANDIDATE
         return FINISHED
 
-    try:
-        return njit(cache=True, **OPTIONS)(explore)
-    except RuntimeError:  # nowhere to write a cache: compile in every process
-        return njit(**OPTIONS)(explore)
+    return compile_cached(explore)
 
 
-explore = _compile(_source_digest())
+explore = _compile(source_digest(pack, relax, sys.modules[__name__]))

@@ -15,20 +15,15 @@ from fractions import Fraction
 import numpy as np
 
 from graphkeel.verify.problem import Array
+from graphkeel.verify.rational import rational, rationals
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One affine map of earlier values, with a ReLU or without.
+    """One affine map of earlier values, with a ReLU or without."""
 
-    Args:
-        terms: (number of an earlier value, weight of shape (width, width of that value)).
-        bias: shape (width,).
-        relu: whether a ReLU follows.
-    """
-
-    terms: tuple[tuple[int, Array], ...]
-    bias: Array
+    terms: tuple[tuple[int, Array], ...]  # (number of an earlier value, (width, its width))
+    bias: Array  # (width,)
     relu: bool
 
     @property
@@ -38,15 +33,10 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class BlockNetwork:
-    """A network with `inputs` inputs whose last block is its output.
-
-    Args:
-        inputs: the number of inputs.
-        blocks: block k has the number k + 1; 0 is the input.
-    """
+    """A network whose last block is its output."""
 
     inputs: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[Block, ...]  # block k has the number k + 1; 0 is the input
 
     @property
     def outputs(self) -> int:
@@ -93,11 +83,11 @@ class BlockNetwork:
         """The outputs at one point, without rounding."""
         values = [point]
         for block in self.blocks:
-            row = [Fraction(float(b)) for b in block.bias]
+            row = rationals(block.bias)
             for number, weight in block.terms:
                 source = values[number]
                 for i, j in zip(*np.nonzero(weight), strict=True):
-                    row[i] += Fraction(float(weight[i, j])) * source[j]
+                    row[i] += rational(weight[i, j]) * source[j]
             values.append([max(v, Fraction(0)) for v in row] if block.relu else row)
         return values[-1]
 

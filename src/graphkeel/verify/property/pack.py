@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.affine import box_magnitude
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.question import Case
-
-LARGEST = 1e100  # no magnitude may come near overflow: NaN would slip through max()
 
 
 class Net(NamedTuple):
@@ -29,7 +28,7 @@ class Net(NamedTuple):
     data: Array
     bias: Array  # (units,)
     needs: NDArray[np.bool_]  # (inequalities, values): what an inequality depends on
-    order: NDArray[np.int64]  # (inequalities,): those that need the fewest units first
+    order: NDArray[np.int64]  # (inequalities,): those that need few units first
     rounding: float
 
 
@@ -86,13 +85,13 @@ def _needs(network: BlockNetwork, row: int) -> NDArray[np.bool_]:
     return np.array([part.any() for part in used])
 
 
-def too_large(network: BlockNetwork, case: Case) -> bool:
+def too_large(network: BlockNetwork, case: Case, most: float) -> bool:
     """Whether magnitudes on the box come so near to overflow that floats cannot be trusted."""
-    reach = [np.maximum(np.abs(case.lower), np.abs(case.upper))]
+    reach = [box_magnitude(case.lower, case.upper)]
     with np.errstate(over="ignore", invalid="ignore"):
         for block in network.blocks:
             total = np.abs(block.bias)
             for number, weight in block.terms:
                 total = total + np.abs(weight) @ reach[number]
             reach.append(total)
-    return not all((part < LARGEST).all() for part in reach)
+    return not all((part < most).all() for part in reach)

@@ -1,5 +1,5 @@
-"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); whoever writes the file
-seals it."""
+"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); the caller seals the
+file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FORMAT = "graphkeel-proof"
 
 
-def question_entry(network: BlockNetwork, prop: Property) -> Json:
-    """What is asked: the network, and every case without its tree."""
+def _question_entry(network: BlockNetwork, prop: Property) -> Json:
+    """The question: the network, and every case without its tree."""
     blocks = []
     for block in network.blocks:
         terms = [{"source": source, "weight": _floats(weight)} for source, weight in block.terms]
@@ -32,7 +32,7 @@ def question_entry(network: BlockNetwork, prop: Property) -> Json:
 
 def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Json:
     """The whole proof."""
-    entry = question_entry(network, prop)
+    entry = _question_entry(network, prop)
     for case, tree in zip(entry["cases"], trees, strict=True):
         case["tree"] = {
             "axis": encode(tree.axis),
@@ -45,7 +45,7 @@ def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Jso
 
 def difference(content: Json, network: BlockNetwork, prop: Property) -> str | None:
     """How a proof's question differs from that of two files, or None."""
-    wanted = question_entry(network, prop)
+    wanted = _question_entry(network, prop)
     if as_text(content["network"]) != as_text(wanted["network"]):
         return "the proof is about another network than the file's"
     stored = [{key: value for key, value in c.items() if key != "tree"} for c in content["cases"]]

@@ -21,6 +21,7 @@ import numpy as np
 from graphkeel.core.errors import ProblemError
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.network import BlockNetwork
+from graphkeel.verify.rational import nearest_float, rationals, rounded_down
 
 Terms = dict[int, Fraction]  # a number for each variable: inputs first, then outputs
 
@@ -46,23 +47,15 @@ class Inequality:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A box and inequalities, in rationals and in floats that enclose them.
+    """A box and inequalities, in rationals and in floats that enclose them."""
 
-    Args:
-        ends: (lower, upper) of every input.
-        inequalities: each ≥ 0.
-        lower, upper: the box in floats, rounded outward, shape (inputs,).
-        weight: the inequalities' coefficients, shape (count, inputs + outputs).
-        constant: their constants, rounded up, shape (count,).
-        counts: whether an input in rationals counts as a member; a proof does not use it.
-    """
-
-    ends: tuple[tuple[Fraction, Fraction], ...]
-    inequalities: tuple[Inequality, ...]
-    lower: Array
+    ends: tuple[tuple[Fraction, Fraction], ...]  # (lower, upper) of every input
+    inequalities: tuple[Inequality, ...]  # each ≥ 0
+    lower: Array  # (inputs,): rounded outward
     upper: Array
-    weight: Array
-    constant: Array
+    weight: Array  # (count, inputs + outputs): coefficients of the inequalities
+    constant: Array  # (count,): rounded up
+    # whether an input counts as a counterexample; a proof does not use it
     counts: Callable[[list[Fraction]], bool] | None = None
 
     @classmethod
@@ -86,7 +79,7 @@ class Case:
         Args:
             point: an input, shape (inputs,).
         """
-        exact = [Fraction(float(x)) for x in point]
+        exact = rationals(point)
         inside = all(a <= x <= b for x, (a, b) in zip(exact, self.ends, strict=True))
         if not inside or (self.counts is not None and not self.counts(exact)):
             return False
@@ -112,15 +105,6 @@ class Property:
             )
 
 
-def rounded_down(number: Fraction) -> float:
-    """The largest float that is not above a rational."""
-    try:
-        near = number.numerator / number.denominator
-    except OverflowError:
-        raise ProblemError("a number is too large for a float", got=float("inf")) from None
-    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
-
-
 def _with_floats(inequality: Inequality) -> Inequality:
     """The inequality with coefficients that are floats, multiplied by an integer if need be."""
     numbers = inequality.terms.values()
@@ -137,7 +121,5 @@ def _with_floats(inequality: Inequality) -> Inequality:
 
 
 def _is_float(number: Fraction) -> bool:
-    try:
-        return Fraction(number.numerator / number.denominator) == number
-    except OverflowError:
-        return False
+    near = nearest_float(number)
+    return math.isfinite(near) and Fraction(near) == number

@@ -4,7 +4,8 @@
 The lines around a ReLU are those of docs/proof-format.md. A step that replaces Σ d_i·z_i by
 Σ d_i·(W_i·x + b_i) is rounded by at most γ·Σ |d_i|·m_i, m_i = |W_i|·|x| + |b_i| the magnitude of
 z_i on this box and γ the relative rounding of a sum as long as the network has units; so each row
-pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack."""
+pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack. `lo`
+and `hi`, shape (n,), are the ends of a box."""
 
 from __future__ import annotations
 
@@ -14,13 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from graphkeel.verify.kernel import OPTIONS, lines
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.pack import Net
-from graphkeel.verify.relaxation import relu_lines
-
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
-
-lines = njit(**OPTIONS)(relu_lines)
 
 
 class Work(NamedTuple):
@@ -50,7 +47,6 @@ class Work(NamedTuple):
     score: Array  # (n,)
     share: Array  # (n,)
     weights: Array  # (inequalities,): μ
-    gradient: Array  # (inequalities,)
 
 
 def workspace(net: Net, n: int) -> Work:
@@ -64,7 +60,7 @@ def workspace(net: Net, n: int) -> Work:
     shapes |= dict.fromkeys(("up", "down"), units * widest)
     shapes |= dict.fromkeys(("constant_up", "constant_down", "slack_up", "slack_down"), widest)
     shapes |= {"row": (rows + 1) * (n + 1), "peak": n, "score": n, "share": n}
-    shapes |= {"weights": rows, "gradient": rows}
+    shapes |= {"weights": rows}
     kinds: dict[str, Any] = {"known": np.bool_, "touched": np.bool_}
     return Work(
         **{name: np.zeros(size, kinds.get(name, np.float64)) for name, size in shapes.items()}
@@ -75,11 +71,7 @@ def workspace(net: Net, n: int) -> Work:
 def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
     """Forget the last box.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Writes: known, reach of the inputs.
-    """
+    Writes: known, reach of the inputs."""
     for v in range(net.relu.shape[0]):
         work.known[v] = False
     for d in range(lo.shape[0]):
@@ -87,7 +79,7 @@ def begin_box(net: Net, work: Work, lo: Array, hi: Array) -> None:
 
 
 @njit(**OPTIONS)
-def set_magnitudes(net: Net, work: Work, v: int) -> None:
+def _set_magnitudes(net: Net, work: Work, v: int) -> None:
     """Magnitudes of a block's affine part from the reach of what it reads.
 
     Reads: reach. Writes: magnitude, and reach where no ReLU follows."""
@@ -108,7 +100,7 @@ def set_magnitudes(net: Net, work: Work, v: int) -> None:
 
 
 @njit(**OPTIONS)
-def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
+def _clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
     """Coefficients of a value that is met for the first time."""
     if work.touched[v]:
         return
@@ -121,7 +113,7 @@ def clear(net: Net, work: Work, v: int, rows: int, both: bool) -> None:
 
 
 @njit(**OPTIONS)
-def start_rows(net: Net, work: Work, v: int) -> int:
+def _start_rows(net: Net, work: Work, v: int) -> int:
     """The rows of a block as coefficients of what it reads; returns their number.
 
     Writes: up, down, touched, constants, slacks."""
@@ -136,7 +128,7 @@ def start_rows(net: Net, work: Work, v: int) -> int:
         work.slack_down[j] = net.rounding * work.magnitude[i]
     for e in range(net.first[v], net.first[v + 1]):
         p = net.source[e]
-        clear(net, work, p, rows, True)
+        _clear(net, work, p, rows, True)
         width = net.unit[p + 1] - net.unit[p]
         for q in range(width):
             place = (net.unit[p] + q) * rows
@@ -148,7 +140,7 @@ def start_rows(net: Net, work: Work, v: int) -> int:
 
 
 @njit(**OPTIONS)
-def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
+def _through_relu(net: Net, work: Work, v: int, rows: int) -> None:
     """Replace the coefficients of a ReLU block's outputs by those of its inputs.
 
     Reads: lines. Writes: up, down, constants, slacks."""
@@ -173,7 +165,7 @@ def through_relu(net: Net, work: Work, v: int, rows: int) -> None:
 
 
 @njit(**OPTIONS)
-def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
+def _onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
     """Substitute a block's affine part.
 
     Reads: up and down at v. Writes: up and down at its sources, constants, slacks."""
@@ -190,7 +182,7 @@ def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
             work.slack_down[j] += abs(work.down[at + j]) * pay
     for e in range(net.first[v], net.first[v + 1]):
         p = net.source[e]
-        clear(net, work, p, rows, True)
+        _clear(net, work, p, rows, True)
         width = net.unit[p + 1] - net.unit[p]
         for i in range(net.unit[v], net.unit[v + 1]):
             if net.relu[v] and work.high[i] <= 0.0:
@@ -209,22 +201,18 @@ def onto_sources(net: Net, work: Work, v: int, rows: int) -> None:
 
 
 @njit(**OPTIONS)
-def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
+def _bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
     """Bounds and lines of a ReLU block.
 
-    Args:
-        lo, hi: the box, shape (n,).
-
-    Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms.
-    """
+    Reads: lines of earlier blocks. Writes: low, high, chord, lift, alpha, slope, reach, forms."""
     n = lo.shape[0]
-    rows = start_rows(net, work, v)
+    rows = _start_rows(net, work, v)
     for p in range(v - 1, 0, -1):
         if work.touched[p]:
             if net.relu[p]:
-                through_relu(net, work, p, rows)
-            onto_sources(net, work, p, rows)
-    clear(net, work, 0, rows, True)
+                _through_relu(net, work, p, rows)
+            _onto_sources(net, work, p, rows)
+    _clear(net, work, 0, rows, True)
     for j in range(rows):
         i = net.unit[v] + j
         high, low = work.constant_up[j], work.constant_down[j]
@@ -248,30 +236,22 @@ def bound_block(net: Net, work: Work, v: int, lo: Array, hi: Array) -> None:
 
 @njit(**OPTIONS)
 def bound_needed(net: Net, work: Work, needs: NDArray[np.bool_], lo: Array, hi: Array) -> None:
-    """Bounds of all that one inequality depends on and that is not yet bounded.
-
-    Args:
-        lo, hi: the box, shape (n,).
-    """
+    """Bounds of all that one inequality depends on and that is not yet bounded."""
     for v in range(1, net.relu.shape[0]):
         if not needs[v] or work.known[v]:
             continue
         work.known[v] = v < net.relu.shape[0] - 1
-        set_magnitudes(net, work, v)
+        _set_magnitudes(net, work, v)
         if net.relu[v]:
-            bound_block(net, work, v, lo, hi)
+            _bound_block(net, work, v, lo, hi)
 
 
 @njit(**OPTIONS)
 def descend(net: Net, work: Work, lo: Array, hi: Array) -> tuple[float, float]:
     """The upper bound of Σ μ_j·s_j with the slopes in use: (bound without its slack, slack).
 
-    Args:
-        lo, hi: the box, shape (n,).
-
     Reads: weights (μ), slope, lines. Writes: coefficient (on every unit's value; of the inputs, the
-    linear form), peak (its maximiser), and in the first line of `row` the form's constant.
-    """
+    linear form), peak (its maximiser), and in the first line of `row` the form's constant."""
     last = net.relu.shape[0] - 1
     start = net.unit[last]
     for p in range(last):
@@ -324,10 +304,10 @@ def descend(net: Net, work: Work, lo: Array, hi: Array) -> tuple[float, float]:
 
 @njit(**OPTIONS)
 def relaxed_values(net: Net, work: Work) -> None:
-    """The value of every unit on the lines that `descend` chose, at its maximiser: the gradient of
-    the bound in μ and, times the coefficients, in the slopes.
+    """The value of every unit on the lines that `descend` chose, at its maximiser: times the
+    coefficients, the gradient of the bound in the slopes.
 
-    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts), gradient (of μ)."""
+    Reads: peak, coefficient, touched, lines. Writes: relaxed (affine parts)."""
     last = net.relu.shape[0] - 1
     for d in range(work.peak.shape[0]):
         work.relaxed[d] = work.peak[d]
@@ -347,14 +327,12 @@ def relaxed_values(net: Net, work: Work) -> None:
                     continue
                 for q in range(width):
                     z = work.relaxed[from_ + q]
-                    total += net.data[at + q] * line_value(work, from_ + q, z)
+                    total += net.data[at + q] * _line_value(work, from_ + q, z)
             work.relaxed[i] = total
-    for j in range(net.needs.shape[0]):
-        work.gradient[j] = work.relaxed[net.unit[last] + j]
 
 
 @njit(**OPTIONS)
-def line_value(work: Work, i: int, z: float) -> float:
+def _line_value(work: Work, i: int, z: float) -> float:
     """A ReLU's value on the line that its coefficient chose."""
     if work.high[i] <= 0.0:
         return 0.0
@@ -367,13 +345,9 @@ def line_value(work: Work, i: int, z: float) -> float:
 
 @njit(**OPTIONS)
 def values_at(net: Net, work: Work, x: Array) -> float:
-    """The smallest of the inequalities at a point, in floats.
+    """The smallest of the inequalities at an input x, shape (n,), in floats.
 
-    Args:
-        x: an input, shape (n,).
-
-    Writes: relaxed (values).
-    """
+    Writes: relaxed (values)."""
     last = net.relu.shape[0] - 1
     for d in range(x.shape[0]):
         work.relaxed[d] = x[d]

@@ -6,37 +6,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.verify.kernel import CANDIDATE, CUTS, FINISHED, NODES, OPEN, STUCK
 from graphkeel.verify.problem import Array
 from graphkeel.verify.property.attack import Attack
-from graphkeel.verify.property.explore import (
-    CANDIDATE,
-    CUTS,
-    FINISHED,
-    LEAVES,
-    NODES,
-    OPEN,
-    SLOPES,
-    STUCK,
-    Output,
-    explore,
-)
+from graphkeel.verify.property.explore import LEAVES, SLOPES, Output, explore
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.pack import pack, too_large, with_inequalities
 from graphkeel.verify.property.question import Case, Inequality
 from graphkeel.verify.property.relax import workspace
+from graphkeel.verify.settings import PROPERTY, PropertySettings
 
-FIRST_PIECE, PIECE_SECONDS = 64, 0.25  # nodes of the first piece; how long the others should take
-MOST_NODES = 65536  # of one piece
-MOST_OPEN = 4096  # boxes on the stack
-MOST_CONFIRMED = 20  # points that are tried as counterexamples
-MOST_KEPT = 180 << 20  # bytes of a proof that is still stored
-STEPS = 6  # of better slopes for each box that stays open
-NARROWEST = 2.0**-40  # no cut below this share of the root's width
-STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
+_STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 leaves them open"
 
 
 @dataclass(eq=False)
@@ -61,15 +46,7 @@ class Outcome:
 
 
 class Search:
-    """The search of one case.
-
-    Args:
-        network: the network.
-        case: the case.
-        attack: how points become counterexamples.
-        deadline: of the clock.
-        now: the clock.
-    """
+    """The search of one case, up to a deadline on the clock `now`."""
 
     def __init__(
         self,
@@ -78,7 +55,9 @@ class Search:
         attack: Attack,
         deadline: float,
         now: Callable[[], float] = time.monotonic,
+        settings: PropertySettings = PROPERTY,
     ) -> None:
+        self.settings = settings
         self.now = now
         self.case = case
         self.attack = attack
@@ -87,29 +66,38 @@ class Search:
         self.joined = with_inequalities(network, case)
         self.net = pack(self.joined)
         self.pieces: list[Output] = []
-        self.kept = 0
+        self.stored_bytes = 0
         self.nodes = 0
-        self.confirmed = 0
+        self.tested = 0
         self.best = -np.inf
 
     def run(self) -> Outcome:
         """Search until the case is decided or time is up."""
-        if too_large(self.joined, self.case):
+        settings = self.settings
+        if too_large(self.joined, self.case, settings.max_magnitude):
             return Outcome(reason="numbers come too near to the largest float")
         n = self.case.lower.shape[0]
-        boxes = np.zeros((MOST_OPEN, 2, n))
+        boxes = np.zeros((settings.open_boxes, 2, n))
         boxes[0, 0] = self.case.lower
         boxes[0, 1] = self.case.upper
         work = workspace(self.net, n)
-        narrowest = (self.case.upper - self.case.lower) * NARROWEST
-        limit, waiting = FIRST_PIECE, 1
+        narrowest = (self.case.upper - self.case.lower) * settings.narrowest
+        limit, waiting = settings.first_piece, 1
         while waiting:
             out = self._output(limit, waiting)
             started = time.monotonic()
-            why = explore(self.net, work, STEPS, narrowest, boxes, out)
+            why = explore(
+                self.net,
+                work,
+                settings.slope_steps,
+                settings.combined_weight,
+                narrowest,
+                boxes,
+                out,
+            )
             spent = time.monotonic() - started
-            self._file(out)
-            found = self._look_at(out, why)
+            self._store(out)
+            found = self._test_point(out, why)
             if found is not None:
                 return Outcome(counterexample=found, nodes=self.nodes)
             waiting = int(out.counts[OPEN])
@@ -117,7 +105,8 @@ class Search:
             if reason:
                 return Outcome(reason=reason, nodes=self.nodes)
             pace = max(spent, 1e-4) / max(int(out.counts[NODES]), 1)
-            limit = int(min(MOST_NODES, max(FIRST_PIECE, PIECE_SECONDS / pace)))
+            wanted = max(settings.first_piece, settings.piece_seconds / pace)
+            limit = int(min(settings.piece_nodes, wanted))
         return Outcome(tree=self._tree(), closed=True, nodes=self.nodes)
 
     def _output(self, limit: int, waiting: int) -> Output:
@@ -134,7 +123,7 @@ class Search:
             np.array([self.best]),
         )
 
-    def _file(self, out: Output) -> None:
+    def _store(self, out: Output) -> None:
         """Keep the finished part of the tree, if the proof is not yet too large."""
         counts = out.counts
         piece = Output(
@@ -147,31 +136,33 @@ class Search:
             out.value,
         )
         self.nodes += int(counts[NODES])
-        self.kept += sum(part.nbytes for part in piece[:4])
-        self.pieces = [*self.pieces, piece] if self.kept <= MOST_KEPT else []
+        self.stored_bytes += sum(part.nbytes for part in piece[:4])
+        self.pieces = (
+            [*self.pieces, piece] if self.stored_bytes <= self.settings.stored_bytes else []
+        )
 
-    def _look_at(self, out: Output, why: int) -> Array | None:
-        """The best point as a counterexample, if it looks like one or the case is not easy."""
+    def _test_point(self, out: Output, why: int) -> Array | None:
+        """Test the best point as a counterexample, unless the case is easy."""
         value = float(out.value[0])
         better = value > self.best
         self.best = max(self.best, value)
-        if why == FINISHED or not better or self.confirmed >= MOST_CONFIRMED:
+        if why == FINISHED or not better or self.tested >= self.settings.confirmations:
             return None
-        self.confirmed += 1
+        self.tested += 1
         return self.attack.confirm(out.point)
 
     def _reason(self, why: int, waiting: int) -> str:
         """Why the search has to end, or nothing."""
         if why == STUCK:
-            return STUCK_REASON
-        if waiting + 1 >= MOST_OPEN:
+            return _STUCK_REASON
+        if waiting + 1 >= self.settings.open_boxes:
             return "too many boxes are open at once"
         if why not in (FINISHED, CANDIDATE) and self.now() >= self.deadline:
             return f"time budget: {self.nodes} boxes explored, {waiting} still open"
         return ""
 
     def _tree(self) -> Tree | None:
-        if self.kept > MOST_KEPT:
+        if self.stored_bytes > self.settings.stored_bytes:
             return None
         parts = [
             np.concatenate(columns) for columns in zip(*(p[:4] for p in self.pieces), strict=True)
@@ -179,19 +170,13 @@ class Search:
         return Tree(*parts)
 
 
-_warm = False
-
-
+@cache
 def warm_up() -> None:
     """Load the compiled kernels (compile them on the very first use), so that no search pays for
     it."""
-    global _warm
-    if _warm:
-        return
     first = Block(((0, np.eye(1)),), np.zeros(1), relu=True)
     last = Block(((1, np.eye(1)),), np.zeros(1), relu=False)
     network = BlockNetwork(1, (first, last))
     below = Inequality({1: Fraction(-1)}, Fraction(-1))  # −relu(x) − 1 ≥ 0: never
     case = Case.of([(Fraction(-1), Fraction(1))], [below], 1)
     Search(network, case, Attack(network, case), time.monotonic() + 60.0).run()
-    _warm = True

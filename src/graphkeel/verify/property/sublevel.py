@@ -18,18 +18,18 @@ from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
-from graphkeel.verify.rational import in_hole
+from graphkeel.verify.rational import in_hole, rationals
 
-ONE = Fraction(1)
-Ends = list[tuple[Fraction, Fraction]]
+_ONE = Fraction(1)
+_Ends = list[tuple[Fraction, Fraction]]
 
 
 def sublevel_network(problem: Problem) -> BlockNetwork:
     """The network y -> (V(y), V(F(y)), F(y))."""
     blocks: list[Block] = []
-    after = _append(blocks, problem.closed_loop, 0)
-    here = _append(blocks, problem.lyapunov, 0)
-    there = _append(blocks, problem.lyapunov, after)
+    after = _append_network(blocks, problem.closed_loop, 0)
+    here = _append_network(blocks, problem.lyapunov, 0)
+    there = _append_network(blocks, problem.lyapunov, after)
     n = problem.n
     height = n + 2
     place = np.eye(height)
@@ -42,9 +42,9 @@ def sublevel_property(problem: Problem, condition: str) -> Property:
     """The cases of a violation, in the order of the proof format."""
     outputs = problem.n + 2
     if condition == STAYS:
-        cases = [Case.of(ends, rows, outputs) for ends, rows in _stays(problem)]
+        cases = [Case.of(ends, rows, outputs) for ends, rows in _invariance_cases(problem)]
     else:
-        found = [Case.of(ends, rows, outputs) for ends, rows in _falls(problem)]
+        found = [Case.of(ends, rows, outputs) for ends, rows in _decrease_cases(problem)]
         cases = [replace(case, counts=lambda y: not in_hole(problem, y)) for case in found]
     return Property(problem.n, outputs, tuple(cases))
 
@@ -67,7 +67,7 @@ def loop_entry(problem: Problem) -> Json:
 
 
 def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
-    """The file that shows conditions on a sublevel set; whoever writes it seals it."""
+    """The proof file of conditions on a sublevel set; the caller seals it."""
     cases = {name: proof["cases"] for name, proof in proofs.items()}
     return {
         "format": FORMAT,
@@ -95,7 +95,7 @@ def _layers(network: Network) -> list[Json]:
     return [{"weight": encode(a.weight), "bias": encode(a.bias)} for a in network.layers]
 
 
-def _append(blocks: list[Block], network: Network, source: int) -> int:
+def _append_network(blocks: list[Block], network: Network, source: int) -> int:
     """Add a network that reads one value; the number of its output."""
     for layer in network.layers:
         blocks.append(Block(((source, layer.weight),), layer.bias, relu=True))
@@ -104,49 +104,48 @@ def _append(blocks: list[Block], network: Network, source: int) -> int:
     return source
 
 
-def _box(problem: Problem) -> Ends:
-    ends = zip(problem.lower, problem.upper, strict=True)
-    return [(Fraction(float(low)), Fraction(float(high))) for low, high in ends]
+def _box(problem: Problem) -> _Ends:
+    return list(zip(rationals(problem.lower), rationals(problem.upper), strict=True))
 
 
-def _below(problem: Problem) -> Inequality:
+def _in_sublevel(problem: Problem) -> Inequality:
     """level − V(y) ≥ 0."""
-    return Inequality({problem.n: -ONE}, Fraction(sublevel_of(problem).level))
+    return Inequality({problem.n: -_ONE}, Fraction(sublevel_of(problem).level))
 
 
-def _stays(problem: Problem) -> list[tuple[Ends, list[Inequality]]]:
+def _invariance_cases(problem: Problem) -> list[tuple[_Ends, list[Inequality]]]:
     """V(y) ≤ c, and V(F(y)) > c or F_i(y) > upper_i or F_i(y) < lower_i."""
     n, ends = problem.n, _box(problem)
     level = Fraction(sublevel_of(problem).level)
-    wrong = [Inequality({n + 1: ONE}, -level, strict=True)]
+    violations = [Inequality({n + 1: _ONE}, -level, strict=True)]
     for axis, (low, high) in enumerate(ends):
         image = n + 2 + axis
-        wrong.append(Inequality({image: ONE}, -high, strict=True))
-        wrong.append(Inequality({image: -ONE}, low, strict=True))
-    return [(ends, [_below(problem), one]) for one in wrong]
+        violations.append(Inequality({image: _ONE}, -high, strict=True))
+        violations.append(Inequality({image: -_ONE}, low, strict=True))
+    return [(ends, [_in_sublevel(problem), one]) for one in violations]
 
 
-def _falls(problem: Problem) -> list[tuple[Ends, list[Inequality]]]:
+def _decrease_cases(problem: Problem) -> list[tuple[_Ends, list[Inequality]]]:
     """c₁ ≤ V(y) ≤ c and V(F(y)) > ρ·V(y), on every part of the box outside the hole."""
     n, rho = problem.n, Fraction(problem.rho)
-    rows = [_below(problem)]
+    rows = [_in_sublevel(problem)]
     floor = sublevel_of(problem).floor
     if floor is not None:
-        rows.append(Inequality({n: ONE}, -Fraction(floor)))
-    rows.append(Inequality({n + 1: ONE, n: -rho}, Fraction(0), strict=rho < 1))
+        rows.append(Inequality({n: _ONE}, -Fraction(floor)))
+    rows.append(Inequality({n + 1: _ONE, n: -rho}, Fraction(0), strict=rho < 1))
     return [(ends, rows) for ends in _outside_hole(problem)]
 
 
-def _outside_hole(problem: Problem) -> list[Ends]:
+def _outside_hole(problem: Problem) -> list[_Ends]:
     """Boxes whose union is the box without the hole; the hole of radius 0 leaves nothing out."""
     box, radius = _box(problem), Fraction(inner_radius(problem))
     if radius == 0:
         return [box]
     parts = []
-    for axis, centre in enumerate(problem.equilibrium):
+    for axis, centre in enumerate(rationals(problem.equilibrium)):
         low, high = box[axis]
-        above = (max(low, Fraction(float(centre)) + radius), high)
-        below = (low, min(high, Fraction(float(centre)) - radius))
+        above = (max(low, centre + radius), high)
+        below = (low, min(high, centre - radius))
         parts += [
             [*box[:axis], ends, *box[axis + 1 :]] for ends in (above, below) if ends[0] <= ends[1]
         ]

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphkeel.verify.affine import TINY, errors_of, gamma
-from graphkeel.verify.branch.gauge.levels import Part, grains, highest_over, reach_of
-from graphkeel.verify.branch.gauge.simplex import Program, maximise
-from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
-from graphkeel.verify.engines.falsify import admit
+from graphkeel.verify.affine import TINY, errors_of, gamma, highest_on
+from graphkeel.verify.engines.falsify import project
+from graphkeel.verify.gauge.levels import Part, is_gauge, on_grid, reach_of
+from graphkeel.verify.gauge.simplex import Program, maximise
+from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, empty_tree, tree_entry
 from graphkeel.verify.query import Row
@@ -25,17 +25,11 @@ from graphkeel.verify.query import Row
 
 @dataclass(eq=False)
 class ConvexOutcome:
-    """A tree for every row, a state that violates one of them, or neither.
+    """A tree for every row, a state that violates one of them, or neither."""
 
-    Args:
-        trees: in the order of the rows.
-        counterexample: a confirmed state.
-        programs: how many were solved.
-    """
-
-    trees: list[Json] | None = None
-    counterexample: Array | None = None
-    programs: int = 0
+    trees: list[Json] | None = None  # in the order of the rows
+    counterexample: Array | None = None  # confirmed
+    programs: int = 0  # solved
 
 
 class _NotShown(Exception):
@@ -50,8 +44,7 @@ def convex_positivity(
     problem: Problem, rows: list[Row], confirm: Callable[[Array], Array | None]
 ) -> ConvexOutcome:
     """Positivity, where V is convex for the signs of its last weights."""
-    layers = problem.lyapunov.layers
-    if len(layers) != 2 or not all(layer.exact for layer in layers) or layers[1].weight.min() < 0.0:
+    if not is_gauge(problem.lyapunov):
         return ConvexOutcome()
     search = _Convex(problem, confirm)
     try:
@@ -112,11 +105,11 @@ class _Convex:
         level = (-np.inf, np.inf)
         program = Program(self.rows, self.offset, self.v, *level, none, np.zeros(0), *box)
         _, point, theta, _, _ = maximise(program, form, -self.v, 0.0)
-        theta = grains(np.clip(theta, 0.0, self.v))
+        theta = on_grid(np.clip(theta, 0.0, self.v))
         bound = self._bound(row, part, form, theta)
         if bound > 0.0 or (bound == 0.0 and row.strict):
             # the part reaches a rounding into the hole, the states in question do not
-            raise _NotShown(self.confirm(admit(self.problem, "positivity", point)))
+            raise _NotShown(self.confirm(project(self.problem, "positivity", point)))
         return np.concatenate([np.zeros(2), theta])
 
     def _bound(self, row: Row, part: Part, form: Array, theta: Array) -> float:
@@ -127,15 +120,14 @@ class _Convex:
         size = float(np.abs(direct.bias[0]) + np.abs(final.bias[0]) + np.abs(form) @ reach)
         size += float(theta @ (np.abs(self.rows) @ reach + np.abs(self.offset)))
         weight_error, bias_error = errors_of(direct)
-        unsure = float(weight_error[0] @ reach + bias_error[0] + errors_of(final)[1][0])
-        total = float(highest_over((form - theta @ self.rows)[None], part)[0])
+        uncertainty = float(weight_error[0] @ reach + bias_error[0] + errors_of(final)[1][0])
+        total = float(highest_on((form - theta @ self.rows)[None], part.lower, part.upper)[0])
         total += constant - float(theta @ self.offset)
-        return total + 8.0 * gamma(row.n + row.units) * size + 2.0 * unsure + TINY
+        return total + 8.0 * gamma(row.n + row.units) * size + 2.0 * uncertainty + TINY
 
     def _entry(self, row: Row, axis: list[int], cut: list[float], supports: list[Array]) -> Json:
         leaves = len(supports)
         slopes = np.zeros((leaves, len(self.v)), np.uint8)  # V is left to the supports
         numbers = np.arange(1, leaves + 1, dtype=np.int32)[:, None]
         table = (np.stack(supports), numbers)
-        kinds = np.array(axis, dtype=np.int8 if row.n < 128 else np.int16)
-        return tree_entry(row, kinds, np.array(cut), slopes, [], [], table)
+        return tree_entry(row, axis, np.array(cut), slopes, [], [], table)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.query import Row
-from graphkeel.verify.rational import sup_radius
+from graphkeel.verify.rational import rational, sup_radius
 
 
 @dataclass(frozen=True, eq=False)
 class Slab:
-    """What one cut takes away.
-
-    Args:
-        axis: the axis of the cut.
-        place: where it cuts.
-        lower, upper: the slab, shape (n,).
-        above: whether the slab lies above the cut.
-    """
+    """The part of the box that one cut takes away."""
 
     axis: int
-    place: float
-    lower: Array
+    place: float  # of the cut
+    lower: Array  # (n,)
     upper: Array
-    above: bool
+    above: bool  # whether the slab lies above the cut
 
 
 def slabs_around_hole(problem: Problem, row: Row) -> list[Slab] | None:
@@ -38,7 +30,7 @@ def slabs_around_hole(problem: Problem, row: Row) -> list[Slab] | None:
     for axis in range(row.n):
         for sign in (1, -1):
             place = float(centre[axis] + sign * radius * (1.0 - 2.0**-20))
-            gap = abs(Fraction(place) - Fraction(float(centre[axis])))
+            gap = abs(rational(place) - rational(centre[axis]))
             if not 0 < gap < sup_radius(problem):
                 return None
             if not lower[axis] < place < upper[axis]:

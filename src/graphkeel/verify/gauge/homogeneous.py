@@ -3,7 +3,7 @@
 With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces
 that do not contain Y becomes a margin in proportion to the distance everywhere, and no hole is
 needed. Real weights are homogeneous only up to the last bits; `deviation` bounds that in exact
-rationals, and the margin asked for on the faces pays for it (docs/proof-format.md, section 3)."""
+rationals, and the margin on the faces covers it (docs/proof-format.md, section 3)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.problem import Network, Problem
 from graphkeel.verify.query import Row
 from graphkeel.verify.rational import ZERO, RationalLayer, Vector, dot, rationals, sup_radius
-
-WORTH = 1e-6  # a margin beyond this share of V's size on the faces is not worth asking for
+from graphkeel.verify.settings import BRANCH
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +30,15 @@ class Face:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What has to be shown: g + margin ≤ 0 on every face."""
+    """The task on the faces: g + margin ≤ 0 on every one of them."""
 
     margin: float
     faces: tuple[Face, ...]
 
 
-def plan(problem: Problem, condition: str) -> Plan | None:
-    """The faces and the margin that would settle a condition, or None where this does not apply or
-    does not pay."""
+def plan(problem: Problem, condition: str, max_margin: float = BRANCH.max_margin) -> Plan | None:
+    """The faces and the margin that would prove a condition, or None where the loop is not
+    homogeneous or a search over faces does not pay."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if condition not in ("decrease", "positivity") or not inside.all():
         return None
@@ -47,16 +46,16 @@ def plan(problem: Problem, condition: str) -> Plan | None:
     # other way
     if condition == "positivity" and problem.hole_radius > 0.0:
         return None
-    margin = _margin(problem, condition)
+    margin = _margin(problem, condition, max_margin)
     if margin is None:
         return None
     faces = [face for row in rows_of(problem, condition) for face in _faces(problem, row)]
     return Plan(margin, tuple(faces))
 
 
-def _margin(problem: Problem, condition: str) -> float | None:
+def _margin(problem: Problem, condition: str, max_margin: float) -> float | None:
     size = _size_of_v(problem)
-    if _quick_deviation(problem) > WORTH * size:
+    if _quick_deviation(problem) > max_margin * size:
         return None
     delta, radius = deviation(problem, condition), sup_radius(problem)
     if delta == 0:
@@ -67,7 +66,7 @@ def _margin(problem: Problem, condition: str) -> float | None:
     reach = max(max(u - y, y - low) for low, y, u in zip(*bounds, strict=True))
     margin = float(delta * (1 + reach / radius)) * (1.0 + 1e-9)
     paid = (Fraction(margin) - delta) * radius > delta * reach
-    return margin if paid and margin <= WORTH * size else None
+    return margin if paid and margin <= max_margin * size else None
 
 
 def _size_of_v(problem: Problem) -> float:
@@ -78,8 +77,8 @@ def _size_of_v(problem: Problem) -> float:
 
 
 def _quick_deviation(problem: Problem) -> float:
-    """How far F(Y) is from Y and first layers are from vanishing there, in float: tells hopeless
-    problems apart."""
+    """How far F(Y) is from Y and first layers are from vanishing there, in floats, as a quick
+    test before the exact one."""
     f, v = problem.closed_loop.layers, problem.lyapunov.layers
     centre = problem.equilibrium
     first = [
@@ -132,5 +131,5 @@ def _unit(
     weights, errors = layer.weight[j], layer.weight_error[j]
     rest = layer.bias[j] - wanted + dot(weights, known)
     sizes = [abs(w) + e for w, e in zip(weights, errors, strict=True)]
-    shaken = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
-    return abs(rest) + layer.bias_error[j] + shaken
+    propagated = dot(sizes, deviations) + dot(errors, [abs(y) for y in known])
+    return abs(rest) + layer.bias_error[j] + propagated

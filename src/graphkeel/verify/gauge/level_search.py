@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.gauge.levels import (
+from graphkeel.verify.affine import highest_on
+from graphkeel.verify.gauge.homogeneous import Plan
+from graphkeel.verify.gauge.levels import (
     Bounded,
     Hidden,
     Leaf,
@@ -25,38 +27,29 @@ from graphkeel.verify.branch.gauge.levels import (
     candidates,
     level_row,
 )
-from graphkeel.verify.branch.gauge.slabs import slabs_around_hole
-from graphkeel.verify.branch.homogeneous import Plan
+from graphkeel.verify.gauge.slabs import slabs_around_hole
 from graphkeel.verify.problem import Array, Problem
 from graphkeel.verify.proof import HOLE, LEVEL, Json, tree_entry, unit_numbers
 from graphkeel.verify.query import Row
-
-THINNEST = 0.85  # of c₂: a slice of one leaf reaches at least down to this
-THICKEST = 0.2
-HALVINGS = 6  # steps of the search for the thickest slice of one leaf
-STEPS = (0.8, 0.9, 0.96)  # of c₂: how thick a slice with cuts is; thinner where that fails
-MOST_NODES = (600, 2000, 8000)  # bounded parts of a slice, for each of these
-CANDIDATES = 3  # units whose cut is tried out
-MOST_SLICES = 400
-INSIDE = 0.5  # of the least V around the hole: the last level
+from graphkeel.verify.settings import BRANCH, LevelSettings
 
 
-class OutOfTime(Exception):
+class _OutOfTime(Exception):
     """The time is over."""
 
 
-class NotProved(Exception):
+class _NotProved(Exception):
     """A slice was not proved."""
 
 
 @dataclass(eq=False)
-class Cut:
+class _Cut:
     """A node: `axis` as in a proof, `place` of cuts that have one; a leaf has no children."""
 
     axis: int
     place: float | None = None
-    lower: Cut | None = None
-    upper: Cut | None = None
+    lower: _Cut | None = None
+    upper: _Cut | None = None
     leaf: Leaf | None = None
 
 
@@ -74,25 +67,18 @@ class LevelSearch:
     """One row of decrease on its way to a proof by levels; slices that are proved stay so from one
     run to the next.
 
-    Reads: the problem and its row. Writes: `nodes`, `found`, `given_up`, `slices`.
-
-    Args:
-        problem: the problem.
-        row: its row of decrease.
-        bounds: the row, packed.
-        confirm: turns a suspicious state into a counterexample, if it is one.
-        faces: the row on the faces of the box that do not contain Y, where the loop is homogeneous.
-    """
+    Reads: the problem and its row. Writes: `nodes`, `found`, `given_up`, `slices`."""
 
     problem: Problem
     row: Row
-    bounds: LevelRow
+    bounds: LevelRow  # the row, packed
     confirm: Callable[[Array], Array | None]
-    faces: tuple[Row, ...] = ()
+    settings: LevelSettings
+    faces: tuple[Row, ...] = ()  # without Y, where the loop is homogeneous
     nodes: int = 0
     found: Array | None = None
     given_up: bool = False
-    slices: list[tuple[float, Cut]] = field(default_factory=list)  # from the outside in
+    slices: list[tuple[float, _Cut]] = field(default_factory=list)  # from the outside in
     expired: Callable[[], bool] = field(init=False)
     numbers: tuple[int, int] = field(init=False)
     level: int = field(init=False)
@@ -108,9 +94,9 @@ class LevelSearch:
         before = self.nodes
         try:
             entry = self._section() if self.bounds.shift else self._slices()
-        except OutOfTime:
+        except _OutOfTime:
             return LevelOutcome(None, None, self.nodes - before)
-        except NotProved:
+        except _NotProved:
             self.given_up = True
             return LevelOutcome(None, self.found, self.nodes - before)
         return LevelOutcome(entry, None, self.nodes - before)
@@ -120,14 +106,14 @@ class LevelSearch:
         last, core = self._core()
         high = self.slices[-1][0] if self.slices else math.inf
         while high > last:
-            if len(self.slices) == MOST_SLICES:
-                raise NotProved
+            if len(self.slices) == self.settings.slices:
+                raise _NotProved
             self.slices.append(self._slice(high, last))
             high = self.slices[-1][0]
         tree = core(high)
         for low, upper in reversed(self.slices):
-            tree = Cut(self.level, low, tree, upper)
-        return {"trees": [TreeWriter(self.row).entry(tree)]}
+            tree = _Cut(self.level, low, tree, upper)
+        return {"trees": [_TreeWriter(self.row).entry(tree)]}
 
     def _section(self) -> Json:
         """The set V = c alone, where the loop is homogeneous around Y: c is not above the least
@@ -138,24 +124,24 @@ class LevelSearch:
             1.0 - 2.0**-20
         )
         if not level > self.bounds.start:
-            raise NotProved
+            raise _NotProved
         part = Part(self.row.lower, self.row.upper, high=level)
         root = self._hidden(part, {}, self.bounds.first_layer(part))
         tree = self._split(root, level, math.inf)
         if tree is None:
-            raise NotProved
-        writer = TreeWriter(self.row)
+            raise _NotProved
+        writer = _TreeWriter(self.row)
         numbers = []
         for face, (_, theta) in zip(faces, least, strict=True):
             support = self.bounds.at_least(face, theta, level)
             if support is None:
-                raise NotProved
+                raise _NotProved
             numbers.append(writer.number(support))
         return {"level": level, "faces": numbers, "tree": writer.entry(tree)}
 
     # ---- slices
 
-    def _slice(self, high: float, last: float) -> tuple[float, Cut]:
+    def _slice(self, high: float, last: float) -> tuple[float, _Cut]:
         """A proved slice below a level: (its lower level, its tree)."""
         part = Part(self.row.lower, self.row.upper, high=high)
         first = self.bounds.first_layer(part)
@@ -164,29 +150,28 @@ class LevelSearch:
         ratio = self._thickest(root, top, last)
         if ratio is not None:
             return ratio * top, self._one_leaf(root, ratio * top)
-        for step, most in zip(STEPS, MOST_NODES, strict=True):
+        for step, most in zip(self.settings.ratios, self.settings.nodes, strict=True):
             low = step * top
             tree = self._split(root, low, self.nodes + most)
             if tree is not None:
                 return low, tree
-        raise NotProved
+        raise _NotProved
 
     def _largest(self) -> float:
         """At least the largest value of V on the box, up to rounding."""
-        rows = self.bounds.rows
-        ends = np.maximum(rows, 0.0) @ self.row.upper + np.minimum(rows, 0.0) @ self.row.lower
+        ends = highest_on(self.bounds.rows, self.row.lower, self.row.upper)
         heights = np.maximum(ends + self.bounds.offset, 0.0)
         return float(self.bounds.v @ heights) + self.bounds.start
 
     def _thickest(self, root: Hidden, top: float, last: float) -> float | None:
         """The smallest share of a level that one leaf reaches down to; None if that is too thin."""
-        lowest = max(THICKEST, 0.999 * last / top)
+        lowest = max(self.settings.thickest, 0.999 * last / top)
         if self._bound(root, lowest * top).proved:
             return lowest
-        if not self._bound(root, THINNEST * top).proved:
+        good, bad = self.settings.thinnest, lowest
+        if not self._bound(root, good * top).proved:
             return None
-        good, bad = THINNEST, lowest
-        for _ in range(HALVINGS):
+        for _ in range(self.settings.halvings):
             middle = math.sqrt(good * bad)
             if self._bound(root, middle * top).proved:
                 good = middle
@@ -194,12 +179,12 @@ class LevelSearch:
                 bad = middle
         return good
 
-    def _one_leaf(self, root: Hidden, low: float) -> Cut:
-        return Cut(LEVEL, leaf=self._bound(root, low))
+    def _one_leaf(self, root: Hidden, low: float) -> _Cut:
+        return _Cut(LEVEL, leaf=self._bound(root, low))
 
-    def _split(self, root: Hidden, low: float, most: float) -> Cut | None:
+    def _split(self, root: Hidden, low: float, most: float) -> _Cut | None:
         """The tree of a slice by cuts at units; None if that takes too many of them."""
-        tree = Cut(LEVEL, leaf=self._bound(root, low))
+        tree = _Cut(LEVEL, leaf=self._bound(root, low))
         waiting = [tree]
         while waiting:
             node = waiting.pop()
@@ -211,17 +196,17 @@ class LevelSearch:
             waiting += [child for child in (node.upper, node.lower) if child is not None]
         return tree
 
-    def _cut(self, node: Cut, leaf: Leaf, low: float) -> bool:
+    def _cut(self, node: _Cut, leaf: Leaf, low: float) -> bool:
         """Cut a part at the unit whose children have the best bounds; False if there is none."""
-        self._look_at(leaf.point)
+        self._test_point(leaf.point)
         best = math.inf
-        for unit in candidates(leaf.hidden, CANDIDATES):
+        for unit in candidates(leaf.hidden, self.settings.candidates):
             children = [self._child(leaf, unit, active, low) for active in (False, True)]
             worth = sum(max(child.bound, 0.0) for child in children)
             if worth < best:
                 best = worth
                 node.axis = self.numbers[unit[0]] + unit[1]
-                node.lower, node.upper = (Cut(LEVEL, leaf=child) for child in children)
+                node.lower, node.upper = (_Cut(LEVEL, leaf=child) for child in children)
             if worth == 0.0:
                 break
         node.leaf = None
@@ -235,57 +220,51 @@ class LevelSearch:
     def _hidden(self, part: Part, signs: dict[tuple[int, int], bool], first: Bounded) -> Hidden:
         self.nodes += 1
         if self.expired():
-            raise OutOfTime
+            raise _OutOfTime
         return self.bounds.hidden(part, signs, first)
 
     def _bound(self, hidden: Hidden, low: float) -> Leaf:
         return self.bounds.bounded(hidden, low)
 
-    def _look_at(self, point: Array) -> None:
-        """A state that a bound points to may be a counterexample."""
+    def _test_point(self, point: Array) -> None:
+        """Test the maximiser of a bound as a counterexample."""
         if float(self.bounds.value(point[None])[0]) > 0.0:
             self.found = self.confirm(np.clip(point, self.row.lower, self.row.upper))
             if self.found is not None:
-                raise NotProved
+                raise _NotProved
 
     # ---- the hole
 
-    def _core(self) -> tuple[float, Callable[[float], Cut]]:
+    def _core(self) -> tuple[float, Callable[[float], _Cut]]:
         """(a level inside the hole, the tree below any smaller level): the box is cut down to the
         hole, and V is above the level on each slab that is cut off."""
         slabs = slabs_around_hole(self.problem, self.row)
         if slabs is None:
-            raise NotProved
+            raise _NotProved
         values = [self.bounds.least_value(Part(slab.lower, slab.upper)) for slab in slabs]
         least = min((value for value, _ in values), default=math.inf)
         if not least > self.bounds.start:
-            raise NotProved
-        last = self.bounds.start + INSIDE * (least - self.bounds.start)
+            raise _NotProved
+        last = self.bounds.start + self.settings.last * (least - self.bounds.start)
 
-        def core(high: float) -> Cut:
-            tree = Cut(HOLE)
+        def core(high: float) -> _Cut:
+            tree = _Cut(HOLE)
             for slab, (value, theta) in zip(reversed(slabs), reversed(values), strict=True):
                 part = Part(slab.lower, slab.upper)
                 hidden = self._hidden(part, {}, self.bounds.first_layer(part))
-                leaf = self.bounds.without_states(hidden, theta, value, high)
+                leaf = self.bounds.empty_leaf(hidden, theta, value, high)
                 if not leaf.proved:
-                    raise NotProved
-                outside = Cut(LEVEL, leaf=leaf)
+                    raise _NotProved
+                outside = _Cut(LEVEL, leaf=leaf)
                 lower, upper = (tree, outside) if slab.above else (outside, tree)
-                tree = Cut(slab.axis, slab.place, lower, upper)
+                tree = _Cut(slab.axis, slab.place, lower, upper)
             return tree
 
         return last, core
 
 
-class TreeWriter:
-    """Writes a finished tree in preorder, with the supports that its leaves name.
-
-    Writes: its own lists.
-
-    Args:
-        row: the row that the tree proves.
-    """
+class _TreeWriter:
+    """Writes a finished tree of a row in preorder, with the supports that its leaves name."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -296,7 +275,7 @@ class TreeWriter:
         self.supports: list[Array] = []
         self.supported: list[list[int]] = []
 
-    def entry(self, tree: Cut) -> Json:
+    def entry(self, tree: _Cut) -> Json:
         """The JSON of a tree."""
         waiting = [tree]
         while waiting:
@@ -307,12 +286,10 @@ class TreeWriter:
             if node.leaf is not None:
                 self._leaf(node.leaf)
             waiting += [child for child in (node.upper, node.lower) if child is not None]
-        widest = np.int8 if max(self.axis) < 128 else np.int16
-        axis = np.array(self.axis, dtype=widest)
         slopes = np.stack(self.slopes)
         supports = (np.stack(self.supports), np.array(self.supported, dtype=np.int32))
         cut = np.array(self.cut)
-        return tree_entry(self.row, axis, cut, slopes, [], self.multipliers, supports)
+        return tree_entry(self.row, self.axis, cut, slopes, [], self.multipliers, supports)
 
     def _leaf(self, leaf: Leaf) -> None:
         # V has no slopes of its own here, and nothing is coupled
@@ -339,12 +316,16 @@ class TreeWriter:
 
 
 def level_search(
-    problem: Problem, row: Row, confirm: Callable[[Array], Array | None], plan: Plan | None
+    problem: Problem,
+    row: Row,
+    confirm: Callable[[Array], Array | None],
+    plan: Plan | None,
+    settings: LevelSettings = BRANCH.levels,
 ) -> LevelSearch | None:
-    """The search of a row, or None where the row, V or F are not made for it."""
+    """The search of a row, or None where it is no decrease of a gauge by F of one hidden layer."""
     inside = (problem.lower <= problem.equilibrium) & (problem.equilibrium <= problem.upper)
     if not inside.all() or (plan is None and problem.hole_radius <= 0.0):
         return None
-    bounds = level_row(problem, row, 0.0 if plan is None else plan.margin)
+    bounds = level_row(problem, row, 0.0 if plan is None else plan.margin, settings.shared_gap)
     faces = () if plan is None else tuple(face.row for face in plan.faces)
-    return None if bounds is None else LevelSearch(problem, row, bounds, confirm, faces)
+    return None if bounds is None else LevelSearch(problem, row, bounds, confirm, settings, faces)

@@ -5,8 +5,8 @@
 
 Written as equations, with a slack behind each inequality, every program of this kind has a basis
 whose dual solution is feasible: y in the corner that f points to. From there the dual simplex keeps
-the dual solution feasible, so it may stop at any step, and its multipliers are usable. Nothing here
-is believed: whoever uses the multipliers bounds what they show by itself, with rounding counted in.
+the dual solution feasible, so it may stop at any step, and its multipliers are usable. The
+multipliers are proposals: the caller bounds what they prove, with rounding counted in.
 
 Variables, from 0 on: y − lower (n), t (m), the slacks of t ≥ Ry + r (m), of the level (1), of the
 half-spaces (q). A row of the tableau is an equation solved for its basic variable.
@@ -20,40 +20,38 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from graphkeel.verify.branch.relax import OPTIONS
+from graphkeel.verify.kernel import OPTIONS, compile_cached
 from graphkeel.verify.problem import Array
 
-FEASIBLE = 1e-12  # relative: a basic variable within this of its bounds is not moved
-PIVOT = 1e-11  # smaller entries are no pivots
-TIE = 1e-13  # ratios this near count as equal, and the largest pivot is taken
-STEPS = 20  # for each row and axis
+
+class _Settings(NamedTuple):
+    """Tolerances and length of a run. They stand in this file, because numba watches no other for
+    its cache."""
+
+    feasible: float = 1e-12  # relative: a basic variable within this of its bounds is not moved
+    pivot: float = 1e-11  # smaller entries are no pivots
+    tie: float = 1e-13  # ratios this near count as equal, and the largest pivot is taken
+    steps: int = 20  # for each row and axis
+
+
+_SETTINGS = _Settings()
 
 
 class Program(NamedTuple):
-    """The feasible set.
+    """The feasible set."""
 
-    Args:
-        rows: R, shape (m, n).
-        bias: r, shape (m,).
-        weight: shape (m,), ≥ 0.
-        least, most: of weight·t; infinite where there is no such bound.
-        half: G, shape (q, n).
-        offset: h, shape (q,).
-        lower, upper: the box, shape (n,).
-    """
-
-    rows: Array
-    bias: Array
-    weight: Array
-    least: float
+    rows: Array  # R, (m, n)
+    bias: Array  # r, (m,)
+    weight: Array  # (m,), ≥ 0
+    least: float  # of weight·t; infinite where there is no such bound
     most: float
-    half: Array
-    offset: Array
-    lower: Array
+    half: Array  # G, (q, n)
+    offset: Array  # h, (q,)
+    lower: Array  # (n,)
     upper: Array
 
 
-class Tableau(NamedTuple):
+class _Tableau(NamedTuple):
     """The state of a run."""
 
     table: Array  # (height, width)
@@ -67,7 +65,7 @@ class Tableau(NamedTuple):
 
 
 @njit(**OPTIONS)
-def set_up(program: Program, f: Array, cost: Array) -> Tableau:
+def _set_up(program: Program, f: Array, cost: Array) -> _Tableau:
     """The first basis: y in the corner that f points to, t or its slack where it is not negative,
     the other slacks.
 
@@ -79,7 +77,7 @@ def set_up(program: Program, f: Array, cost: Array) -> Tableau:
     q = program.half.shape[0]
     height, width = m + 1 + q, n + 2 * m + 1 + q
     level = n + 2 * m
-    run = Tableau(
+    run = _Tableau(
         np.zeros((height, width)),
         np.zeros(height),
         np.zeros(height, np.int64),
@@ -136,12 +134,12 @@ def set_up(program: Program, f: Array, cost: Array) -> Tableau:
 
 
 @njit(**OPTIONS)
-def leaving_row(run: Tableau) -> tuple[int, bool, float]:
+def _leaving_row(run: _Tableau) -> tuple[int, bool, float]:
     """(the row whose variable is farthest out of its bounds, whether it is too large, how far), or
     row −1."""
     row, too_large, worst = -1, False, 0.0
     for i in range(run.value.shape[0]):
-        least = FEASIBLE * (1.0 + abs(run.value[i]))
+        least = _SETTINGS.feasible * (1.0 + abs(run.value[i]))
         below = run.low[run.basis[i]] - run.value[i]
         above = run.value[i] - run.high[run.basis[i]]
         if below > worst and below > least:
@@ -152,23 +150,23 @@ def leaving_row(run: Tableau) -> tuple[int, bool, float]:
 
 
 @njit(**OPTIONS)
-def entering_column(run: Tableau, row: int, too_large: bool, scale: float) -> int:
+def _entering_column(run: _Tableau, row: int, too_large: bool, scale: float) -> int:
     """The variable that keeps all reduced costs on their side when it enters, or −1."""
     column, best, pivot = -1, np.inf, 0.0
     for j in range(run.gain.shape[0]):
         if run.basic[j] or run.high[j] == run.low[j]:
             continue
         a = -run.table[row, j] if too_large else run.table[row, j]
-        if (a > PIVOT) if run.at_high[j] else (a < -PIVOT):
+        if (a > _SETTINGS.pivot) if run.at_high[j] else (a < -_SETTINGS.pivot):
             ratio = abs(run.gain[j] / a)
-            near = ratio < best + TIE * scale and abs(a) > pivot
-            if ratio < best - TIE * scale or near:
+            near = ratio < best + _SETTINGS.tie * scale and abs(a) > pivot
+            if ratio < best - _SETTINGS.tie * scale or near:
                 column, best, pivot = j, min(ratio, best), abs(a)
     return column
 
 
 @njit(**OPTIONS)
-def exchange(run: Tableau, row: int, column: int, too_large: bool) -> None:
+def _exchange(run: _Tableau, row: int, column: int, too_large: bool) -> None:
     """Let a variable enter the basis in place of a row's."""
     table, value = run.table, run.value
     old = run.basis[row]
@@ -189,7 +187,7 @@ def exchange(run: Tableau, row: int, column: int, too_large: bool) -> None:
     run.at_high[column] = False
 
 
-@njit(cache=True, **OPTIONS)
+@compile_cached
 def maximise(
     program: Program, f: Array, cost: Array, offset: float
 ) -> tuple[bool, Array, Array, float, Array]:
@@ -202,14 +200,14 @@ def maximise(
         cost: those of t, shape (m,), ≤ 0.
     """
     m, n = program.rows.shape
-    run = set_up(program, f, cost)
+    run = _set_up(program, f, cost)
     scale = np.abs(f).max() + np.abs(cost).max()
     solved = True
-    for _ in range(STEPS * (run.value.shape[0] + n)):
-        row, too_large, worst = leaving_row(run)
+    for _ in range(_SETTINGS.steps * (run.value.shape[0] + n)):
+        row, too_large, worst = _leaving_row(run)
         if row < 0:
             break
-        column = entering_column(run, row, too_large, scale)
+        column = _entering_column(run, row, too_large, scale)
         if column < 0:
             # nothing blocks the dual solution: it may go on until it outweighs the objective
             reach = np.maximum(np.abs(program.lower), np.abs(program.upper))
@@ -217,7 +215,7 @@ def maximise(
             run.gain[:] -= (-far if too_large else far) * run.table[row]
             solved = False
             break
-        exchange(run, row, column, too_large)
+        _exchange(run, row, column, too_large)
     y = np.where(run.at_high[:n], program.upper, program.lower)
     for i in range(run.value.shape[0]):
         if run.basis[i] < n:
@@ -227,7 +225,7 @@ def maximise(
     return solved, y, theta, -run.gain[level], -run.gain[level + 1 :]
 
 
-@njit(cache=True, **OPTIONS)
+@compile_cached
 def maximise_all(program: Program, forms: Array) -> tuple[Array, Array]:
     """The multipliers (θ, λ) of the maximum of each form, shapes (count, m) and (count,).
 

@@ -17,20 +17,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.verify.affine import errors_of, gamma
-from graphkeel.verify.branch.gauge.simplex import Program, maximise, maximise_all
-from graphkeel.verify.problem import Array, Problem
+from graphkeel.verify.affine import box_magnitude, errors_of, gamma, highest_on
+from graphkeel.verify.gauge.simplex import Program, maximise, maximise_all
+from graphkeel.verify.problem import Array, Network, Problem
+from graphkeel.verify.proof import SLOPE_STEPS
 from graphkeel.verify.query import Row
-from graphkeel.verify.relaxation import relu_lines
+from graphkeel.verify.relaxation import lines_of, through_relu
 
-Unit = tuple[int, int]  # (0, j): unit j of F; (1, k): unit k of V∘F
-Signs = dict[Unit, bool]  # whether its input is ≥ 0, or else ≤ 0; in the order of the cuts
-GRAIN = 2.0**60  # supports are multiples of its inverse
-Q = 2**40  # multipliers of signs are integers over this
-LEVELS = 255.0  # stored slopes are multiples of its inverse
-TINY = 1e-250
-SHARED = 0.5  # of a unit's gap counts for every chord behind it
-_lines = np.vectorize(relu_lines, otypes=[float, float, float])
+_Unit = tuple[int, int]  # (0, j): unit j of F; (1, k): unit k of V∘F
+Signs = dict[_Unit, bool]  # whether its input is ≥ 0, or else ≤ 0; in the order of the cuts
+_GRID = 2.0**60  # stored supports are multiples of 1/GRID
+_SIGN_SCALE = 2**40  # stored multipliers of signs are integers over this
+_TINY = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,30 +86,30 @@ class Leaf:
         return self.bound <= 0.0
 
 
-def level_row(problem: Problem, row: Row, shift: float) -> LevelRow | None:
+def is_gauge(lyapunov: Network) -> bool:
+    """Whether V is convex by its weights: one exact hidden layer, and v ≥ 0."""
+    layers = lyapunov.layers
+    return len(layers) == 2 and lyapunov.exact and bool(layers[1].weight.min() >= 0.0)
+
+
+def level_row(problem: Problem, row: Row, shift: float, shared_gap: float) -> LevelRow | None:
     """The row of decrease for bounds on levels, or None where V is no gauge of one exact hidden
     layer with v ≥ 0, or F is not of one hidden layer."""
     after, before = row.hidden
-    gauge = problem.lyapunov.layers
     fits = row.name == "decrease" and len(after) == 2 and len(before) == 1
-    if not fits or not all(layer.exact for layer in gauge) or gauge[1].weight.min() < 0.0:
+    if not fits or not is_gauge(problem.lyapunov):
         return None
-    return LevelRow(problem, row, shift)
+    return LevelRow(problem, row, shift, shared_gap)
 
 
 class LevelRow:
     """V(F(y)) − ρV(y) with F of one hidden layer, packed for bounds on parts.
 
-    Reads: its arrays, made once. Writes: nothing.
+    Reads: its arrays, made once. Writes: nothing."""
 
-    Args:
-        problem: the problem.
-        row: its row of decrease.
-        shift: added to the row.
-    """
-
-    def __init__(self, problem: Problem, row: Row, shift: float = 0.0) -> None:
-        self.shift = shift
+    def __init__(self, problem: Problem, row: Row, shift: float, shared_gap: float) -> None:
+        self.shared_gap = shared_gap  # share of a unit's gap that counts for every chord behind it
+        self.shift = shift  # added to the row
         first, second = row.hidden[0]
         gauge, last = problem.lyapunov.layers
         # copies: the kernels are compiled for plain arrays, not for read-only ones
@@ -140,10 +138,10 @@ class LevelRow:
         """Upper bounds of z, then of −z, for the inputs z of F's units."""
         reach = reach_of(part)
         size = np.abs(self.weight) @ reach + np.abs(self.bias)
-        unsure = self.first_errors[0] @ reach + self.first_errors[1]
+        uncertainty = self.first_errors[0] @ reach + self.first_errors[1]
         forms = np.concatenate([self.weight, -self.weight])
         offsets = np.concatenate([self.bias, -self.bias])
-        return self._bounded(part, forms, offsets, np.tile(size, 2), np.tile(unsure, 2))
+        return self._bounded(part, forms, offsets, np.tile(size, 2), np.tile(uncertainty, 2))
 
     def hidden(self, part: Part, signs: Signs, first: Bounded) -> Hidden:
         """The hidden units below some signs."""
@@ -151,14 +149,13 @@ class LevelRow:
         high, low = first.most[:units], -first.most[units:]
         chord, lift, slope, low, high = _with_signs(low, high, signs, 0)
         reach = np.maximum(high, 0.0)
-        rising, falling = np.maximum(self.both, 0.0), np.minimum(self.both, 0.0)
-        through = rising * chord + falling * slope
+        through, lifted = through_relu(self.both, chord, lift, slope)
         forms = through @ self.weight
-        offsets = rising @ lift + through @ self.bias + self.both_bias
-        size = np.abs(through) @ self._first_size(part) + rising @ lift + np.abs(self.both_bias)
-        unsure = np.tile(self.second_errors[0] @ reach + self.second_errors[1], 2)
-        unsure = unsure + np.abs(through) @ self._first_unsure(part)
-        second = self._bounded(part, forms, offsets, size, unsure)
+        offsets = lifted + through @ self.bias + self.both_bias
+        size = np.abs(through) @ self._first_size(part) + lifted + np.abs(self.both_bias)
+        uncertainty = np.tile(self.second_errors[0] @ reach + self.second_errors[1], 2)
+        uncertainty = uncertainty + np.abs(through) @ self._first_uncertainty(part)
+        second = self._bounded(part, forms, offsets, size, uncertainty)
         count = len(self.v)
         high_after, low_after = second.most[:count], -second.most[count:]
         chord_after, lift_after, _, low_after, high_after = _with_signs(
@@ -167,8 +164,8 @@ class LevelRow:
         # a unit of F costs what it adds itself, and what it adds to the chords behind it
         open_after = (low_after < 0.0) & (high_after > 0.0)
         direct = np.abs((self.v * chord_after) @ self.after)
-        shared = direct + SHARED * (self.v * open_after) @ np.abs(self.after)
-        gaps = (_gap(low, high) * shared, self.v * _gap(low_after, high_after))
+        shared = direct + self.shared_gap * (self.v * open_after) @ np.abs(self.after)
+        gaps = (_chord_gap(low, high) * shared, self.v * _chord_gap(low_after, high_after))
         return Hidden(
             part,
             signs,
@@ -189,9 +186,9 @@ class LevelRow:
         """The row on the states of a part with V ≥ `low`: slopes and multipliers by one program,
         rounded, then the row's support by another."""
         slope, betas, feasible, point = self._choices(hidden, low)
-        slopes = np.floor(slope * LEVELS + 0.5).astype(np.uint8)
-        multipliers = [Q, *(int(beta * Q) for beta in betas)]
-        form, offset, size = self._substituted(hidden, slopes / LEVELS, multipliers)
+        slopes = _stored_slopes(slope)
+        multipliers = [_SIGN_SCALE, *(int(beta * _SIGN_SCALE) for beta in betas)]
+        form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, multipliers)
         program = self.program(hidden.part, low)
         _, peak, theta, level, _ = maximise(program, form, -self.rho * self.v, 0.0)
         support = self._support(theta, level, self.rho, np.isfinite(hidden.part.high))
@@ -200,20 +197,22 @@ class LevelRow:
         bound = self._total(hidden.part, low, form, offset, size, support)
         return Leaf(bound, point, hidden, slopes, support, multipliers)
 
-    def without_states(self, hidden: Hidden, theta: Array, least: float, high: float) -> Leaf:
+    def empty_leaf(self, hidden: Hidden, theta: Array, least: float, high: float) -> Leaf:
         """The row on the states with V ≤ `high` of a box where V is larger: there are none.
 
         Args:
             theta: of V ≥ θ·(Ry + r) + v₀, shape (K,).
         """
-        slopes = np.floor(hidden.slope * LEVELS + 0.5).astype(np.uint8)
-        form, offset, size = self._substituted(hidden, slopes / LEVELS, [Q])
-        worst = float(highest_over(form[None], hidden.part)[0]) + offset + size
+        slopes = _stored_slopes(hidden.slope)
+        form, offset, size = self._substituted(hidden, slopes / SLOPE_STEPS, [_SIGN_SCALE])
+        worst = (
+            float(highest_on(form[None], hidden.part.lower, hidden.part.upper)[0]) + offset + size
+        )
         price = 2.0 * (abs(worst) + 1.0) / (least - high)
         support = self._support(price * theta, price, self.rho, True)
         part = replace(hidden.part, high=high)
         bound = self._total(part, -np.inf, form, offset, size, support)
-        return Leaf(bound, hidden.part.lower, hidden, slopes, support, [Q])
+        return Leaf(bound, hidden.part.lower, hidden, slopes, support, [_SIGN_SCALE])
 
     def at_least(self, part: Part, theta: Array, level: float) -> Array | None:
         """A support that shows V ≥ level on a box, or None.
@@ -246,25 +245,30 @@ class LevelRow:
     def _first_size(self, part: Part) -> Array:
         return np.asarray(np.abs(self.weight) @ reach_of(part) + np.abs(self.bias))
 
-    def _first_unsure(self, part: Part) -> Array:
+    def _first_uncertainty(self, part: Part) -> Array:
         return np.asarray(self.first_errors[0] @ reach_of(part) + self.first_errors[1])
 
     def _bounded(
-        self, part: Part, forms: Array, offsets: Array, size: Array, unsure: Array
+        self, part: Part, forms: Array, offsets: Array, size: Array, uncertainty: Array
     ) -> Bounded:
         """max form·y + offset over a part, by the box alone or with a support."""
-        slack = self.rounding * (size + np.abs(forms) @ reach_of(part)) + unsure + TINY
-        plain = highest_over(forms, part) + offsets + slack
+        slack = self.rounding * (size + np.abs(forms) @ reach_of(part)) + uncertainty + _TINY
+        plain = highest_on(forms, part.lower, part.upper) + offsets + slack
         supports = np.zeros((len(forms), 2 + len(self.v)))
         if not np.isfinite(part.high):
             return Bounded(plain, supports)
         thetas, levels = maximise_all(self.program(part), forms)
         supports = self._support(thetas, levels, 0.0, True)
         theta, up = supports[:, 2:], supports[:, 0]
-        pulls = theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset))
-        room = up * (part.high - self.start)
-        held = highest_over(forms - theta @ self.rows, part) - theta @ self.offset + room + offsets
-        held = held + slack + 2.0 * self.rounding * (pulls + np.abs(room))
+        magnitude = theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset))
+        level_term = up * (part.high - self.start)
+        held = (
+            highest_on(forms - theta @ self.rows, part.lower, part.upper)
+            - theta @ self.offset
+            + level_term
+            + offsets
+        )
+        held = held + slack + 2.0 * self.rounding * (magnitude + np.abs(level_term))
         better = held < plain
         supports[~better] = 0.0
         return Bounded(np.where(better, held, plain), supports)
@@ -277,11 +281,11 @@ class LevelRow:
         up = np.maximum(level, 0.0)
         down = np.minimum(np.maximum(-level, 0.0), own)
         more = 2.0**-40 * (own + up) + 2.0**-56
-        up = grains(up + more) if known else np.zeros_like(up)
-        down = grains(down)
+        up = on_grid(up + more) if known else np.zeros_like(up)
+        down = on_grid(down)
         share = np.maximum((own + up - down) * (1.0 - 2.0**-48) - 2.0**-58, 0.0)
         limit = share * self.v * (1.0 - 2.0**-48)
-        theta = grains(np.clip(theta, 0.0, limit))
+        theta = on_grid(np.clip(theta, 0.0, limit))
         return np.concatenate([up, down, theta], axis=-1)
 
     def _choices(self, hidden: Hidden, low: float) -> tuple[Array, Array, bool, Array]:
@@ -327,75 +331,74 @@ class LevelRow:
     def _substituted(
         self, hidden: Hidden, slope: Array, multipliers: list[int]
     ) -> tuple[Array, float, float]:
-        """V(F(y)) and the signs' terms as a linear form above them: (form, offset, what is unsure
-        or rounded)."""
+        """V(F(y)) and the signs' terms as a linear form above them: (form, offset, its
+        uncertainty with rounding)."""
         weights = self.v * hidden.chord_after
-        pulls = np.zeros(len(self.bias))
+        sign_terms = np.zeros(len(self.bias))
         for ((layer, unit), active), beta in zip(
             hidden.signs.items(), multipliers[1:], strict=True
         ):
-            pull = beta / Q if active else -beta / Q
+            multiplier = beta / _SIGN_SCALE if active else -beta / _SIGN_SCALE
             if layer == 0:
-                pulls[unit] += pull
+                sign_terms[unit] += multiplier
             else:
-                weights[unit] += pull
+                weights[unit] += multiplier
         outer = weights @ self.after
-        rising = np.maximum(outer, 0.0)
         lower = np.where(hidden.lift > 0.0, slope, hidden.slope)
-        through = rising * hidden.chord + np.minimum(outer, 0.0) * lower + pulls
+        through, lift = through_relu(outer, hidden.chord, hidden.lift, lower)
+        through = through + sign_terms
         form = through @ self.weight
-        lifted = float(self.v @ hidden.lift_after + rising @ hidden.lift)
+        lifted = float(self.v @ hidden.lift_after + lift)
         offset = lifted + float(weights @ self.after_bias + through @ self.bias)
         offset += (1.0 - self.rho) * self.start + self.shift
         spread = np.abs(weights) @ np.abs(self.after)  # of F's units, before anything cancels
         first = self._first_size(hidden.part)
         size = lifted + float(np.abs(weights) @ np.abs(self.after_bias) + spread @ first)
-        size += float(np.abs(pulls) @ first + spread @ hidden.lift)
+        size += float(np.abs(sign_terms) @ first + spread @ hidden.lift)
         size += abs(self.start) + abs(self.shift)
         size += float(np.abs(form) @ reach_of(hidden.part))
-        unsure = self.second_errors[0] @ hidden.reach + self.second_errors[1]
-        errors = float(np.abs(weights) @ unsure + np.abs(through) @ self._first_unsure(hidden.part))
-        return form, offset, 2.0 * self.rounding * size + errors + TINY
+        uncertainty = self.second_errors[0] @ hidden.reach + self.second_errors[1]
+        errors = float(
+            np.abs(weights) @ uncertainty + np.abs(through) @ self._first_uncertainty(hidden.part)
+        )
+        return form, offset, 2.0 * self.rounding * size + errors + _TINY
 
     def _total(
         self, part: Part, low: float, form: Array, offset: float, size: float, support: Array
     ) -> float:
         """The bound of the row with its support, roundings twice counted in."""
         up, down, theta = support[0], support[1], support[2:]
-        total = offset + float(highest_over((form - theta @ self.rows)[None], part)[0])
+        total = offset + float(
+            highest_on((form - theta @ self.rows)[None], part.lower, part.upper)[0]
+        )
         total -= float(theta @ self.offset)
-        pulls = float(theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset)))
+        magnitude = float(theta @ (np.abs(self.rows) @ reach_of(part) + np.abs(self.offset)))
         for weight, level in ((up, part.high), (-down, low)):
             if weight:
                 total += weight * (level - self.start)
-                pulls += abs(weight) * (abs(level) + abs(self.start))
-        return total + 2.0 * (size + 2.0 * self.rounding * pulls)
+                magnitude += abs(weight) * (abs(level) + abs(self.start))
+        return total + 2.0 * (size + 2.0 * self.rounding * magnitude)
 
 
 def reach_of(part: Part) -> Array:
     """The largest magnitude of every coordinate on a part's box, shape (n,)."""
-    return np.maximum(np.abs(part.lower), np.abs(part.upper))
+    return box_magnitude(part.lower, part.upper)
 
 
-def highest_over(forms: Array, part: Part) -> Array:
-    """The maximum of each linear form over a part's box, in floats, shape (m,).
-
-    Args:
-        forms: shape (m, n).
-    """
-    return np.asarray(np.maximum(forms, 0.0) @ part.upper + np.minimum(forms, 0.0) @ part.lower)
-
-
-def grains(values: Array) -> Array:
-    """Rounded down to multiples of 2⁻⁶⁰, as the checker does.
+def on_grid(values: Array) -> Array:
+    """Numbers rounded down to multiples of 2⁻⁶⁰, as in the checker.
 
     Args:
         values: numbers ≥ 0, of any shape.
     """
-    return np.asarray(np.floor(values * GRAIN) / GRAIN)
+    return np.asarray(np.floor(values * _GRID) / _GRID)
 
 
-def _gap(low: Array, high: Array) -> Array:
+def _stored_slopes(slope: Array) -> NDArray[np.uint8]:
+    return np.floor(slope * SLOPE_STEPS + 0.5).astype(np.uint8)
+
+
+def _chord_gap(low: Array, high: Array) -> Array:
     """How far the chord lies above a ReLU at zero."""
     undecided = (low < 0.0) & (high > 0.0)
     width = np.where(undecided, high - low, 1.0)
@@ -407,7 +410,7 @@ def _with_signs(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """(chord, lift, slope, low, high) of a layer's units, where cuts fixed some signs."""
     low, high = low.copy(), high.copy()
-    chord, lift, slope = _lines(low, high)
+    chord, lift, slope = lines_of(low, high)
     for (place, unit), active in signs.items():
         if place == layer:
             chord[unit] = slope[unit] = 1.0 if active else 0.0
@@ -417,7 +420,7 @@ def _with_signs(
     return chord, lift, slope, low, high
 
 
-def candidates(hidden: Hidden, most: int) -> Sequence[Unit]:
+def candidates(hidden: Hidden, most: int) -> Sequence[_Unit]:
     """The units whose relaxation costs most, the worst first."""
     scores = [
         (float(gap), (layer, unit))

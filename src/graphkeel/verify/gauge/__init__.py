@@ -1,0 +1,1 @@
+"""Proofs for a gauge V, convex and of one hidden layer: linear programs, levels of V, faces."""

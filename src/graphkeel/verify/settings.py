@@ -1,0 +1,158 @@
+"""Settings of the engines, one frozen object each, and the limits on files.
+
+They decide how time and memory are spent, and at most whether an answer is `unknown`: each bound,
+counterexample and proof holds whatever they are. No stored study chose a number unless its line
+says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class CellSettings:
+    """Exact linear programs on the activation cells of a box, beside cheap cuts."""
+
+    share: float = 0.1  # of the processor time so far that may go into cells
+    max_share: float = 0.8  # the same, doubled after every box that its cells proved
+    min_seconds: float = 1.0  # of one attempt: a tight box may need that much to be decided at all
+    cuts: int = 12  # cuts that left a box with few units undecided, before its cells are tried
+    cuts_per_axis: int = 6  # added to `cuts` for each axis of the box
+    retry_after: int = 64  # cuts after an attempt that failed
+    postpone: int = 3  # cuts after an attempt that the share of time did not allow
+    nodes: int = 256  # of the tree of unit cuts of one box
+    complete_nodes: int = 64  # of that tree with the sides that are only touched, for storing it
+    negligible: float = 1e-9  # multipliers and slopes below this are taken for zero
+    violation_price: float = 1e4  # of breaking a constraint, against the size of the row
+
+
+@dataclass(frozen=True)
+class CouplingSettings:
+    """Matrices Θ that explain V∘F by V."""
+
+    lp_units: int = 40  # units of V up to which a linear program with K² variables picks Θ
+    samples: int = 64  # states for the mean slope of F and the mean value of V's units
+    halvings: float = 4.0  # by which a box must have shrunk to get a coupling of its own
+    nodes: int = 1500  # boxes explored a coupling: as long as its linear program takes
+    slope_change: float = 0.25  # the share by which F's slope must differ there
+    own_terms: float = 0.3  # weight of V's own terms against the remainder; tuned on trained loops
+
+
+@dataclass(frozen=True)
+class LevelSettings:
+    """Decrease of a gauge by slices c₁ ≤ V ≤ c₂; levels are shares of c₂."""
+
+    thinnest: float = 0.85  # a slice of one leaf reaches at least down to this
+    thickest: float = 0.2  # and at most down to this
+    halvings: int = 6  # steps of the search for the thickest slice of one leaf
+    ratios: tuple[float, ...] = (0.8, 0.9, 0.96)  # lower ends of slices with cuts, tried in turn
+    nodes: tuple[int, ...] = (600, 2000, 8000)  # bounded parts of a slice, for each of `ratios`
+    candidates: int = 3  # units whose cut is tried out
+    slices: int = 400  # of one row
+    last: float = 0.5  # of the least V around the hole: the last level
+    shared_gap: float = 0.5  # share of a unit's gap that counts for every chord behind it
+
+
+class KernelSettings(NamedTuple):
+    """Settings that the compiled kernel of the branch engine reads."""
+
+    few_units: int = 12  # undecided units up to which a box's cells can be taken one by one
+    slope_steps: int = 24  # Polyak steps on the lower slopes of one box
+    dual_every: int = 4  # steps between two tests whether any slopes can close the box
+
+
+@dataclass(frozen=True)
+class BranchSettings:
+    """The branch engine. Seconds are those of the budget's clock."""
+
+    first_turn: float = 0.1  # seconds of a condition before the next; doubled every round
+    # seconds of boxes and then of levels, in turns; boxes have the rest
+    turns: tuple[tuple[float, float], ...] = (
+        (0.5, 1.0),
+        (2.0, 2.0),
+        (4.0, 4.0),
+        (8.0, 8.0),
+        (16.0, 32.0),
+        (32.0, 64.0),
+    )
+    falsify_after: float = 0.8  # seconds of a condition before falsification from new states
+    falsify_share: float = 0.15  # of the condition's seconds from then on
+    falsify_runs: int = 50  # in one turn
+    climbs: int = 40  # from cell to cell, to confirm suspicious states of one condition
+    first_piece: int = 1024  # nodes before a violation is searched for and other workers join
+    piece: int = 8192  # nodes of one piece of work
+    open_boxes: int = 4096  # of one worker
+    stored_nodes: int = 20_000_000  # of a proof that is still stored
+    stuck_boxes: int = 200  # too small to cut, after which a row is given up
+    unconfirmed: int = 20  # states after which only clearly higher ones are tested
+    narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
+    max_magnitude: float = 1e120  # of any product: NaN of an overflow would slip through max()
+    max_margin: float = 1e-6  # on the faces of a homogeneous loop, as a share of V's size there
+    kernel: KernelSettings = field(default_factory=KernelSettings)
+    cells: CellSettings = field(default_factory=CellSettings)
+    couplings: CouplingSettings = field(default_factory=CouplingSettings)
+    levels: LevelSettings = field(default_factory=LevelSettings)
+
+
+@dataclass(frozen=True)
+class PropertySettings:
+    """The attack on a property's cases and their branch and bound."""
+
+    samples: int = 1024  # random inputs of the attack
+    starts: int = 128  # of these, how many begin a gradient search
+    ascent_steps: int = 24  # of the gradient search
+    near_zero: float = 1e-9  # a violation missed by this little is worth an exact test
+    first_piece: int = 64  # nodes of the first run of the kernel
+    piece_seconds: float = 0.25  # that the other runs should take
+    piece_nodes: int = 65536  # of one run
+    open_boxes: int = 4096
+    confirmations: int = 20  # points that are tested as counterexamples
+    stored_bytes: int = 180 << 20  # of a proof that is still stored
+    slope_steps: int = 6  # Polyak steps on the lower slopes of each box that stays open
+    combined_weight: float = 2.0  # of the combined inequality in the choice of a cut, one alone: 1
+    narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
+    max_magnitude: float = 1e100  # of any value: NaN of an overflow would slip through max()
+
+
+@dataclass(frozen=True)
+class FalsifySettings:
+    """The search for a violation by sampling, gradients and linear programs."""
+
+    starts: int = 1024
+    steps: int = 40  # of the gradient ascent
+    quick_starts: int = 64  # of the attempt before any solver
+    quick_steps: int = 12
+    climbs: int = 6  # half of the states taken into linear programs
+    cells: int = 8  # that one climb may walk through
+    doubt: float = 1e-6  # relative margin beyond which floats cannot be wrong about the sign
+
+
+@dataclass(frozen=True)
+class MilpSettings:
+    """The mixed-integer engine."""
+
+    tolerance: float = 1e-5  # ten times HiGHS's own, on violations of order one
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """Limits on untrusted files, tested before anything is allocated."""
+
+    problem_bytes: int = 64 << 20  # of a problem file, and of what an .npz unpacks to
+    problem_layers: int = 32
+    onnx_bytes: int = 64 << 20
+    onnx_nodes: int = 2_000
+    onnx_numbers: int = 8_000_000  # elements of one constant; a quarter of all weights
+    vnnlib_bytes: int = 16 << 20
+    vnnlib_cases: int = 10_000
+    vnnlib_depth: int = 64  # of brackets
+    vnnlib_digits: int = 60  # of a number
+    vnnlib_variables: int = 100_000
+
+
+BRANCH = BranchSettings()
+PROPERTY = PropertySettings()
+FALSIFY = FalsifySettings()
+MILP = MilpSettings()
+LIMITS = FileLimits()
