@@ -12,7 +12,13 @@ import pytest
 from graphkeel.cli.main import build_parser
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "paper" / "docs").glob("*.md")),
+]
+# What stands in the paper's pages is that distribution's to run, but for commands of the library.
 
 
 def commands(page: Path) -> list[str]:

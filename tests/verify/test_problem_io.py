@@ -20,7 +20,7 @@ from graphkeel.verify import problem_io
 from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.problem_io import from_dict, read_problem, to_dict, write_problem
 
-DOCS = Path(__file__).parents[2] / "docs" / "problem-format.md"
+DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def random_problem(seed: int, *, errors: bool) -> Problem:
