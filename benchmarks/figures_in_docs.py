@@ -23,8 +23,10 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = tuple(
-    [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("paper/docs/*.md"))]
+PAGES = (
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("paper/docs/*.md")),
 )
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 # how the note of a cell begins whose first seed was stopped

@@ -95,8 +95,8 @@ print(out.guard_.reason)
 print(f"with {len(nodes)} labels: {accuracy(out.predict(target)):.1f} %")
 
 # %% [markdown]
-# What the answers rest on. Self-training starts from the model's own answers, so most of this is the
-# model, read with the help of the graph.
+# What the answers rest on. Self-training starts from the model's own answers, so most of this is
+# the model, read with the help of the graph.
 
 # %%
 for found in out.evidence_[:5]:

@@ -1,7 +1,8 @@
 # %% [markdown]
-# graphkeel may say no. A model that tells malignant from benign tumours is already good, and whoever
-# runs it wants strong evidence before its inputs are touched. The data is the Wisconsin breast
-# cancer study that scikit-learn ships; patients are joined to those with similar measurements.
+# graphkeel may say no. A model that tells malignant from benign tumours is already good, and
+# whoever runs it wants strong evidence before its inputs are touched. The data is the Wisconsin
+# breast cancer study that scikit-learn ships; patients are joined to those with similar
+# measurements.
 
 # %%
 import numpy as np
