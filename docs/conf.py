@@ -29,6 +29,8 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"graphkeel {release}"
 html_math_renderer = "mathml"
 html_show_copyright = False

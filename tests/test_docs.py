@@ -212,6 +212,8 @@ def test_a_formula_that_cannot_be_drawn_ends_the_build():
     assert "<mfrac>" in extension.mathml(r"\frac{1}{2}", block=False)
     with pytest.raises(Exception, match="not a formula"):
         extension.mathml(r"\nosuchcommand", block=False)
+    with pytest.raises(Exception, match="needs braces"):
+        extension.mathml(r"\tfrac12\Pr", block=False)
 
 
 def test_docstrings_become_restructuredtext():
