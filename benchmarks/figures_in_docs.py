@@ -236,7 +236,7 @@ PROTOCOL_ROWS = {
 
 def every_published_number() -> str:
     """One line for each published number, with the verdict and the command, in
-    docs/reproducing.md."""
+    paper/docs/reproducing.md."""
     reasons: dict[str, str] = {}
     lines = [["row", "dataset", "paper", "ours", "", "`keel-paper table …`"]]
     for number, rows in (

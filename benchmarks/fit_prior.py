@@ -2,7 +2,7 @@
 
     python benchmarks/fit_prior.py --write
 
-Development cases (docs/research.md says which of their nodes are test nodes of other splits):
+Development cases (paper/docs/research.md says which of their nodes are test nodes of other splits):
 * in-graph: models on splits of seeds 20 to 23, with the training labels and 0, 10, 20, 50 or 100
   fresh ones drawn from validation; scored on the *other validation nodes* of the split;
 * transfer: a graph cut in two along a direction of its smoothed features; the model is trained on

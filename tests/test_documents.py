@@ -18,6 +18,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "paper" / "docs").glob("*.md")),
 ]
+CODE = ("src", "tests", "benchmarks", "paper")
 # What stands in the paper's pages is that distribution's to run, but for commands of the library.
 
 
@@ -45,3 +46,14 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     local = [target for target in targets if not target.startswith("http")]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_pages_that_the_code_names_exist():
+    files = [ROOT / "Makefile", *(f for top in CODE for f in (ROOT / top).rglob("*.py"))]
+    named = {
+        (file, page)
+        for file in files
+        for page in re.findall(r"(?:paper/)?docs/[\w/-]+\.md", file.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert {(file, page) for file, page in named if not (ROOT / page).exists()} == set()

@@ -1,5 +1,5 @@
 """A verification problem as a file: `.json` for reading by eye, `.npz` for size
-(docs/problem-format.md).
+(docs/formats.md).
 
 Files come from strangers, so nothing is trusted: sizes are limited before anything is allocated,
 pickles are refused, and whatever is wrong becomes one `ProblemError` that says where."""

@@ -4,7 +4,7 @@ Where a row touches zero along a kink no box around the kink is ever settled: fl
 slack, and the row leaves none. But few units change their sign there, and between their kinks the
 row is affine. So the units are taken layer by layer; the sign of each is decided by the box, or the
 box is cut at the unit and both sides are looked at. HiGHS only proposes: every leaf is kept with
-exact multipliers (docs/proof-format.md, section 2) that are checked here in rationals before
+exact multipliers (docs/formats.md, section 2) that are checked here in rationals before
 anything is believed.
 
 A side that a part only touches, where its unit is zero, holds whenever the other side does: no

@@ -1,4 +1,4 @@
-"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); whoever writes the file
+"""The proof of a property that holds, as JSON (docs/formats.md, 7); whoever writes the file
 seals it."""
 
 from __future__ import annotations
