@@ -5,13 +5,15 @@
 Development cases (paper/docs/research.md says which of their nodes are test nodes of other splits):
 * in-graph: models on splits of seeds 20 to 23, with the training labels and 0, 10, 20, 50 or 100
   fresh ones drawn from validation; scored on the *other validation nodes* of the split;
-* transfer: a graph cut in two along a direction of its smoothed features; the model is trained on
-  one part and meets the whole with 0, 10, 20, 50, 100 or 500 labels of the other part; scored on
-  500 others there.
+* cut: a graph cut in two along a direction of its smoothed features (seeds 20 and 21); the model is
+  trained on one part and meets the whole with 0 to 500 labels of the other part; scored on 500
+  others there;
+* pairs: two citation graphs and two of Twitch, each way, seeds 40 to 43, with 0 to 500 labels of
+  the target; scored on 500 others there. Their third graphs take no part.
 
-Every case counts alike. The weights at the four corners of the prior minimise the mean log-loss of
-all cases: one convex problem. Evidence of the second round depends on the prior, so evidence and
-prior are computed in turns."""
+Every case counts alike. The weights at the corners of the prior minimise the mean log-loss of all
+cases: one convex problem a round. Evidence of the second round depends on the prior of the first,
+so the first is fitted first. Where no label is known, evidence from labels has no weight."""
 
 from __future__ import annotations
 
@@ -31,12 +33,24 @@ from scipy.optimize import minimize
 from graphkeel.graph import GraphTask, load, load_graph
 from graphkeel.graph.features import FittedPca, dense
 from graphkeel.models import train_model
+from graphkeel.paper.adapt.case import tasks
+from graphkeel.paper.adapt.spec import AdaptSpec
 from graphkeel.reconstruct.scene import Scene
 
 rule = import_module("graphkeel.reconstruct.decide")
 
 HERE = Path(__file__).parent
 SEEDS = range(20, 24)
+CUT_SEEDS = range(20, 22)
+PAIR_SEEDS = range(40, 44)
+PAIRS = (
+    ("acmv9", "citationv1"),
+    ("citationv1", "acmv9"),
+    ("twitch_DE", "twitch_ES"),
+    ("twitch_ES", "twitch_DE"),
+)
+FROM_MODEL = ("model", "model~")
+FROM_ANSWER = ("soft lda", "soft means~", "soft labels", "pseudo-labels=")
 SOFTNESS = (0.5, 1.0)  # of the cut, in turns: how gradually one part becomes the other
 IN_GRAPH = (
     ("cora", "sgc", "pca", "biased"),
@@ -52,14 +66,6 @@ IN_GRAPH = (
     ("wisconsin", "gcn", "raw", "random"),
 )
 CUT = ("cora", "citeseer", "pubmed", "photo", "cora_ml", "digits", "chameleon", "wisconsin")
-SMALL = (
-    ("cora", "sgc"),
-    ("citeseer", "sgc"),
-    ("digits", "sgc"),
-    ("cora", "gcn"),
-    ("chameleon", "sgc"),
-    ("wisconsin", "gcn"),
-)
 FRESH = (0, 10, 20, 50, 100)
 TARGET_LABELS = (0, 10, 20, 50, 100, 500)
 SCORED = 500
@@ -103,6 +109,13 @@ def cut(name: str, seed: int, softness: float) -> dict[str, Any]:
     return {**_answers(model, target), "part": part}
 
 
+def pair(source: str, target: str, seed: int) -> dict[str, Any]:
+    """A model of the source on the target."""
+    spec = AdaptSpec(_found(source), _found(target), model_options={"k": 2})
+    here, there = tasks(spec, seed)
+    return _answers(train_model("sgc", here, seed=seed, k=2), there)
+
+
 def _part(graph: Any, x: Any, chosen: Any) -> tuple[Any, Any, Any]:
     number = np.cumsum(chosen) - 1
     inside = chosen[graph.edge_index].all(axis=0)
@@ -132,24 +145,23 @@ def _found(name: str) -> str:
     return str(own) if own.exists() else name
 
 
-def cases(
-    memory: Memory, small: bool = False
-) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
+def cases(memory: Memory) -> Iterator[tuple[str, Scene, Any, list[tuple[int, rule.Known, Any]]]]:
     """Name, scene, labels, and for each number of labels what is known and what is scored."""
-    made, parted = memory.cache(in_graph), memory.cache(cut)
+    made, parted, paired = (memory.cache(how) for how in (in_graph, cut, pair))
     for spec in IN_GRAPH:
-        if small and spec[:2] not in SMALL:
-            continue
-        for seed in SEEDS[:2] if small else SEEDS:
+        for seed in SEEDS:
             got = made(*spec, seed)
             yield f"{spec[0]} {spec[1]} {spec[3]}", *_budgets(got, seed, FRESH, got["val"])
     for name in CUT:
-        if small and name not in ("cora", "citeseer", "cora_ml", "digits", "chameleon"):
-            continue
-        for seed in SEEDS[:2] if small else SEEDS:
+        for seed in CUT_SEEDS:
             got = parted(name, seed, SOFTNESS[seed % 2])
             pool = np.flatnonzero((got["y"] >= 0) & got["part"])
             yield f"{name} cut", *_budgets(got, seed, TARGET_LABELS, pool)
+    for source, target in PAIRS:
+        for seed in PAIR_SEEDS:
+            got = paired(source, target, seed)
+            pool = np.flatnonzero(got["y"] >= 0)
+            yield f"{source} {target}", *_budgets(got, seed, TARGET_LABELS, pool)
 
 
 def _budgets(got: dict[str, Any], seed: int, counts: Any, pool: Any) -> tuple[Any, Any, Any]:
@@ -166,30 +178,28 @@ def _budgets(got: dict[str, Any], seed: int, counts: Any, pool: Any) -> tuple[An
     return scene, got["y"], sets
 
 
-def collect(
-    memory: Memory, settings: rule.DecideSettings, weights: Any, small: bool = False
-) -> list[dict[str, Any]]:
+def collect(memory: Memory, rounds: list[Any]) -> list[dict[str, Any]]:
     """For each case evidence at its scored nodes, and its place among the corners."""
-    rule._stored_prior = lambda: weights  # type: ignore[assignment]
+    rule._stored_prior = lambda: rounds  # type: ignore[assignment]
+    settings = rule.DecideSettings()
     rows = []
-    for name, scene, y, sets in cases(memory, small):
+    for name, scene, y, sets in cases(memory):
         for count, known, scored in sets:
             found = rule.decide(scene, known, settings=settings)
             per_class = len(known.nodes) / known.n_classes
-            corners = rule.prior_corners(found.agreement, per_class, settings)
-            evidence = {k: v[scored].astype(np.float64) for k, v in found.evidence.items()}
-            answer = found.scores[scored].argmax(axis=1)
+            answers = {"accuracy": found.scores, "untouched": scene.logits}
             rows.append(
                 {
                     "name": name,
                     "count": count,
-                    "corners": corners,
-                    "evidence": evidence,
+                    "corners": rule.prior_corners(found.agreement, per_class, settings),
+                    "evidence": {k: v[scored].astype(float) for k, v in found.evidence.items()},
                     "y": y[scored],
-                    "accuracy": 100 * float((answer == y[scored]).mean()),
-                    "untouched": 100
-                    * float((scene.logits[scored].argmax(axis=1) == y[scored]).mean()),
                     "agreement": found.agreement,
+                    **{
+                        what: 100 * float((z[scored].argmax(axis=1) == y[scored]).mean())
+                        for what, z in answers.items()
+                    },
                 }
             )
     return rows
@@ -198,47 +208,54 @@ def collect(
 def fit(rows: list[dict[str, Any]], pull: float) -> dict[str, dict[str, float]]:
     """The corners' weights with the least mean log-loss."""
     names = list(dict.fromkeys(name for row in rows for name in row["evidence"]))
-    corners = list(rows[0]["corners"])
-    stacks = [
-        np.stack(
-            [
-                row["evidence"].get(n, np.zeros((1, 1))) * np.ones_like(row["evidence"]["model"])
-                for n in names
-            ]
+    free = [corner for corner in rows[0]["corners"] if corner not in FIXED]
+    stacks, shares, fixed = [], [], []
+    for row in rows:
+        none = np.zeros_like(row["evidence"]["model"])
+        stacks.append(np.stack([row["evidence"].get(name, none) for name in names]))
+        shares.append(np.array([row["corners"][corner] for corner in free]))
+        fixed.append(
+            sum(
+                row["corners"][corner] * weight * row["evidence"][name]
+                for corner, table in FIXED.items()
+                for name, weight in table.items()
+            )
         )
-        for row in rows
-    ]
-    shares = [np.array([row["corners"][c] for c in corners]) for row in rows]
 
     def loss(point: Any) -> tuple[float, Any]:
-        table = point.reshape(len(corners), len(names))
+        table = point.reshape(len(free), len(names))
         value, down = pull * (point @ point), 2 * pull * table
-        for row, stack, share in zip(rows, stacks, shares, strict=True):
-            z = np.tensordot(share @ table, stack, axes=1)
+        for row, stack, share, start in zip(rows, stacks, shares, fixed, strict=True):
+            z = np.tensordot(share @ table, stack, axes=1) + start
             z -= z.max(axis=1, keepdims=True)
             odds = np.exp(z)
             p = odds / odds.sum(axis=1, keepdims=True)
-            own = np.arange(len(p)), row["y"]
-            value -= np.log(np.maximum(p[own], 1e-300)).mean() / len(rows)
-            p[own] -= 1.0
-            slope = np.tensordot(stack, p, axes=([1, 2], [0, 1])) / len(p) / len(rows)
-            down = down + share[:, None] * slope
+            each = np.arange(len(p))
+            scale = 1.0 / (len(rows) * len(p))
+            value -= scale * np.log(p[each, row["y"]]).sum()
+            p[each, row["y"]] -= 1.0
+            down = down + scale * np.outer(share, np.tensordot(stack, p, axes=([1, 2], [0, 1])))
         return value, down.ravel()
 
-    n = len(corners) * len(names)
+    allowed = [
+        (0.0, None if corner != NO_LABEL or name in FROM_MODEL + FROM_ANSWER else 0.0)
+        for corner in free
+        for name in names
+    ]
+    start = np.array([0.0 if high == 0.0 else 0.05 for _, high in allowed])
     found = minimize(
         loss,
-        np.full(n, 0.05),
+        start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0, None)] * n,
+        bounds=allowed,
         options={"maxiter": 300, "ftol": 1e-9},
     )
-    table = found.x.reshape(len(corners), len(names))
+    table = found.x.reshape(len(free), len(names))
     print(f"mean log-loss {found.fun:.4f}")
     return {
         corner: {name: round(float(w), 3) for name, w in zip(names, row, strict=True) if w > 0.002}
-        for corner, row in zip(corners, table, strict=True)
+        for corner, row in zip(free, table, strict=True)
     } | FIXED
 
 
@@ -258,40 +275,37 @@ def report(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--pull", type=float, default=0.002)
     parser.add_argument("--cache", default="runs/prior")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     target = Path(rule.__file__).with_name("prior.json")
-    weights = json.loads(target.read_text())["weights"] if target.exists() else FIRST
     memory = Memory(given.cache, verbose=0)
-    settings = rule.DecideSettings()
-    for _ in range(given.turns):
-        rows = collect(memory, settings, weights)
-        report(rows)
-        weights = fit(rows, given.pull)
-        for corner, table in weights.items():
-            print(corner, table)
+    first = fit(collect(memory, [FIRST]), given.pull)
+    rounds = [first, fit(collect(memory, [first, first]), given.pull)]
+    for table in rounds:
+        for corner, weights in table.items():
+            print(corner, weights)
+    rows = collect(memory, rounds)
+    report(rows)
     if given.write:
         study = {
             "script": "benchmarks/fit_prior.py",
             "in_graph": IN_GRAPH,
-            "cut": CUT,
             "seeds": list(SEEDS),
+            "cut": CUT,
+            "cut_seeds": list(CUT_SEEDS),
+            "pairs": PAIRS,
+            "pair_seeds": list(PAIR_SEEDS),
             "cases": len(rows),
         }
-        target.write_text(json.dumps({"study": study, "weights": weights}, indent=1) + "\n")
+        target.write_text(json.dumps({"study": study, "rounds": rounds}, indent=1) + "\n")
 
 
+NO_LABEL = "homophilous, no label"
 FIXED = {"heterophilous, no label": {"model": 1.0}}  # nothing else is believed there
-FIRST = {
-    "homophilous, many labels": {"model~": 0.2, "labels=": 0.25, "hops~": 0.2, "soft labels": 0.2},
-    "homophilous, no label": {"model": 0.3, "model~": 0.5, "soft labels": 0.2, "soft lda~": 0.2},
-    "heterophilous, many labels": {"model": 0.5, "own": 0.3, "links": 0.1, "lda": 0.05},
-    "heterophilous, no label": {"model": 1.0},
-}
+FIRST = {corner: {"model": 1.0} for corner in rule.CORNERS}
 
 if __name__ == "__main__":
     main()

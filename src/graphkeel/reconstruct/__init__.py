@@ -7,7 +7,7 @@ from graphkeel.reconstruct.correction import Correction, Rule, correct
 from graphkeel.reconstruct.decide import DecideSettings, Decision, Known
 from graphkeel.reconstruct.diffuse import Diffusion, diffuse, replace
 from graphkeel.reconstruct.explain import Explanation, Source
-from graphkeel.reconstruct.guard import GuardDecision, mid_p
+from graphkeel.reconstruct.guard import GuardDecision, probability_of_harm
 from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.methods import METHODS, get_method
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
@@ -37,7 +37,7 @@ __all__ = [
     "get_method",
     "known_labels",
     "load_reconstructor",
-    "mid_p",
+    "probability_of_harm",
     "replace",
     "solve_anchors",
 ]

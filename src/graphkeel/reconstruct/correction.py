@@ -21,11 +21,18 @@ from graphkeel.reconstruct.decide import (
     Decision,
     Known,
     PoolWeights,
-    class_weights,
     decide,
     decide_again,
 )
-from graphkeel.reconstruct.guard import GuardDecision, balanced, compare
+from graphkeel.reconstruct.guard import (
+    GuardDecision,
+    GuardSettings,
+    balanced,
+    believed_share,
+    class_weights,
+    contests,
+    probability_of_harm,
+)
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.statement import (
     StatementSettings,
@@ -44,7 +51,7 @@ class Rule:
 
     Attributes:
         method: `auto` (decide, then steer), `replace` or `diffuse`.
-        risk: the p-value up to which a change is kept.
+        risk: the probability of harm up to which a change is kept.
         balanced: classes count alike.
         holdout: half of the judging labels take no part, so that the statement is exact.
         seed: of folds.
@@ -60,6 +67,7 @@ class Rule:
     without: tuple[str, ...] = ()
     correction: float = 0.0
     decide: DecideSettings = field(default_factory=DecideSettings)
+    guard: GuardSettings = field(default_factory=GuardSettings)
     steer: SteerSettings = field(default_factory=SteerSettings)
     statement: StatementSettings = field(default_factory=StatementSettings)
 
@@ -104,7 +112,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         balanced=rule.balanced,
         without=rule.without,
     )
-    guard = _guarded(context, known, decision.held, rule)
+    guard = _guarded(context, known, decision.held, rule, decision.posterior)
     features, steered = context.x, None
     if guard.kept:
         features, steered = written(context, decision, rule.steer)
@@ -188,7 +196,7 @@ def _is_differentiable(context: Context) -> bool:
 
 def _by_name(context: Context, known: Known, rule: Rule, away: Known | None) -> Correction:
     tried = best_setting(context, known, rule.method, rule.decide.folds, rule.seed)
-    guard = _guarded(context, known, tried.held, rule, str(tried.setting))
+    guard = _guarded(context, known, tried.held, rule, what=str(tried.setting))
     features = tried.features if guard.kept else context.x
     shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
     judges = known.nodes[known.judging]
@@ -213,33 +221,41 @@ def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
 
 
 def _guarded(
-    context: Context, known: Known, held: NDArray[np.float32], rule: Rule, what: str = ""
+    context: Context,
+    known: Known,
+    held: NDArray[np.float32],
+    rule: Rule,
+    posterior: NDArray[np.float32] | None = None,
+    what: str = "",
 ) -> GuardDecision:
-    """The one test."""
+    """The one test; methods by name have no posterior, so there only labels speak."""
     classes = known.classes[known.judging]
-    if not len(classes):
-        how = f"to {what}" if what else "by what is believed before any label"
-        reason = f"changed {how}: no label judges here"
-        return GuardDecision(True, reason)
-    base = context.logits.numpy()[known.nodes[known.judging]].argmax(axis=1)
-    after, before = held.argmax(axis=1) == classes, base == classes
+    answers = context.logits.numpy().argmax(axis=1)
+    before = answers[known.nodes[known.judging]] == classes
+    after = held.argmax(axis=1) == classes
     weights = class_weights(classes, known.n_classes) if rule.balanced else None
-    wins, losses, p_value = compare(after, before, weights)
-    kept = p_value <= rule.risk
-    seen = f"{wins} won, {losses} lost, p = {p_value:.2g}"
+    wins, losses = contests(after, before, weights)
+    if posterior is None:
+        harm = probability_of_harm(wins, losses)
+    else:
+        believed = believed_share(posterior, answers)
+        harm = probability_of_harm(wins, losses, believed, rule.guard.trust)
+    kept = harm <= rule.risk
+    changed = f"changed{f' to {what}' if what else ''}" if kept else "left unchanged"
+    if not len(classes):
+        reason = f"{changed}: no label judges here (probability of harm {harm:.2g})"
+        return GuardDecision(kept, reason, harm=harm)
+    won, lost = int((after & ~before).sum()), int((before & ~after).sum())
     source = "labels the model was not trained on" + ("" if known.cross_fitted else " (validation)")
-    sure = "better" if p_value <= 0.05 else "not worse"
-    verdict = f"changed{f' to {what}' if what else ''}: the decided answers are {sure}"
-    if not kept:
-        verdict = "left unchanged: the decided answers are not better"
+    seen = f"{won} won, {lost} lost on {len(classes)} {source}"
     return GuardDecision(
         kept=kept,
-        reason=f"{verdict} on {len(classes)} {source} ({seen})",
+        reason=f"{changed}: {seen}, probability of harm {harm:.2g}",
         source=source,
         n_labels=len(classes),
-        wins=wins,
-        losses=losses,
-        p_value=p_value,
+        wins=won,
+        losses=lost,
+        harm=harm,
         untouched=percent(torch.from_numpy(before)),
         accuracy=percent(torch.from_numpy(after if kept else before)),
         balanced_untouched=balanced(before, classes),

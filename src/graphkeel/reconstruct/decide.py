@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +35,12 @@ from graphkeel.reconstruct.scene import Scene, softmax
 
 Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
+CORNERS = (
+    "homophilous, many labels",
+    "homophilous, no label",
+    "heterophilous, many labels",
+    "heterophilous, no label",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,6 @@ class DecideSettings:
 
     Attributes:
         folds: parts in which labels judge evidence that was made without them.
-        rounds: of evidence from the pooled answer.
         alike: agreement of neighbours beyond chance at which the prior is all homophilous;
         unlike: at which it is all heterophilous.
         half: labels a class has where the prior is half way to that of many labels.
@@ -52,10 +56,9 @@ class DecideSettings:
     """
 
     folds: int = 5
-    rounds: int = 1
     alike: float = 0.6
     unlike: float = 0.2
-    half: float = 20.0
+    half: float = 10.0
     seen_edges: int = 20
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
@@ -169,12 +172,14 @@ def decide(
     balanced: bool = False,
     without: Iterable[str] = (),
 ) -> Decision:
-    """The pooled answer for every node."""
+    """The pooled answer for every node.
+
+    Where classes are to count alike, the posterior is divided by the share that it gives to each
+    class: the likeliest class then maximises the expected balanced accuracy."""
     labels, judged_by = known.sets(settings.folds, seed)
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
-    prior = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
+    priors = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
     judges, classes = known.nodes[known.judging], known.classes[known.judging]
-    each = class_weights(classes, known.n_classes) if balanced else np.ones(len(classes))
     some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
     parts = known.parts(settings.folds, seed)
     rounds: list[PoolWeights] = []
@@ -182,23 +187,28 @@ def decide(
 
     def pool(evidence: Evidence) -> PoolWeights:
         nonlocal held
+        prior = priors[len(rounds)]
         judged = Judged(
             _at(evidence, judges, judged_by, known.n_classes),
             classes,
             np.array([prior.get(name, 0.0) for name in evidence]),
             gram(_at(evidence, some, -1, known.n_classes)),
             parts,
-            each,
         )
         weights, offsets = fit_pool(judged, settings.pool)
         rounds.append(PoolWeights(dict(zip(evidence, weights.tolist(), strict=True)), offsets))
-        if len(rounds) > settings.rounds:
+        if len(rounds) == len(priors):
             held = held_out(judged, settings.pool)
         return rounds[-1]
 
     scores, found = _rounds(scene, labels, settings, pool, frozenset(without))
+    decided = scores[:, -1]
+    if balanced:
+        shift = -np.log(softmax(decided).mean(axis=0, dtype=np.float64))
+        decided, held = decided + shift.astype(np.float32), held + shift
+        rounds[-1] = replace(rounds[-1], offsets=rounds[-1].offsets + shift)
     return Decision(
-        scores=scores[:, -1],
+        scores=decided,
         held=held.astype(np.float32),
         rounds=tuple(rounds),
         agreement=agreement,
@@ -239,7 +249,7 @@ def _rounds(
     """Scores of every node for every set of labels, and the evidence they are made of."""
     found: Evidence = {}
     scores = np.zeros(0, np.float32)
-    for turn in range(settings.rounds + 1):
+    for turn in range(len(_stored_prior())):
         if turn == 0:
             more = first_evidence(scene, labels, settings.evidence)
         else:
@@ -265,13 +275,6 @@ def pooled(evidence: Evidence, weights: Doubles, offsets: Doubles, start: Array)
         if weight > 0:
             total = total + np.float32(weight) * values
     return total + offsets.astype(np.float32)
-
-
-def class_weights(classes: Ints, n_classes: int) -> Doubles:
-    """Weights of labels with which classes count alike; they sum to the number of labels."""
-    counts = np.bincount(classes, minlength=n_classes)
-    present = max(1, int((counts > 0).sum()))
-    return len(classes) / (present * np.maximum(counts, 1)[classes])
 
 
 def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
@@ -300,27 +303,26 @@ def prior_corners(
     span = settings.alike - settings.unlike
     alike = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
     many = labels_per_class**2 / (labels_per_class**2 + settings.half**2)
-    return {
-        "homophilous, many labels": alike * many,
-        "homophilous, no label": alike * (1 - many),
-        "heterophilous, many labels": (1 - alike) * many,
-        "heterophilous, no label": (1 - alike) * (1 - many),
-    }
+    shares = (alike * many, alike * (1 - many), (1 - alike) * many, (1 - alike) * (1 - many))
+    return dict(zip(CORNERS, shares, strict=True))
 
 
 def prior_weights(
     agreement: float, labels_per_class: float, settings: DecideSettings
-) -> dict[str, float]:
-    """w0, believed before labels judge."""
-    stored = _stored_prior()
-    weights: dict[str, float] = {}
-    for corner, share in prior_corners(agreement, labels_per_class, settings).items():
-        for name, weight in stored[corner].items():
-            weights[name] = weights.get(name, 0.0) + share * weight
-    return weights
+) -> list[dict[str, float]]:
+    """w0 of each round, believed before labels judge."""
+    corners = prior_corners(agreement, labels_per_class, settings)
+    found = []
+    for stored in _stored_prior():
+        weights: dict[str, float] = {}
+        for corner, share in corners.items():
+            for name, weight in stored[corner].items():
+                weights[name] = weights.get(name, 0.0) + share * weight
+        found.append(weights)
+    return found
 
 
 @cache
-def _stored_prior() -> dict[str, Any]:
+def _stored_prior() -> list[dict[str, dict[str, float]]]:
     text = files("graphkeel.reconstruct").joinpath("prior.json").read_text(encoding="utf-8")
-    return dict(json.loads(text)["weights"])
+    return list(json.loads(text)["rounds"])

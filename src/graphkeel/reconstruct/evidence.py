@@ -29,7 +29,8 @@ class EvidenceSettings:
         steps: of the random walk that labels spread by.
         floor: of what labels must bring to a node, below which they say nothing of it.
         sharpness: of the distance to class means, in units of the mean distance.
-        shares: of each class's nodes, the surest first, that become pseudo-labels.
+        share: of each class's nodes, the surest first, that become pseudo-labels;
+        fewest: at least so many, where there are.
         newton: steps in which evidence from the pooled answer is tempered, on
         compared: nodes.
         ridge: those of the probes.
@@ -38,7 +39,8 @@ class EvidenceSettings:
     steps: int = 50
     floor: float = 1e-3
     sharpness: float = 10.0
-    shares: tuple[float, ...] = (0.1, 0.3)
+    share: float = 0.3
+    fewest: int = 3
     newton: int = 6
     compared: int = 500
     ridge: RidgeSettings = field(default_factory=RidgeSettings)
@@ -94,8 +96,11 @@ def first_evidence(scene: Scene, labels: LabelSets, settings: EvidenceSettings) 
 def _from_labels(
     scene: Scene, labels: LabelSets, members: Array, settings: EvidenceSettings
 ) -> Iterator[Any]:
-    yield from _spread("labels", scene, labels.on_graph(scene.n_nodes), settings)
-    yield from _class_shapes(scene, members, settings, labels.nodes)
+    near = scene.spread(labels.on_graph(scene.n_nodes), settings.steps)
+    yield "labels", log_rows(near + settings.floor)
+    yield "labels=", log_rows(same_sizes(near) + settings.floor)
+    x = scene.smoothed_directions
+    yield "means~", nearest_mean(x, x[labels.nodes], members, settings.sharpness)
     yield from _probes(scene, labels, settings)
 
 
@@ -132,18 +137,15 @@ def _from_answer(
     soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
     members = np.swapaxes(soft, 0, 1)
     yield "soft lda", discriminant(scene.reduced, scene.reduced, members)
-    for name, values in _smoothed_shapes("soft ", scene, members, settings):
-        yield name, values
-        yield name + "~", log_rows(scene.spread(np.exp(values)))
-    yield "soft labels", log_rows(scene.spread(soft, settings.steps))
-    for share in settings.shares:
-        pseudo = pseudo_labels(labels, posterior, share)
-        name = f"top{round(100 * share)} "
-        yield from _smoothed_shapes(name, scene, np.swapaxes(pseudo, 0, 1), settings)
-        yield from _spread(name + "labels", scene, pseudo, settings)
+    x = scene.smoothed_directions
+    means = nearest_mean(x, x, members, settings.sharpness)
+    yield "soft means~", log_rows(scene.spread(np.exp(means)))
+    yield "soft labels", log_rows(scene.spread(soft, settings.steps) + settings.floor)
+    surest = scene.spread(pseudo_labels(labels, posterior, settings), settings.steps)
+    yield "pseudo-labels=", log_rows(same_sizes(surest) + settings.floor)
 
 
-def pseudo_labels(labels: LabelSets, posterior: Array, share: float) -> Array:
+def pseudo_labels(labels: LabelSets, posterior: Array, settings: EvidenceSettings) -> Array:
     """One-hot rows at known labels and at the surest nodes of each class, zero elsewhere."""
     guess = posterior.argmax(axis=2)
     sure = posterior.max(axis=2)
@@ -153,7 +155,7 @@ def pseudo_labels(labels: LabelSets, posterior: Array, share: float) -> Array:
         free[labels.nodes[used]] = False
         for c in range(labels.n_classes):
             nodes = np.flatnonzero(free & (guess[:, s] == c))
-            count = min(len(nodes), max(3, int(share * len(nodes))))
+            count = min(len(nodes), max(settings.fewest, int(settings.share * len(nodes))))
             if count:
                 top = np.argpartition(-sure[nodes, s], count - 1)[:count]
                 found[nodes[top], s, c] = 1.0
@@ -182,37 +184,10 @@ def _alike(values: Array, n_sets: int) -> Array:
     return np.broadcast_to(values[:, None, :], (len(values), n_sets, values.shape[1]))
 
 
-def _spread(name: str, scene: Scene, members: Array, settings: EvidenceSettings) -> Iterator[Any]:
-    """Members spread over the graph, as they are and with all classes of one size."""
-    near = scene.spread(members, settings.steps)
-    floor = settings.floor
-    yield name, log_rows(near + floor)
+def same_sizes(near: Array) -> Array:
+    """What reaches the nodes (N, S, C), with all classes of one size."""
     sizes = near.sum(axis=0)
-    yield name + "=", log_rows(near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9)) + floor)
-
-
-def _class_shapes(
-    scene: Scene, members: Array, settings: EvidenceSettings, nodes: NDArray[np.int64]
-) -> Iterator[Any]:
-    """Discriminants and class means of the features at labelled nodes, members (S, L, C)."""
-    yield "lda", discriminant(scene.reduced, scene.reduced[nodes], members)
-    rows = scene.directions[nodes]
-    yield "means", nearest_mean(scene.directions, rows, members, settings.sharpness)
-    yield from _smoothed_shapes("", scene, members, settings, nodes)
-
-
-def _smoothed_shapes(
-    name: str,
-    scene: Scene,
-    members: Array,
-    settings: EvidenceSettings,
-    nodes: NDArray[np.int64] | slice = slice(None),
-) -> Iterator[Any]:
-    """The same of features that are smoothed over the graph."""
-    yield f"{name}lda~", discriminant(scene.smoothed, scene.smoothed[nodes], members)
-    rows = scene.smoothed_directions[nodes]
-    means = nearest_mean(scene.smoothed_directions, rows, members, settings.sharpness)
-    yield f"{name}means~", means
+    return near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9))
 
 
 def discriminant(x: Array, rows: Array, members: Array) -> Array:
@@ -260,9 +235,10 @@ def _affine(x: Array, slopes: list[Any], offsets: list[Any]) -> Array:
 
 
 def _probes(scene: Scene, labels: LabelSets, settings: EvidenceSettings) -> Iterator[Any]:
-    """Ridge regressions on all features: own, over hops, with links; the second smoothed too."""
+    """Ridge regressions: on own features, on neighbours' (then smoothed), and with links."""
     for name, views in scene.views.items():
         found = ridge_probe(views, labels, settings.ridge)
-        yield name, log_rows(found)
         if name == "hops":
             yield "hops~", log_rows(scene.spread(found))
+        else:
+            yield name, log_rows(found)

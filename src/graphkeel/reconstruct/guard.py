@@ -1,19 +1,31 @@
-"""Guard: the decided answers against the untouched model's, on the same labels that had no part in
-them. One test, and no other rule."""
+"""Guard: the decided answers against the untouched model's, where the two differ. One test, and no
+other rule.
+
+Let q be the share of nodes with the decided class right among those on which just one of both is.
+The posterior itself has an opinion of q; it counts for a few labels. Labels that had no part in
+the decision count for the rest. The change is kept if q < 1/2 is improbable enough."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import betainc
 
 from graphkeel.reconstruct.statement import Statement
 
 Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class GuardSettings:
+    """Attributes:
+    trust: labels that the posterior's own opinion counts for; with 0 only labels speak.
+    """
+
+    trust: float = 8.0
 
 
 @dataclass(frozen=True)
@@ -26,8 +38,7 @@ class GuardDecision:
         source: the labels it was judged on.
         n_labels: how many those were.
         wins, losses: labels that only the decided answer, or only the untouched model, has right.
-        p_value: chance of as much gain if both were equally good, ties counted half; None where no
-            label judged.
+        harm: probability that the change is for the worse.
         untouched, accuracy: percent of the labels right, before and with what is predicted now;
             None where no label judged.
         balanced_untouched, balanced_accuracy: means of the classes' own percentages.
@@ -42,7 +53,7 @@ class GuardDecision:
     n_labels: int = 0
     wins: int = 0
     losses: int = 0
-    p_value: float | None = None
+    harm: float | None = None
     untouched: float | None = None
     accuracy: float | None = None
     balanced_untouched: float | None = None
@@ -69,41 +80,59 @@ class GuardDecision:
         return cls(**{**stored, "statement": told})
 
 
-def mid_p(wins: int, losses: int) -> float:
-    """One-sided mid-p McNemar test: the chance of more wins than these if both sides were equally
-    good, plus half the chance of as many.
+def probability_of_harm(
+    wins: float, losses: float, believed: float = 0.5, trust: float = 0.0
+) -> float:
+    """P(q < 1/2) after wins and losses, with q ~ Beta before them.
 
     Args:
         wins: labels that only the change has right.
         losses: labels that only the untouched model has right.
-
-    >>> mid_p(wins=9, losses=1), mid_p(wins=3, losses=3)
-    (0.005859375, 0.5)
+        believed: q by the posterior's own account, in [0, 1].
+        trust: labels that this account counts for; one more counts for q = 1/2.
     """
-    n = wins + losses
-    above = sum(math.comb(n, k) for k in range(wins + 1, n + 1))
-    return float((2 * above + math.comb(n, wins)) / 2 ** (n + 1))
+    for_it = wins + trust * believed + 0.5
+    against = losses + trust * (1.0 - believed) + 0.5
+    return float(betainc(for_it, against, 0.5))
 
 
-def weighted_p(difference: NDArray[np.float64]) -> float:
-    """The same for labels of different weight: the normal approximation of random signs."""
-    spread = math.sqrt(float(difference @ difference))
-    return float(norm.sf(difference.sum() / spread)) if spread else 0.5
-
-
-def compare(
-    after: Bools, before: Bools, weights: NDArray[np.float64] | None
-) -> tuple[int, int, float]:
-    """Wins, losses and the p-value of a change.
+def contests(
+    after: Bools, before: Bools, weights: NDArray[np.float64] | None = None
+) -> tuple[float, float]:
+    """Wins and losses; weighted ones count for as many as have the same variance (Kish).
 
     Args:
         after: which labels the decided answer has right, shape (n,).
+        before: which the untouched model has right, shape (n,).
+        weights: of the labels, shape (n,).
     """
-    wins = int((after & ~before).sum())
-    losses = int((before & ~after).sum())
+    won, lost = after & ~before, before & ~after
     if weights is None:
-        return wins, losses, mid_p(wins, losses)
-    return wins, losses, weighted_p(weights * (after.astype(float) - before.astype(float)))
+        return float(won.sum()), float(lost.sum())
+    mine = weights[won | lost]
+    scale = mine.sum() / (mine**2).sum() if len(mine) else 1.0
+    return float(scale * weights[won].sum()), float(scale * weights[lost].sum())
+
+
+def believed_share(posterior: NDArray[np.float32], untouched: NDArray[np.int64]) -> float:
+    """q by the posterior's own account, over nodes on which it differs from the untouched model.
+
+    Args:
+        posterior: shape (N, C).
+        untouched: the model's classes, shape (N,).
+    """
+    decided = posterior.argmax(axis=1)
+    differ = np.flatnonzero(decided != untouched)
+    won = float(posterior[differ, decided[differ]].sum())
+    lost = float(posterior[differ, untouched[differ]].sum())
+    return won / (won + lost) if won + lost > 0 else 0.5
+
+
+def class_weights(classes: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
+    """Weights of labels with which classes count alike; they sum to the number of labels."""
+    counts = np.bincount(classes, minlength=n_classes)
+    present = max(1, int((counts > 0).sum()))
+    return np.asarray(len(classes) / (present * np.maximum(counts, 1)[classes]))
 
 
 def balanced(right: Bools, classes: NDArray[np.int64]) -> float:

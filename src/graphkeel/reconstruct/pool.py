@@ -42,7 +42,6 @@ class Judged:
         prior: w0, shape (K,).
         products: as `gram` gives them, shape (K, K).
         parts: of the labels, in which weights are cross-fitted, shape (n,).
-        each: weights of the labels, shape (n,).
     """
 
     evidence: Doubles
@@ -50,7 +49,6 @@ class Judged:
     prior: Doubles
     products: Doubles
     parts: NDArray[np.int64]
-    each: Doubles
 
     def chosen(self, kept: NDArray[np.bool_]) -> Judged:
         """Some of the labels."""
@@ -59,7 +57,6 @@ class Judged:
             evidence=self.evidence[:, kept],
             classes=self.classes[kept],
             parts=self.parts[kept],
-            each=self.each[kept],
         )
 
 
@@ -84,7 +81,7 @@ def gram(evidence: Doubles) -> Doubles:
 
 def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
     """Weights (K,) and offsets (C,)."""
-    prior, each = judged.prior, judged.each
+    prior = judged.prior
     n_sources, n_labels, n_classes = judged.evidence.shape
     rows = np.moveaxis(judged.evidence, 0, 2)
     stacked = np.ascontiguousarray(rows.reshape(n_labels * n_classes, n_sources))
@@ -99,11 +96,11 @@ def fit_pool(judged: Judged, settings: PoolSettings) -> tuple[Doubles, Doubles]:
         odds = np.exp(z)
         totals = odds.sum(axis=1)
         away = weights - prior
-        value = (each * (np.log(totals) - z.ravel()[own])).sum()
+        value = (np.log(totals) - z.ravel()[own]).sum()
         moved = judged.products @ away
         value += pull * (away @ moved + offsets @ offsets)
-        slope = odds * (each / totals)[:, None]
-        slope.ravel()[own] -= each
+        slope = odds / totals[:, None]
+        slope.ravel()[own] -= 1.0
         down = np.concatenate(
             [
                 stacked.T @ slope.ravel() + 2 * pull * moved,

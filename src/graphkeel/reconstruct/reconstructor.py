@@ -105,7 +105,8 @@ class Reconstructor(BaseEstimator):
         guard: `cross-fit`, or `holdout`: half of the labels that judge take no part in the choice,
             and the statement in `guard_` is exact, at the price of those labels.
         class_weight: None, or `balanced`: every class counts alike, however large.
-        risk: the p-value up to which a change is kept; 0.5 keeps whatever is not worse, 1 all.
+        risk: the probability of harm up to which a change is kept; 0.5 keeps what is more likely
+            better than worse, 1 all.
         return_type: what the model's scores are: `raw` (logits), `log_probs` or `probs`; `auto`
             recognises them by their values.
         seed: of everything random.
@@ -261,7 +262,7 @@ class Reconstructor(BaseEstimator):
             "untouched": guard.untouched,
             "accuracy": guard.accuracy,
             "gain": guard.accuracy - guard.untouched if judged else None,  # type: ignore[operator]
-            "p_value": guard.p_value,
+            "harm": guard.harm,
             "kept": guard.kept,
             "change": float(self.change_.median()),
             "reason": guard.reason,

@@ -24,13 +24,18 @@ class SceneSettings:
     teleport: share of a random walk that returns to where it began.
     steps: of the walk that smooths features and answers.
     wide: features beyond which they are reduced for covariances, to
-    narrow: principal components.
+    narrow: principal components; no more than `wide` of them see random ReLU units instead of a
+        linear probe.
+    units: of a probe on own features; twice as many with those of neighbours.
+    bias: of a unit, in standard deviations of its input.
     """
 
     teleport: float = 0.1
     steps: int = 10
     wide: int = 64
     narrow: int = 32
+    units: int = 256
+    bias: float = 0.5
 
 
 class Scene:
@@ -92,26 +97,32 @@ class Scene:
         return self.spread(self.reduced)
 
     @cached_property
-    def directions(self) -> Array:
-        return unit_rows(self.reduced, centred=True)
-
-    @cached_property
     def smoothed_directions(self) -> Array:
         return unit_rows(self.smoothed, centred=True)
 
     @cached_property
     def views(self) -> dict[str, list[View]]:
-        """All features, as sums of views: own ones; with those of one and two hops; with links."""
-        hops = self._hops()
-        return {"own": hops[:1], "hops": hops, "links": [*hops, View(self._links())]}
+        """All features, as sums of views: own ones; with those of neighbours; with links."""
+        own, hops = self._word_views() if self.is_wide else self._relu_views()
+        return {"own": own, "hops": hops, "links": [*hops, View(self._links())]}
 
-    def _hops(self) -> list[View]:
-        if not self.is_wide:
-            walks = [self.x, self.matrix @ self.x, self.matrix @ (self.matrix @ self.x)]
-            return [View(unit_rows(walk, centred=True)) for walk in walks]
+    def _word_views(self) -> tuple[list[View], list[View]]:
+        """Many features as they are, and those of one and two hops."""
         rows = unit_rows(self.x)
         words = sparse.csr_matrix(rows) if np.count_nonzero(rows) < 0.1 * rows.size else rows
-        return [View(words, self.matrix, hops) for hops in range(3)]
+        hops = [View(words, self.matrix, hops) for hops in range(3)]
+        return hops[:1], hops
+
+    def _relu_views(self) -> tuple[list[View], list[View]]:
+        """Few features as random ReLU features: classes need not be separated by planes."""
+        one = self.matrix @ self.x
+        walks = [self.x, one, self.matrix @ one, self.smoothed]
+        rows = [unit_rows(walk, centred=True) for walk in walks]
+        rng = np.random.default_rng(self.seed)
+        units, bias = self.settings.units, self.settings.bias
+        own = relu_features(rows[0], units, bias, rng)
+        hops = relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
+        return [View(own)], [View(hops)]
 
     def _links(self) -> sparse.csr_matrix:
         """Whom a node is linked with, rows of length one."""
@@ -157,6 +168,15 @@ def unit_rows(x: Array, centred: bool = False) -> Array:
     """Rows of length one; minus their mean first, if asked for."""
     moved = x - x.mean(axis=0) if centred else x
     return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+
+
+def relu_features(x: Array, units: int, bias: float, rng: np.random.Generator) -> Array:
+    """Random ReLU features of standardised columns, rows of length one, shape (N, units)."""
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
+    offsets = bias * rng.standard_normal(units).astype(np.float32)
+    inputs = ((x - x.mean(axis=0)) / spread) @ (weights / x.shape[1] ** 0.5)
+    return unit_rows(np.maximum(inputs + offsets, 0.0), centred=True)
 
 
 def softmax(z: Array) -> Array:
