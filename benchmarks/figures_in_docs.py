@@ -422,6 +422,26 @@ def rank(file: str, block: str | None = None) -> str:
     return f"{sentence} The worst split gains {', '.join(worst)}.\n"
 
 
+def rank_moved(file: str, name: str = "") -> str:
+    """Who gains most on average over the pairs, for each number of labels.
+
+    Args:
+        file: a table in benchmarks/results.
+        name: what the gain is of: nothing (accuracy), or `balanced_`.
+    """
+    field = f"{name}gain"
+    told = []
+    for block in dict.fromkeys(cell["block"] for cell in cells(file)):
+        gains: dict[str, list[float]] = {}
+        for cell in cells(file):
+            if cell["block"] == block and cell[field] is not None:
+                gains.setdefault(cell["label"], []).append(cell[field])
+        means = {label: sum(values) / len(values) for label, values in gains.items()}
+        best = max(means, key=lambda label: means[label])
+        told.append(f"{best} with {block.split()[0]} ({signed(means[best])})")
+    return f"The largest mean gain, by labels: {', '.join(told)}.\n"
+
+
 def _column(cell: Cell) -> str:
     return str(cell.get("column") or cell["dataset"])
 
@@ -572,6 +592,9 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
     "properties": properties,
     "published": every_published_number,
+    "rank-adapt": lambda: rank_moved("table-adapt-citations"),
+    "rank-adapt-twitch": lambda: rank_moved("table-adapt-twitch"),
+    "rank-adapt-twitch-balanced": lambda: rank_moved("table-adapt-twitch", "balanced_"),
     "rank-all-val": lambda: rank("table-1-val"),
     "rank-examination-half-val": lambda: rank("table-examination", "train+half-val"),
     "rank-examination-train": lambda: rank("table-examination", "train"),

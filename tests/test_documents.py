@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphkeel.cli.main import build_parser
+from tally import TALLY
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -57,3 +58,15 @@ def test_pages_that_the_code_names_exist():
     }
     assert len(named) > 20
     assert {(file, page) for file, page in named if not (ROOT / page).exists()} == set()
+
+
+def test_the_ten_pages_stay_short():
+    """Words outside code and generated figures: a page is read, or it is not kept."""
+    words = 0
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<!-- figures:.*?<!-- end -->|```.*?```", " ", text, flags=re.DOTALL)
+        generated = page.name in ("cli.md", "compatibility.md")
+        words += 0 if generated else len(re.findall(r"[^\s|]*[^\W_][^\s|]*", text))
+    TALLY["documents", "words of the ten pages"] = words
+    assert words < 18_000
