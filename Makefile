@@ -77,7 +77,7 @@ bench-scale: setup
 # Every table and figure of the docs, from one store: what is finished there is not computed again. The
 # frozen GCN's table, which takes an hour on two cores by itself, is `make tables-gcn`.
 # `make tables-plan` says what is missing and how many hours it will take, as far as it was measured;
-# `make tables FLAGS=--any-code` also takes what earlier code has computed. docs/reproducing.md says
+# `make tables FLAGS=--any-code` also takes what earlier code has computed. paper/docs/reproducing.md says
 # what was shortened so that all of it takes four hours on two cores.
 STORE    := runs/tables
 FLAGS    :=

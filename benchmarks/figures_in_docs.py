@@ -1,52 +1,57 @@
-"""The tables of README.md, docs/results.md and docs/reproducing.md, made from the stored runs; a
-test compares them.
+"""Figures in README, docs and paper/docs, made from the stored runs and the code; a test compares
+them.
 
-    python benchmarks/figures_in_docs.py            says which blocks differ; exit 1 if any does
+    python benchmarks/figures_in_docs.py            says which pages differ; exit 1 if any does
     python benchmarks/figures_in_docs.py --write    writes them
 
-A block stands between `<!-- figures: NAME -->` and `<!-- end -->`. Every number in it comes from a
-file in benchmarks/results, by the same code that `keel table --from` runs where the file holds its
-runs."""
+A block stands between `<!-- figures: NAME -->` and `<!-- end -->`: a table or a sentence from a
+file in benchmarks/results. A value in a line of prose stands between `<!-- value: NAME -->` and
+`<!-- end -->`, NAME the dotted name of a number in the code: a default of an argument, or a field
+of a settings class."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PAGES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "reproducing.md")
+PAGES = (
+    ROOT / "README.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("paper/docs/*.md")),
+)
 DATASETS = ("cora", "citeseer", "pubmed", "photo", "computers")
 # how the note of a cell begins whose first seed was stopped
 STOPPED = re.compile(r"(?:over|1 failed: stopped after) (\d+) s")
 BLOCK = re.compile(r"(<!-- figures: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+VALUE = re.compile(r"(<!-- value: (\S+) -->)(.*?)(<!-- end -->)", re.DOTALL)
 
 Cell = dict[str, Any]
 
 
 @lru_cache(maxsize=8)
 def cells(name: str) -> list[Cell]:
-    """The cells of a stored table, computed again where its runs are stored; none where it was not
-    measured yet.
+    """The cells of a stored table; none where it was not measured yet.
 
     Args:
         name: of the file in benchmarks/results, without its suffix.
     """
-    path = HERE / "results" / f"{name}.json"
-    if not path.exists():
-        return []
-    content = json.loads(path.read_text(encoding="utf-8"))
-    if "runs" not in content:
-        rows: list[Cell] = content["rows"]
-        return rows
-    from graphkeel_paper.results.stored import recomputed
+    content = _content(name)
+    rows: list[Cell] = content.get("rows", [])
+    return rows
 
-    return recomputed(content).payload()["rows"]
+
+def _content(name: str) -> dict[str, Any]:
+    path = HERE / "results" / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 @lru_cache(maxsize=8)
@@ -160,7 +165,6 @@ PAPER_ROWS = {
     "neural": "neural controller, one class",
 }
 OTHER_ROWS = {
-    "auto-shares": "`auto-shares` (class shares of validation enter)",  # of version 0.2
     "auto-balanced": "`auto`, classes count alike",
     "auto-tuned": "`auto` on the tuned SGC",
     "no-model": "`auto` without the model's evidence",
@@ -232,9 +236,9 @@ PROTOCOL_ROWS = {
 
 def every_published_number() -> str:
     """One line for each published number, with the verdict and the command, in
-    docs/reproducing.md."""
+    paper/docs/reproducing.md."""
     reasons: dict[str, str] = {}
-    lines = [["row", "dataset", "paper", "ours", "", "`keel table …`"]]
+    lines = [["row", "dataset", "paper", "ours", "", "`keel-paper table …`"]]
     for number, rows in (
         (1, {**PAPER_ROWS, **PROTOCOL_ROWS}),
         (3, {"mfac-blind": "MFAC, blind start"}),
@@ -339,6 +343,23 @@ def _with_worst(cell: Cell) -> str:
     return f"{cell['mean']:.2f} ({signed(cell['worst'])}{few})"
 
 
+def controllers() -> str:
+    """Accuracy and residual of each controller, in docs/results.md."""
+    found = stored("table-3")
+    lines = [["", *_titles()]]
+    for method, label in {cell["method"]: cell["label"] for cell in cells("table-3")}.items():
+        row = [found.get((method, dataset)) for dataset in DATASETS]
+        lines.append([label, *(_with_residual(cell) for cell in row)])
+    return table(lines)
+
+
+def _with_residual(cell: Cell | None) -> str:
+    if cell is None or cell["mean"] is None:
+        return "–"
+    missed = "" if cell.get("residual") is None else f" ({cell['residual']:.1g})"
+    return f"{cell['mean']:.2f}{missed}"
+
+
 GRID = (
     "table-1",
     "table-3",
@@ -365,34 +386,263 @@ def cost() -> str:
     return table(lines)
 
 
-BLOCKS = {
+# ---- sentences
+
+
+def rule() -> str:
+    """Which rule the stored rows of `auto` were computed by: the controls came with the rule of
+    today."""
+    if set(CONTROLS) & {cell["method"] for cell in cells("table-1")}:
+        return ""
+    return (
+        "The stored rows of `auto` are those of version 0.2. They are being computed anew with the"
+        " rule of today, and the controls *no model* and *random weights* with them.\n"
+    )
+
+
+def rank(file: str, block: str | None = None) -> str:
+    """How often `auto` comes first, who is ahead of it elsewhere, and its worst split.
+
+    Args:
+        file: a table in benchmarks/results.
+        block: of the table, where it has several.
+    """
+    found = [cell for cell in cells(file) if block in (None, cell.get("block"))]
+    columns = list(dict.fromkeys(_column(cell) for cell in found if cell["method"] == "auto"))
+    first, ahead = 0, []
+    for column in columns:
+        own = next(c["mean"] for c in found if _column(c) == column and c["method"] == "auto")
+        better = [cell for cell in _others_in(found, column) if cell["mean"] > own]
+        first += not better
+        ahead += [f"{c['label']} on {column} by {c['mean'] - own:.1f}" for c in better]
+    sentence = f"`auto` is first on {first} of {len(columns)} graphs."
+    if ahead:
+        sentence += f" Ahead of it: {'; '.join(ahead)}."
+    worst = [f"{signed(_worst(file, found, column))} on {column}" for column in columns]
+    return f"{sentence} The worst split gains {', '.join(worst)}.\n"
+
+
+def rank_moved(file: str, name: str = "") -> str:
+    """Who gains most on average over the pairs, for each number of labels.
+
+    Args:
+        file: a table in benchmarks/results.
+        name: what the gain is of: nothing (accuracy), or `balanced_`.
+    """
+    field = f"{name}gain"
+    told = []
+    for block in dict.fromkeys(cell["block"] for cell in cells(file)):
+        gains: dict[str, list[float]] = {}
+        for cell in cells(file):
+            if cell["block"] == block and cell[field] is not None:
+                gains.setdefault(cell["label"], []).append(cell[field])
+        means = {label: sum(values) / len(values) for label, values in gains.items()}
+        best = max(means, key=lambda label: means[label])
+        told.append(f"{best} with {block.split()[0]} ({signed(means[best])})")
+    return f"The largest mean gain, by labels: {', '.join(told)}.\n"
+
+
+def _column(cell: Cell) -> str:
+    return str(cell.get("column") or cell["dataset"])
+
+
+def _others_in(found: list[Cell], column: str) -> Iterator[Cell]:
+    """Rows beside `auto` and its controls that were measured in a column, on the same base."""
+    for cell in found:
+        mine = cell["group"] in ("ours", "protocol") or cell["method"].startswith("auto")
+        if _column(cell) == column and not mine and cell["mean"] is not None:
+            yield cell
+
+
+def _worst(file: str, found: list[Cell], column: str) -> float:
+    mine = next(c for c in found if _column(c) == column and c["method"] == "auto")
+    if "worst" in mine:
+        return float(mine["worst"])
+    runs = [r for r in _content(file)["runs"] if r["row"] == "auto" and r["column"] == column]
+    return float(min(run["accuracy"] - run["base"] for run in runs))
+
+
+# ---- files of plain text
+
+
+def _text(name: str) -> str:
+    return (HERE / "results" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def boxed(name: str, *, head: str = "") -> str:
+    """Tables drawn with lines, as Markdown, each with the line above it as its first title.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+        head: with which the first title of a table begins.
+    """
+    found: list[str] = []
+    rows: list[list[str]] = []
+    before = ""
+    for line in [*_text(name).splitlines(), ""]:
+        if line[:1] in "┃│" and line:
+            rows.append([part.strip() for part in re.split("[┃│]", line)[1:-1]])
+        elif rows and line[:1] not in "┡├":
+            if rows[0][0].startswith(head):
+                rows[0][0] = rows[0][0] or before.partition(":")[0]
+                found.append(table(rows))
+            rows = []
+        elif line[:1] not in "┏┡":
+            before = line.strip()
+    return "\n".join(found)
+
+
+def spaced(name: str, titles: list[str], keep: str) -> str:
+    """Lines of columns that two spaces or more part, as Markdown.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+        titles: of the columns; further ones are left out.
+        keep: pattern of the lines.
+    """
+    lines = [line for line in _text(name).splitlines() if re.match(keep, line)]
+    return table([titles, *(re.split(r"\s{2,}", line.strip())[: len(titles)] for line in lines)])
+
+
+def barred(name: str, section: str, titles: list[str]) -> str:
+    """Lines of columns that bars part, from the section of that number.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+        section: with which its first line begins.
+        titles: of the columns that are shown, by their names in the file.
+    """
+    text = _text(name).partition(f"\n{section}")[2]
+    first = text.index(f"{titles[0]} | ")
+    lines = [line.split(" | ") for line in text[first:].partition("\n\n")[0].splitlines()]
+    shown = [lines[0].index(title) for title in titles]
+    return table([[line[i] for i in shown] for line in lines])
+
+
+def seconds() -> str:
+    """How long a fit takes, by kind of model, from the runs of the rule."""
+    rows = re.findall(
+        r"\| (\S+) (\S+) \S+ \| \w+ \| (\S+) \|",
+        barred("rule", "1.", ["case", "labels", "seconds"]),
+    )
+    found: dict[str, list[tuple[float, str]]] = {}
+    for graph, model, took in rows:
+        found.setdefault(model.upper(), []).append((float(took), graph.capitalize()))
+    told = [
+        f"of {'an' if model[0] in 'AS' else 'a'} {model} from {min(took)[0]:g} ({min(took)[1]}) to"
+        f" {max(took)[0]:g} ({max(took)[1]})"
+        for model, took in found.items()
+    ]
+    return f"A fit, in processor seconds: {', '.join(told)}.\n"
+
+
+def quoted(name: str, count: int) -> str:
+    """The first Markdown tables of a file.
+
+    Args:
+        name: of the file in benchmarks/results, without its suffix.
+        count: how many of them.
+    """
+    found = re.findall(r"(?:^\|.*\n)+", _text(name), flags=re.MULTILINE)
+    return "\n".join(found[:count])
+
+
+def certificates() -> str:
+    """What `make bench-certify` found, in one sentence."""
+    pattern = r"^(\S+)\s+0\s+(\d+)/(\d+)\s+(proved|unknown)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+) .*"
+    rows = [found.groups() for found in re.finditer(pattern, _text("certify"), re.MULTILINE)]
+    every = sum(row[1] == row[2] for row in rows)
+    accepted = len(re.findall(r"^\S+\s+0\s+\d+/.* yes ", _text("certify"), re.MULTILINE))
+    kappa, certain, own, kept = ([float(row[i]) for row in rows] for i in (4, 5, 6, 7))
+    return (
+        f"Every class is proved in {every} of {len(rows)} cases, and `keel check --model --data`"
+        f" accepts {accepted}. With message passing κ lies between {min(kappa):.2f} and"
+        f" {max(kappa):.2f}; the class at the equilibrium is certain for at least"
+        f" {min(certain):.0f} percent of the nodes. {min(own):.0f} to {max(own):.0f} percent of the"
+        f" labelled nodes end in their own class (a count, not a goal). The anchors as written lead"
+        f" at least {min(kept):.2f} percent of all nodes to the class of the equilibrium.\n"
+    )
+
+
+def properties() -> str:
+    """What `bench_properties.py` found, line by line."""
+    text = _text("verify-cersyve")
+    decided = re.search(r"^decided: .*$", text, re.MULTILINE)
+    beside = re.search(r"^the \d+ that .*$", text, re.MULTILINE)
+    checked = re.search(r"So (\d+ of \d+ proofs of unsat are accepted)", text)
+    assert decided and beside and checked, "verify-cersyve.txt has no summary"
+    return f"{decided[0].capitalize()}; {beside[0]}; {checked[1]}.\n"
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
     "adapt": lambda: moved("table-adapt-citations"),
     "adapt-twitch": lambda: moved("table-adapt-twitch"),
     "adapt-twitch-balanced": lambda: moved("table-adapt-twitch", "balanced_"),
-    "cost": cost,
-    "examination-train": lambda: by_graph("table-examination", "train"),
-    "examination-half-val": lambda: by_graph("table-examination", "train+half-val"),
-    "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
-    "ingraph-gcn": lambda: by_graph("table-ingraph-gcn"),
-    "published": every_published_number,
-    "readme": readme,
-    "training-labels": training_labels,
-    "half-val": half_val,
     "all-val": all_val,
+    "certificates": certificates,
+    "controllers": controllers,
+    "cost": cost,
+    "engines": lambda: boxed("verify-collection", head="engine"),
+    "engines-peers": lambda: boxed("verify-peers", head="engine"),
+    "examination-half-val": lambda: by_graph("table-examination", "train+half-val"),
+    "examination-train": lambda: by_graph("table-examination", "train"),
+    "guard": lambda: quoted("guard", 2),
+    "half-val": half_val,
+    "ingraph-gcn": lambda: by_graph("table-ingraph-gcn"),
+    "ingraph-sgc": lambda: by_graph("table-ingraph-sgc"),
+    "properties": properties,
+    "published": every_published_number,
+    "rank-adapt": lambda: rank_moved("table-adapt-citations"),
+    "rank-adapt-twitch": lambda: rank_moved("table-adapt-twitch"),
+    "rank-adapt-twitch-balanced": lambda: rank_moved("table-adapt-twitch", "balanced_"),
+    "rank-all-val": lambda: rank("table-1-val"),
+    "rank-examination-half-val": lambda: rank("table-examination", "train+half-val"),
+    "rank-examination-train": lambda: rank("table-examination", "train"),
+    "rank-half-val": lambda: rank("table-1-half-val"),
+    "rank-train": lambda: rank("table-1"),
+    "readme": readme,
+    "retrain": lambda: boxed("retrain"),
+    "rule": rule,
+    "rule-protocol": lambda: barred(
+        "rule", "1.", ["case", "labels", "before", "after (worst gain)", "seconds", "agreement"]
+    ),
+    "seconds": seconds,
+    "suggest": lambda: spaced(
+        "suggest",
+        ["", "none", "50 random", "100 random", "50 suggested", "50 suggested − 100 random"],
+        r"\w+ +\d",
+    ),
+    "training-labels": training_labels,
 }
 
 
+# ---- values of the code
+
+
+def value(name: str) -> str:
+    """A number of the code, by the dotted name of a default argument or of a field.
+
+    Args:
+        name: module, class or function, field or argument.
+    """
+    owner, _, field = name.rpartition(".")
+    module, _, holder = owner.rpartition(".")
+    held = getattr(importlib.import_module(module), holder)
+    if hasattr(held, field):
+        found = getattr(held, field)
+    else:
+        found = inspect.signature(held).parameters[field].default
+    return f"{found:,}" if isinstance(found, int) else f"{found:g}"
+
+
 def with_figures(text: str) -> str:
-    """A page with every block as the stored runs say.
+    """A page with every block and value as the stored runs and the code say.
 
     Args:
         text: of the page.
     """
-
-    def replaced(found: re.Match[str]) -> str:
-        return f"{found[1]}{BLOCKS[found[2]]()}{found[4]}"
-
-    return BLOCK.sub(replaced, text)
+    text = BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[4]}", text)
+    return VALUE.sub(lambda found: f"{found[1]}{value(found[2])}{found[4]}", text)
 
 
 def main() -> int:

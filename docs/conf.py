@@ -22,13 +22,15 @@ extensions = [
     "keel_examples",
     "keel_math",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "compatibility.md"]  # a part of own-model.md
 nitpicky = True
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"graphkeel {release}"
 html_math_renderer = "mathml"
 html_show_copyright = False

@@ -16,7 +16,7 @@ import graphkeel
 ROOT = Path(graphkeel.__file__).parent
 
 # package: the packages of ours that it may import. This table is the picture that
-# docs/architecture.md draws.
+# docs/contributing.md draws.
 MAY_IMPORT: dict[str, set[str]] = {
     "checker": set(),
     "property_checker": {"checker"},

@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 
 from graphkeel.cli.main import build_parser
+from tally import TALLY
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "paper" / "docs").glob("*.md")),
+]
+CODE = ("src", "tests", "benchmarks", "paper")
+# What stands in the paper's pages is that distribution's to run, but for commands of the library.
 
 
 def commands(page: Path) -> list[str]:
@@ -39,3 +47,26 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)\)", page.read_text())
     local = [target for target in targets if not target.startswith("http")]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_pages_that_the_code_names_exist():
+    files = [ROOT / "Makefile", *(f for top in CODE for f in (ROOT / top).rglob("*.py"))]
+    named = {
+        (file, page)
+        for file in files
+        for page in re.findall(r"(?:paper/)?docs/[\w/-]+\.md", file.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert {(file, page) for file, page in named if not (ROOT / page).exists()} == set()
+
+
+def test_the_ten_pages_stay_short():
+    """Words outside code and generated figures: a page is read, or it is not kept."""
+    words = 0
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        text = re.sub(r"<!-- figures:.*?<!-- end -->|```.*?```", " ", text, flags=re.DOTALL)
+        generated = page.name in ("cli.md", "compatibility.md")
+        words += 0 if generated else len(re.findall(r"[^\s|]*[^\W_][^\s|]*", text))
+    TALLY["documents", "words of the ten pages"] = words
+    assert words < 18_000

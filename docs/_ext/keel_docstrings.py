@@ -14,6 +14,8 @@ from sphinx.application import Sphinx
 CODE = re.compile(r"(?<![`:])`([^`]+)`(?!`)")
 EMPHASIS = re.compile(r"(?<![\w*])\*(\w[\w -]*)\*(?![\w*])")
 SHARED = re.compile(r":(ivar|param) ([\w\\]+(?:, [\w\\]+)+):(.*)")
+# A field's name that ends in an underscore would be read as a reference, and lose it.
+TRAILING = re.compile(r"^(:(?:ivar|vartype|param|type) \w*[^\W_])_:")
 ARRAY = re.compile(
     r"~?numpy\.ndarray\[tuple\[~?typing\.Any, \.\.\.\], ~?numpy\.dtype\[~?numpy\.\w+\]\]"
 )
@@ -52,11 +54,12 @@ def one_name_a_field(lines: list[str]) -> list[str]:
         first, lines = lines[0], lines[1:]
         shared = SHARED.match(first)
         if shared is None:
-            told.append(first)
+            told.append(TRAILING.sub(r"\1\\_:", first))
             continue
         more = next((i for i, line in enumerate(lines) if not line.startswith(" ")), len(lines))
         for name in shared[2].split(", "):
-            told += [f":{shared[1]} {name}:{shared[3]}", *lines[:more]]
+            field = TRAILING.sub(r"\1\\_:", f":{shared[1]} {name}:")
+            told += [field + shared[3], *lines[:more]]
         lines = lines[more:]
     return told
 

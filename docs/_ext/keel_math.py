@@ -3,6 +3,7 @@ network."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -14,6 +15,8 @@ from sphinx.writers.html5 import HTML5Translator
 
 def mathml(tex: str, *, block: bool) -> str:
     """The formula as a MathML element; one that cannot be translated ends the build."""
+    if re.search(r"frac[^{\s]", tex):  # docutils takes the wrong halves without a word
+        raise ExtensionError(f"a fraction needs braces around both of its parts: {tex!r}")
     try:
         return latex2mathml.tex2mathml(tex, as_block=block)
     except (MathError, SyntaxError) as error:

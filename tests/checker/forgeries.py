@@ -154,7 +154,7 @@ def states(loop: Hand, rng: random.Random) -> Iterator[list[Fraction]]:
 
 
 def violated(loop: Hand, condition: str, y: list[Fraction]) -> bool:
-    """Whether a state of D refutes a condition (docs/proof-format.md, section 1)."""
+    """Whether a state of D refutes a condition (docs/formats.md, section 1)."""
     low, high = loop.lower, loop.upper
     if not all(a <= x <= b for a, x, b in zip(low, y, high, strict=True)):
         return False

@@ -1,4 +1,4 @@
-"""The bound of a relaxed leaf once more, from docs/proof-format.md, section 2: plain Fractions,
+"""The bound of a relaxed leaf once more, from docs/formats.md, section 2: plain Fractions,
 chain by chain, no stacking, no common exponents. Standard library only; it shares nothing with
 the checker."""
 

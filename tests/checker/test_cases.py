@@ -1,4 +1,4 @@
-"""Every rule of docs/proof-format.md: a case that holds, and one that just fails."""
+"""Every rule of docs/formats.md: a case that holds, and one that just fails."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from graphkeel.verify.problem import Affine, Network, Problem
 from graphkeel.verify.problem_io import read_problem, to_dict, write_problem
 from graphkeel.verify.settings import FileLimits
 
-DOCS = Path(__file__).parents[2] / "docs" / "problem-format.md"
+DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def random_problem(seed: int, *, errors: bool) -> Problem:

@@ -5,7 +5,7 @@
     check_certificate("certificate.json")        # CheckResult(accepted=True, ...)
 
 This package writes; `graphkeel.checker` decides whether what was written is true
-(docs/certificate.md).
+(docs/formats.md).
 """
 
 from graphkeel.certificate.build import (

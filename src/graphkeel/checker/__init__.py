@@ -3,7 +3,7 @@
     python -m graphkeel.checker certificate.json
 
 This folder needs nothing of the rest of graphkeel and can be copied to any machine with Python
-3.11. It shares no code with the engines that find proofs; docs/proof-format.md has every rule.
+3.11. It shares no code with the engines that find proofs; docs/formats.md has every rule.
 """
 
 from .certificate import CheckResult, check_bytes, check_file

@@ -10,7 +10,7 @@
                                                       error
 
 A refuted condition ends the work unless --all is given. The file is described in
-docs/problem-format.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
+docs/formats.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def lead_bounds(
     margin: (classes, n).
 
     A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not
-    negative where c leads, and what is left is maximised over the whole box (docs/certificate.md).
+    negative where c leads, and what is left is maximised over the whole box (docs/formats.md).
     Entry c is the margin and says nothing."""
     chosen, own = torch.arange(len(classes)), torch.arange(low.shape[1])
     rows = torch.eye(low.shape[1], dtype=low.dtype).repeat(len(classes), 1, 1)

@@ -45,7 +45,7 @@ CORNERS = (
 
 @dataclass(frozen=True)
 class DecideSettings:
-    """Numbers of the decision; docs/research.md has the study that chose them.
+    """Numbers of the decision; paper/docs/research.md has the study that chose them.
 
     Attributes:
         folds: parts in which labels judge evidence that was made without them.

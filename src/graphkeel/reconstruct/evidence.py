@@ -23,7 +23,7 @@ Evidence = dict[str, Array]
 
 @dataclass(frozen=True)
 class EvidenceSettings:
-    """Numbers of the evidence; docs/research.md has the study that chose them.
+    """Numbers of the evidence; paper/docs/research.md has the study that chose them.
 
     Attributes:
         steps: of the random walk that labels spread by.

@@ -3,9 +3,9 @@ expected accuracy where no label judges.
 
 All of it reads the cross-fitted pool: answers at labels that were left out of the evidence and of
 its last weights (strengths of ridges, the first round's weights and the prior's two numbers are
-chosen with all labels: docs/research.md has what that flatters). Those were made from a part of the
-labels, while what ships is made from all; the statement allows for it by the usual law of learning
-curves.
+chosen with all labels: paper/docs/research.md has what that flatters). Those were made from a part
+of the labels, while what ships is made from all; the statement allows for it by the usual law of
+learning curves.
 Assumption: the judged nodes are a random sample of those predicted."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class StatementSettings:
-    """Numbers of the statement; docs/research.md has the studies that chose them.
+    """Numbers of the statement; paper/docs/research.md has the studies that chose them.
 
     Attributes:
         confidence: how often intervals are meant to cover.

@@ -1,4 +1,4 @@
-"""Problem + condition -> rows, in the order of docs/proof-format.md.
+"""Problem + condition -> rows, in the order of docs/formats.md.
 
 Decrease has V∘F as chain A and −ρV as chain B; positivity needs B alone, invariance and region A
 alone. Wherever building a row rounds, the rounding goes into a layer's error bounds."""

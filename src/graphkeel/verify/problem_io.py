@@ -1,5 +1,5 @@
 """A verification problem as a file: `.json` for reading by eye, `.npz` for size
-(docs/problem-format.md).
+(docs/formats.md).
 
 Files are untrusted: sizes are limited before anything is allocated, pickles are refused, and every
 fault becomes one `ProblemError` that says where."""

@@ -1,4 +1,4 @@
-"""The JSON of a proof: arrays as base64, trees, the head (docs/proof-format.md)."""
+"""The JSON of a proof: arrays as base64, trees, the head (docs/formats.md)."""
 
 from __future__ import annotations
 

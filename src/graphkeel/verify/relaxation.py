@@ -1,6 +1,6 @@
 """The linear relaxation of ReLU networks over one box, in numpy, with rounding counted in.
 
-The formulas are those of docs/proof-format.md, section 2, with default slopes. `relu_lines` is the
+The formulas are those of docs/formats.md, section 2, with default slopes. `relu_lines` is the
 one home of a unit's lines: the compiled kernels of the branch engine are built of it, too. Whole
 matrices of rows that share their hidden layers are bounded at once, which takes microseconds and no
 compiler: training, the choice of multipliers and the big-M constants need no more.

@@ -95,7 +95,7 @@ class ConditionReport:
     counterexample: Array | None = None  # a state y, confirmed in exact arithmetic
     seconds: float = 0.0
     nodes: int = 0
-    proof: dict[str, Any] | None = None  # for the independent checker; docs/proof-format.md
+    proof: dict[str, Any] | None = None  # for the independent checker; docs/formats.md
 
 
 @dataclass(frozen=True)

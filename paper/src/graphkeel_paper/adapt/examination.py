@@ -3,7 +3,8 @@ on.
 
 On Cora, Citeseer and Pubmed the scored nodes are those in no public mask, and the training sets are
 drawn anew (numbers 100 and up; the published lists end at 99). The other graphs were never used to
-choose a candidate or a rule of the method on its own graph; docs/research.md says who saw what."""
+choose a candidate or a rule of the method on its own graph; paper/docs/research.md says who saw
+what."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ TUNED = "-tuned"
 WEIGHT_DECAYS = (5e-6, 5e-5, 5e-4, 5e-3)
 RATES = (1.0, 0.1)  # as multiples of the model's own learning rate
 
-# name: the network, and a training that fits a row the paper published (docs/reproducing.md)
+# name: the network, and a training that fits a row the paper published (paper/docs/reproducing.md)
 NAMED = {
     "sgc-lr0.01": ("sgc", TrainingConfig(epochs=200, lr=0.01, weight_decay=5e-4)),
 }

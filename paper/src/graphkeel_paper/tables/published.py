@@ -3,7 +3,7 @@ that differs.
 
 The base counts as reproduced within a point, any other row if its *gain* over the base is: within
 half a point or two standard errors of ours. Reasons are findings about the protocol
-(docs/reproducing.md), not guesses about authors."""
+(paper/docs/reproducing.md), not guesses about authors."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Where a row touches zero along a kink, no box around the kink is ever proved: fl
 slack, and the row leaves none. But few units change their sign there, and between their kinks the
 row is affine. So the units are taken layer by layer: either the box decides the sign of a unit, or
 the box is cut at the unit and both sides are searched. HiGHS only proposes multipliers; those of
-every leaf are checked here in rationals (docs/proof-format.md, section 2).
+every leaf are checked here in rationals (docs/formats.md, section 2).
 
 A side that meets its part only where the unit is zero holds whenever the other side does. The
 search skips it, but a stored proof has to show it. Such proofs are completed only if that takes few

@@ -3,7 +3,7 @@
 V(y) = v·relu(Ry + r) is bounded through z_B = Ry + r and V(F(y)) through z_A = R·F(y) + r. Bounded
 one by one, both lose as much as the box is wide, although F hardly turns the state: where F has the
 slope J, z_A changes like RJ, and with RJ ≈ ΘR, Θ ≥ 0, the difference z_A − Θz_B is small. Any Θ ≥ 0
-is sound (docs/proof-format.md), so a linear program picks it: the smallest total remainder, using
+is sound (docs/formats.md), so a linear program picks it: the smallest total remainder, using
 no more of V's own terms than ρ allows.
 
 A coupling made for a large box explains little of a small one where F has another slope. So a box

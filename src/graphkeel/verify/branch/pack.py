@@ -35,7 +35,7 @@ class Net(NamedTuple):
 
 
 class Coupling(NamedTuple):
-    """θ of docs/proof-format.md, multiplied out: what replacing unit k of V∘F by e_k changes."""
+    """θ of docs/formats.md, multiplied out: what replacing unit k of V∘F by e_k changes."""
 
     layer: int  # index of V∘F's hidden layer in the table; -1: no coupling
     allowed: NDArray[np.bool_]  # (K,)

@@ -1,6 +1,6 @@
 """Rigorous linear relaxations of a row over a box, in float64 (numba).
 
-The formulas are those of docs/proof-format.md: backward substitution, a chord above, a line through
+The formulas are those of docs/formats.md: backward substitution, a chord above, a line through
 the origin below. Nothing relies on directed rounding; `pack.py` explains the error terms. Loops run
 over a layer's units innermost, because those are contiguous and become vector instructions.
 `lo` and `hi`, shape (n,), are the ends of a box."""

@@ -1,4 +1,4 @@
-"""A proof tree in pieces: written by many workers, joined in preorder (docs/proof-format.md)."""
+"""A proof tree in pieces: written by many workers, joined in preorder (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ For V = Σ_i (p_i·z_i⁺ + m_i·z_i⁻), a weighted ℓ1 norm that may differ b
 depth. Between the equilibrium and any state each hidden unit moves by a share in [0, 1] of its
 input's move; layer by layer that bounds how far the units move with one coordinate of the state. V
 is subadditive, and a convex function on V's unit ball is largest at the ball's corners ±e_i: that
-gives κ (docs/proof-format.md, section 4)."""
+gives κ (docs/formats.md, section 4)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ V(y) = v·relu(Ry + r) + v₀ with v ≥ 0 is convex, so the largest value of c�
 side of an axis is a linear program, however many units V has: it is either positive somewhere, or
 its multipliers θ show that it is not. V ≥ θ·(Ry + r) + v₀ for every 0 ≤ θ ≤ v, and with a linear
 function in place of V the rest is the maximum over a box. The proof has one leaf a part, with θ as
-its support (docs/proof-format.md, section 2)."""
+its support (docs/formats.md, section 2)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 With z = y − Y, a loop without offsets satisfies g(Y + t·z) = t·g(Y + z), so a margin on the faces
 that do not contain Y becomes a margin in proportion to the distance everywhere, and no hole is
 needed. Real weights are homogeneous only up to the last bits; `deviation` bounds that in exact
-rationals, and the margin on the faces covers it (docs/proof-format.md, section 3)."""
+rationals, and the margin on the faces covers it (docs/formats.md, section 3)."""
 
 from __future__ import annotations
 

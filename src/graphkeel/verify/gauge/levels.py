@@ -3,7 +3,7 @@
 A gauge V is small on a star-shaped set that fits into a box badly: on a face of the box V may be
 thirty times as large in one place as in another, and no cut of the box changes that soon. Inside
 {V ≤ c₂} every linear form is bounded by its *support*: a combination θ ≥ 0 of V's own rows that
-explains the form, f ≈ θR, bounds it by (max θ/v)·c₂. Any θ is sound (docs/proof-format.md, section
+explains the form, f ≈ θR, bounds it by (max θ/v)·c₂. Any θ is sound (docs/formats.md, section
 2), so a linear program picks it, for each unit of F and of V∘F and for the row itself.
 
 All bounds count their roundings in, as in pack.py: γ times the magnitudes of all terms.

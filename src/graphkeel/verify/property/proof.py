@@ -1,4 +1,4 @@
-"""The proof of a property that holds, as JSON (docs/proof-format.md, 6); the caller seals the
+"""The proof of a property that holds, as JSON (docs/formats.md, 7); the caller seals the
 file."""
 
 from __future__ import annotations

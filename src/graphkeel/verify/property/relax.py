@@ -1,7 +1,7 @@
 """Linear bounds of blocks over a box by backward substitution, in float64 with rounding counted in
 (numba).
 
-The lines around a ReLU are those of docs/proof-format.md. A step that replaces Σ d_i·z_i by
+The lines around a ReLU are those of docs/formats.md. A step that replaces Σ d_i·z_i by
 Σ d_i·(W_i·x + b_i) is rounded by at most γ·Σ |d_i|·m_i, m_i = |W_i|·|x| + |b_i| the magnitude of
 z_i on this box and γ the relative rounding of a sum as long as the network has units; so each row
 pays γ·|d_i|·m_i for every unit that it passes, and the bound is the true one plus that slack. `lo`

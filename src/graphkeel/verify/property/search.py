@@ -26,7 +26,7 @@ _STUCK_REASON = "numerical margin: some boxes are too small to cut, and float64 
 
 @dataclass(eq=False)
 class Tree:
-    """A finished tree in preorder (docs/proof-format.md, 6)."""
+    """A finished tree in preorder (docs/formats.md, 7)."""
 
     axis: NDArray[np.int16]
     cut: Array

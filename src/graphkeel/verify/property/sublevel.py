@@ -1,4 +1,4 @@
-"""A condition on a sublevel set as a question about one network (docs/proof-format.md, 8).
+"""A condition on a sublevel set as a question about one network (docs/formats.md, 8).
 
 The network is y -> (V(y), V(F(y)), F(y)). The layers of F and of V stay as they are, V twice, and
 none is multiplied with another, so that nothing is rounded: the network's numbers are those of the

@@ -18,7 +18,7 @@ def unit_scale(x: Tensor) -> Tensor:
 
     Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a
     GCN with the published learning rates and weight decay hardly moves; the published codes feed
-    rows of about unit size. Chosen on validation nodes (docs/reproducing.md has the figures).
+    rows of about unit size. Chosen on validation nodes (paper/docs/reproducing.md has the figures).
 
     Args:
         x: features, shape (N, d).
