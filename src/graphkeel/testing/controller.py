@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphkeel.control.base import Controller, Plant, Regulation
 from graphkeel.core.errors import KeelError
-from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal, run_all
+from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
 from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
 from graphkeel.testing.surroundings import global_seed, left_alone
 
@@ -27,7 +27,6 @@ REACHABLE: dict[str, dict[str, Plant]] = {
         "8-24-24-3": random_plant((8, 24, 24, 3), seed=1),
     },
 }
-STRENGTHS = (1.0, 5.0)
 
 
 def check_controller(
@@ -70,7 +69,7 @@ def yield_controller_checks(
         yield subject.check(
             f"measures its residual at the shipped feature ({name})", _tells_the_truth, plant
         )
-    for deed in (
+    functions = (
         _has_the_promised_form,
         _begins_where_it_is_told,
         _admits_what_cannot_be_reached,
@@ -81,8 +80,8 @@ def yield_controller_checks(
         _takes_any_precision,
         _refuses_wrong_targets,
         _refuses_wrong_starts,
-    ):
-        yield subject.check(deed.__name__.strip("_").replace("_", " "), deed)
+    )
+    yield from checks_of(subject.name, subject, functions)
 
 
 class _Subject:
@@ -110,8 +109,8 @@ class _Subject:
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         return self.of(plant, target).regulate(plant, target, start)
 
-    def check(self, name: str, deed: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.name, name, partial(deed, self, *arguments))
+    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.name, name, partial(body, self, *arguments))
 
 
 def _every_plant() -> dict[str, Plant]:
@@ -124,7 +123,7 @@ def _every_plant() -> dict[str, Plant]:
 
 
 def _targets(plant: Plant) -> Iterator[Tensor]:
-    for strength in STRENGTHS:
+    for strength in (1.0, 5.0):
         yield from strength * torch.eye(plant.n_out, dtype=torch.float64)
 
 
