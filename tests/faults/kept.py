@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 
 import graphkeel
 from graphkeel.certificate import check_certificate
+from graphkeel.core.digests import tensors_sha256
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.tensor_files import tensors_sha256
 from graphkeel.paper.tables.store import FILE, Store, read_run
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
@@ -19,6 +18,7 @@ from graphkeel.certificate.graph_check import (
     Enclosure,
     GraphStates,
 )
+from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 
 STATES = "equilibrium.safetensors"  # beside certificate.json
@@ -77,13 +77,9 @@ def _written_difference(stated: Any, found: dict[str, Any]) -> str | None:
 
 def states_sha256(graph: GraphStates) -> str:
     """SHA-256 of states, labelled nodes, their labels, and shares where there are any."""
-    digest = hashlib.sha256()
     parts = [(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")]
     parts += [] if graph.mix is None else [(graph.mix, "<f8")]
-    for values, kind in parts:
-        digest.update(f"{kind} {values.shape}".encode())
-        digest.update(np.ascontiguousarray(values, dtype=kind).tobytes())
-    return digest.hexdigest()
+    return arrays_sha256(parts)
 
 
 def read_states(

@@ -6,7 +6,6 @@ rounding, and how far these are from the given ones."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +43,7 @@ from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.exact import Work, float_above
 from graphkeel.checker.networks import read_source
 from graphkeel.checker.steering import derive_steering, gain
+from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 
 STEERING = "steering.safetensors"  # beside certificate.json
@@ -83,12 +83,8 @@ class ShippedFeatures:
 
     def sha256(self) -> str:
         """SHA-256 of dtype, shape and bytes of the features and of the decided classes."""
-        digest = hashlib.sha256()
         kind = "<f4" if self.features.dtype == np.float32 else "<f8"
-        for values, dtype in ((self.features, kind), (self.wanted, "<i8")):
-            digest.update(f"{dtype} {values.shape}".encode())
-            digest.update(np.ascontiguousarray(values, dtype=dtype).tobytes())
-        return digest.hexdigest()
+        return arrays_sha256([(self.features, kind), (self.wanted, "<i8")])
 
     @np.errstate(all="ignore")  # what overflows is refused by `finite`
     def measured(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,8 +11,6 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphkeel.core.files import replacing
-
-_BLOCK = 2**20
 
 
 def save_tensors(
@@ -30,21 +27,3 @@ def save_tensors(
             )
         except SafetensorError as error:  # its name for whatever the disk refuses
             raise OSError(errno.EIO, str(error)) from error
-
-
-def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of named tensors; a safetensors file carries no checksum of its own."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, read block by block."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

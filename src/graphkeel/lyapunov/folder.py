@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,9 @@ from torch import Tensor
 
 from graphkeel.certificate import sealed, write_certificate
 from graphkeel.certificate.equilibrium import STATES
+from graphkeel.core.digests import file_sha256, json_sha256, sha256_of, tensors_sha256
 from graphkeel.core.files import locked, write_text
-from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
+from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.lyapunov.certify import CertifyResult, certify
 from graphkeel.lyapunov.config import LyapunovConfig
@@ -105,7 +105,7 @@ def _controllers(training: TrainResult) -> dict[str, Tensor]:
 def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> str:
     settings = {**config.resolved().as_dict(), "seconds": 0.0}
     content = {**settings, "labels": classes, "subject": subject}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json_sha256(content)
 
 
 def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
@@ -134,4 +134,4 @@ def load_state(path: Path, fingerprint: str) -> TrainState | None:
 
 
 def _digest(tensors: dict[str, Tensor], log: str) -> str:
-    return hashlib.sha256(f"{tensors_sha256(tensors)} {log}".encode()).hexdigest()
+    return sha256_of([f"{tensors_sha256(tensors)} {log}"])

@@ -27,6 +27,7 @@ _IGNORED = (
     "graphkeel.report",
     "graphkeel.certificate",
     "graphkeel.checker",
+    "graphkeel.core.digests",
     "graphkeel.core.errors",
     "graphkeel.core.files",
     "graphkeel.core.tensor_files",
