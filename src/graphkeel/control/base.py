@@ -1,5 +1,4 @@
-"""What every controller sees and gives: a plant y = C(x), a target Y, and the feature x it settles
-on."""
+"""The protocol of controllers: for a plant y = C(x) and a target Y, a feature x with C(x) = Y."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class Plant(Protocol):
 
 @dataclass(frozen=True)
 class Regulation:
-    """What a controller reached for one target.
+    """Where a controller brought the plant for one target.
 
     Attributes:
         anchor: h*, the feature as it will be shipped (float32).
@@ -170,7 +169,7 @@ def _autograd_jacobians(plant: Plant, x: Tensor) -> Tensor:
 
 
 def _difference_jacobians(plant: Plant, x: Tensor, step: float = 1e-2) -> Tensor:
-    """Central differences, 2d questions a feature; exact between two bends of the plant."""
+    """Central differences, 2d evaluations a feature; exact between two kinks of the plant."""
     moves = step * torch.eye(x.shape[1], dtype=x.dtype)
     with torch.no_grad():
         above, below = (plant((x[:, None] + sign * moves).flatten(0, 1)) for sign in (1, -1))

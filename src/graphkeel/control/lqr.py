@@ -12,11 +12,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
+from graphkeel.control.base import (
+    Controller,
+    Plant,
+    Regulation,
+    jacobian,
+    origin,
+    set_point,
+    settle,
+)
 
 
 @dataclass(frozen=True)
-class LQR:
+class LQR(Controller):
     """Cost Σ q‖e‖² + r·‖J‖²·‖Δx‖²; the scaling by ‖J‖² makes r mean the same for every head."""
 
     q: float = 1.0
@@ -26,13 +34,6 @@ class LQR:
     name: str = "lqr"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
-
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
         x = origin(plant, start)
         target = set_point(plant, target)
         trajectory = [plant(x)]

@@ -7,11 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
+from graphkeel.control.base import (
+    Controller,
+    Plant,
+    Regulation,
+    jacobian,
+    origin,
+    set_point,
+    settle,
+)
 
 
 @dataclass(frozen=True)
-class PID:
+class PID(Controller):
     """x ← x + M·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
 
     `decoupling="inverse"` takes M = J⁺, for which Ki = 1 alone is dead-beat on an affine plant;
@@ -27,13 +35,6 @@ class PID:
     name: str = "pid"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
-
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
         x = origin(plant, start)
         target = set_point(plant, target)
         trajectory = [plant(x)]

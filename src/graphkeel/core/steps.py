@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-PATIENCE = 2.0  # seconds without a progress bar
 ROOT = logging.getLogger("graphkeel")
 _shown: ContextVar[bool] = ContextVar("graphkeel_shown", default=False)
 Item = TypeVar("Item")
@@ -111,9 +110,14 @@ def progress_shown() -> Iterator[None]:
 
 
 def progress(
-    items: Iterable[Item], what: str, total: int, *, cost: Callable[[Item], float] | None = None
+    items: Iterable[Item],
+    what: str,
+    total: int,
+    *,
+    cost: Callable[[Item], float] | None = None,
+    patience: float = 2.0,
 ) -> Iterator[Item]:
-    """The same items, with a progress bar on stderr once they take longer than two seconds."""
+    """Pass the items on, with a progress bar on stderr after `patience` seconds."""
     if not _shown.get() or not sys.stderr.isatty():
         yield from items
         return
@@ -124,7 +128,7 @@ def progress(
         for item in items:
             yield item
             done += 1.0 if cost is None else cost(item)
-            if bar is None and time.monotonic() - start > PATIENCE:
+            if bar is None and time.monotonic() - start > patience:
                 bar, task = _bar(what, total)
             if bar is not None:
                 bar.update(task, completed=done)
