@@ -48,12 +48,20 @@ class CheckResult:
 
 
 def check_file(path: str) -> CheckResult:
-    """Check a certificate file; raises Unreadable for what is no certificate."""
+    """Check a certificate file; raises Unreadable for what is no certificate.
+
+    Args:
+        path: of the file.
+    """
     return check_bytes(read_bytes(path))
 
 
 def check_bytes(raw: bytes) -> CheckResult:
-    """Check the bytes of a certificate file."""
+    """Check the bytes of a certificate file.
+
+    Args:
+        raw: all of them.
+    """
     return guarded(raw, "graphkeel-certificate", _check)
 
 

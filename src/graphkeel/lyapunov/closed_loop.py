@@ -63,27 +63,24 @@ def interval_bounds(layers: BatchLayers, low: Tensor, high: Tensor) -> tuple[Ten
     return low, high
 
 
-def lead_bounds(
+def margin_bounds(
     layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor, margin: float
 ) -> Tensor:
-    """Upper bounds of F_k − F_c + margin over the states of the box that lead with class c by the
-    margin: (classes, n).
+    """Upper bounds of F_k − F_c + margin over the states of the box that have the margin for class
+    c: (classes, n).
 
     A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not
-    negative where c leads, and what is left is maximised over the whole box (docs/certificate.md).
+    negative on these states, and the rest is maximised over the whole box (docs/certificate.md).
     Entry c is the margin and says nothing."""
     chosen, own = torch.arange(len(classes)), torch.arange(low.shape[1])
     rows = torch.eye(low.shape[1], dtype=low.dtype).repeat(len(classes), 1, 1)
     rows[chosen, :, classes] -= 1.0
     linear, constant = _upper_forms(layers, rows, low, high)
     middle, radius = (low + high).unsqueeze(1) / 2, (high - low).unsqueeze(1) / 2
-    lead, rival = linear[chosen, :, classes], linear[:, own, own]
+    own_slope, rival = linear[chosen, :, classes], linear[:, own, own]
     bounds = []
-    for weight in (
-        torch.zeros_like(lead),
-        (-lead).relu(),
-        rival.relu(),
-    ):  # the maximum bends at these λ only
+    # The maximum has its kinks at these λ only.
+    for weight in (torch.zeros_like(own_slope), (-own_slope).relu(), rival.relu()):
         tilted = linear.clone()
         tilted[chosen, :, classes] += weight
         tilted[:, own, own] -= weight
@@ -144,15 +141,14 @@ def collapse(
     name: str,
 ) -> Problem:
     """The question put to the verifier about one class's shipped weights."""
+    inner_radius = config.epsilon / float(np.sqrt(len(domain.lower))) * (1 - 1e-12)  # in the ε-ball
     return Problem(
-        closed_loop=closed_loop_network(head, control),
-        lyapunov=lyapunov_network(function),
+        closed_loop=_loop_network(head, control),
+        lyapunov=_lyapunov_network(function),
         lower=domain.lower,
         upper=domain.upper,
         equilibrium=domain.equilibrium,
-        hole_radius=config.epsilon
-        / float(np.sqrt(len(domain.lower)))
-        * (1 - 1e-12),  # inside the L2 ball of radius ε
+        hole_radius=inner_radius,
         hole_norm="inf",
         rho=config.rho,
         positivity=config.positivity,
@@ -160,7 +156,7 @@ def collapse(
     )
 
 
-def closed_loop_network(head: Layers, control: NeuralWeights) -> Network:
+def _loop_network(head: Layers, control: NeuralWeights) -> Network:
     """C∘f of shipped weights as a network of its own, exact up to the stated error bounds."""
     bias = _numpy(control.bias)
     anchored = control.form != "paper"
@@ -170,7 +166,7 @@ def closed_loop_network(head: Layers, control: NeuralWeights) -> Network:
     return Network((first, _join(head[0], control, start), *rest))
 
 
-def lyapunov_network(function: LyapunovWeights) -> Network:
+def _lyapunov_network(function: LyapunovWeights) -> Network:
     first = _centred(_numpy(function.inner), _numpy(function.bias), _numpy(function.centre))
     return Network(
         (first, Affine(_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1)))

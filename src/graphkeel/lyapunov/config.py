@@ -10,8 +10,8 @@ from typing import Any
 from graphkeel.control.neural import FORMS
 from graphkeel.core.errors import ConfigError
 
-LOSSES = ("margin", "paper")
-GAUGES = ("l1", "general")
+_LOSSES = ("margin", "paper")
+_GAUGES = ("l1", "general")
 
 # The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1,
 # and V > 0.
@@ -86,9 +86,9 @@ class LyapunovConfig:
 
     def __post_init__(self) -> None:
         _one_of("form", self.form, FORMS)
-        _one_of("gauge", self.gauge, GAUGES)
+        _one_of("gauge", self.gauge, _GAUGES)
         if self.loss is not None:
-            _one_of("loss", self.loss, LOSSES)
+            _one_of("loss", self.loss, _LOSSES)
         for name in (
             "hidden",
             "rounds",

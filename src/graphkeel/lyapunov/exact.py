@@ -32,15 +32,15 @@ def exact_dot(left: Array, right: Array) -> tuple[float, float]:
     terms = np.concatenate([product, _product_error(left, right, product)]).tolist()
     value = math.fsum(terms)
     terms.append(-value)
-    return value, round_up(abs(math.fsum(terms)))
+    return value, _round_up(abs(math.fsum(terms)))
 
 
 def sum_up(values: Iterable[float]) -> float:
     """An upper bound on the exact sum of non-negative floats."""
-    return round_up(math.fsum(values))
+    return _round_up(math.fsum(values))
 
 
-def round_up(value: float) -> float:
+def _round_up(value: float) -> float:
     """The next float: covers the half unit by which a correctly rounded result may fall short."""
     return math.nextafter(value, math.inf) if value else 0.0
 

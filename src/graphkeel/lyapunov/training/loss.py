@@ -1,7 +1,7 @@
 """The Lyapunov loss: Eq. 11 as published, and the same conditions with margins.
 
 Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y.
-The margin loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
+The margin loss asks for a little more than is to be proved: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
 ⊆ D, F(Y) = Y, a decision region that keeps its states; where V is an l1 gauge, a contraction factor
 that proves the decrease without any search; and, in one gauge for all classes, a factor below one
 of the loop with message passing."""
@@ -19,24 +19,20 @@ from graphkeel.lyapunov.closed_loop import (
     axis_factors,
     gain_matrix,
     interval_bounds,
-    lead_bounds,
+    margin_bounds,
     run_layers,
 )
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovBatch
 from graphkeel.lyapunov.message_passing import PassingTerm
+from graphkeel.lyapunov.training.settings import FitSettings
 
 Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
-
-ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
-# by how much more than the margin (as a share of Y's own lead) training wants a class to keep its
-# lead
-LEAD = 0.1
 
 
 @dataclass(frozen=True)
 class LossContext:
-    """What stays the same through a run; equilibria and domains have shape (classes, n)."""
+    """Constants of a run; equilibria and domains have shape (classes, n)."""
 
     loop: ClosedLoopBatch
     function: LyapunovBatch
@@ -46,7 +42,8 @@ class LossContext:
     high: Tensor
     aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
     config: ResolvedConfig
-    leads: Tensor  # (classes,): by how much Y leads with its own class
+    margins: Tensor  # (classes,): of Y, for its own class
+    settings: FitSettings
     passing: PassingTerm | None = None  # the graph's loop, where it can be proved to contract
 
 
@@ -101,7 +98,8 @@ def _invariance(
     box."""
     low, high = context.low[active], context.high[active]
     half = (high - low) / 2
-    inner_low, inner_high = low + ROOM * half, high - ROOM * half
+    edge = context.settings.inside * half
+    inner_low, inner_high = low + edge, high - edge
     spread_low, spread_high = interval_bounds(layers, low, high)
     whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
     seen = (following - inner_high.unsqueeze(1)).relu() + (
@@ -114,9 +112,10 @@ def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor
     """How far a state that belongs to the class may come to belong to another one, by bounds over
     the whole region."""
     config, classes = context.config, context.classes[active]
-    bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
-    lead = context.leads[active].unsqueeze(1)
-    excess = (bounds + LEAD * (lead - config.margin)).relu() / lead
+    low, high = context.low[active], context.high[active]
+    bounds = margin_bounds(layers, low, high, classes, config.margin)
+    margin = context.margins[active].unsqueeze(1)
+    excess = (bounds + context.settings.margin * (margin - config.margin)).relu() / margin
     return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 

@@ -3,6 +3,8 @@ collapse."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -12,27 +14,28 @@ from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import Domain
 from graphkeel.lyapunov.function import LyapunovWeights
 
-TOLERANCE = 1e-6  # relative: float32 weights, float64 evaluation
 
+@dataclass(frozen=True)
+class ShippedLoop:
+    """C, f, V and D of one class."""
 
-@torch.no_grad()
-def violates(
-    condition: str,
-    state: Tensor,
-    plant: Plant,
-    control: NeuralWeights,
-    function: LyapunovWeights,
-    domain: Domain,
-    config: ResolvedConfig,
-) -> bool:
-    """Whether state y breaks the condition, up to rounding, on the uncollapsed closed loop."""
-    following = plant(control(state.double()))
-    value, after = float(function(state)), float(function(following))
-    distance = float((state - control.equilibrium).abs().max())
-    slack = TOLERANCE * (1.0 + abs(value) + abs(after) + distance)
-    if condition == "positivity":
-        return value - config.positivity * distance <= slack
-    if condition == "decrease":
-        return after - config.rho * value >= -slack
-    low, high = torch.from_numpy(domain.lower), torch.from_numpy(domain.upper)
-    return bool(((following < low + slack) | (following > high - slack)).any())
+    plant: Plant
+    control: NeuralWeights
+    function: LyapunovWeights
+    domain: Domain
+
+    @torch.no_grad()
+    def violates(
+        self, condition: str, state: Tensor, config: ResolvedConfig, tolerance: float
+    ) -> bool:
+        """Whether state y breaks the condition, up to rounding, on the uncollapsed closed loop."""
+        following = self.plant(self.control(state.double()))
+        value, after = float(self.function(state)), float(self.function(following))
+        distance = float((state - self.control.equilibrium).abs().max())
+        slack = tolerance * (1.0 + abs(value) + abs(after) + distance)
+        if condition == "positivity":
+            return value - config.positivity * distance <= slack
+        if condition == "decrease":
+            return after - config.rho * value >= -slack
+        low, high = torch.from_numpy(self.domain.lower), torch.from_numpy(self.domain.upper)
+        return bool(((following < low + slack) | (following > high - slack)).any())
