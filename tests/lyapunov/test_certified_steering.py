@@ -34,7 +34,7 @@ from graphkeel.core.errors import CertificateError, DataError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
-from graphkeel.lyapunov.certify import released, steered
+from graphkeel.lyapunov.on_graph import released, steered
 from graphkeel.models.frozen import FrozenModel
 
 NODES, D, N = 40, 6, 3

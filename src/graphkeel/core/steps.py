@@ -1,4 +1,4 @@
-"""Steps that take time: logged, shown and told to callbacks. Standard library only at import.
+"""Steps that take time: logged, shown and passed to callbacks. Standard library only at import.
 
 `logging` always hears of a step (logger `graphkeel`, level INFO). Who sets `verbose` sees the same
 lines on stderr, and a progress bar where something takes longer than two seconds."""
@@ -56,7 +56,7 @@ class Callback(Protocol):
 def step(
     name: str, callbacks: Sequence[Callback] = (), *, verbose: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Time what happens inside; log it and tell the callbacks when it has ended well.
+    """Time what happens inside; log it and call the callbacks when it has ended well.
 
     Yields a dictionary, to be filled with facts."""
     values: dict[str, Any] = {}

@@ -18,11 +18,11 @@ def save_tensors(
 ) -> None:
     """Write a safetensors file; a full disk or a read-only folder is a `StorageError`, and the old
     file stays."""
-    with replacing(path) as aside:
+    with replacing(path) as temporary:
         try:
             save_file(
                 {name: tensor.detach().contiguous() for name, tensor in tensors.items()},
-                aside,
+                temporary,
                 metadata,
             )
         except SafetensorError as error:  # its name for whatever the disk refuses

@@ -102,10 +102,10 @@ def _upper_forms(
     for (weight, bias), (under, over) in zip(reversed(layers[:-1]), reversed(ends), strict=True):
         width = (over - under).clamp_min(1e-12)
         stable = (under >= 0).double()
-        bent = (under < 0) & (over > 0)
-        upper = torch.where(bent, over / width, stable)
-        lower = torch.where(bent, (0.5 + 4 * (over + under) / width).clamp(0.0, 1.0), stable)
-        lift = torch.where(bent, -upper * under, torch.zeros_like(under))
+        unstable = (under < 0) & (over > 0)
+        upper = torch.where(unstable, over / width, stable)
+        lower = torch.where(unstable, (0.5 + 4 * (over + under) / width).clamp(0.0, 1.0), stable)
+        lift = torch.where(unstable, -upper * under, torch.zeros_like(under))
         rising, falling = linear.relu(), -(-linear).relu()
         slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
         constant = (

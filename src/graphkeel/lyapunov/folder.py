@@ -17,16 +17,17 @@ from graphkeel.core.digests import file_sha256, json_sha256, sha256_of, tensors_
 from graphkeel.core.files import locked, write_text
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
-from graphkeel.lyapunov.certify import CertifyResult, certify
+from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of
+from graphkeel.lyapunov.result import CertifyResult
 from graphkeel.lyapunov.training.records import RoundLog, TrainResult, TrainState
 from graphkeel.models.frozen import FrozenModel
 
 CERTIFICATE = "certificate.json"
-CONTROLLERS = "controllers.safetensors"
-STATE = "training-state.safetensors"  # what an interrupted run goes on from
-TRAINING = "training.json"
+_CONTROLLERS = "controllers.safetensors"
+_STATE = "training-state.safetensors"  # that an interrupted run resumes from
+_TRAINING = "training.json"
 
 
 def certify_into(
@@ -45,7 +46,7 @@ def certify_into(
     fingerprint = _fingerprint(config, classes, subject)
 
     def keep(log: RoundLog, state: TrainState) -> None:
-        save_state(folder / STATE, state, fingerprint)
+        save_state(folder / _STATE, state, fingerprint)
         on_round(log)
 
     trained = task.train_mask.nonzero().flatten()
@@ -57,7 +58,7 @@ def certify_into(
         classes=classes,
         verifier=verifier,
         on_round=keep,
-        resume=load_state(folder / STATE, fingerprint),
+        resume=load_state(folder / _STATE, fingerprint),
         provenance=remarks,
         labelled=(trained, task.y[trained]),
     )
@@ -65,7 +66,7 @@ def certify_into(
         return result
     with locked(folder):
         _write(folder, result.training, result.certificate, result.states)
-    (folder / STATE).unlink(missing_ok=True)  # not before the results are on disk
+    (folder / _STATE).unlink(missing_ok=True)  # not before the results are on disk
     return result
 
 
@@ -78,11 +79,11 @@ def _write(
     """Controllers, states and the log first; then the certificate, which names their checksums."""
     if states is not None:
         save_tensors(folder / STATES, states)
-    save_tensors(folder / CONTROLLERS, _controllers(training), {"form": training.config.form})
+    save_tensors(folder / _CONTROLLERS, _controllers(training), {"form": training.config.form})
     rounds = [entry.as_dict() for entry in training.log]
     log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}
-    write_text(folder / TRAINING, json.dumps(log, indent=1) + "\n")
-    checksum = {"controllers_sha256": file_sha256(folder / CONTROLLERS)}
+    write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
+    checksum = {"controllers_sha256": file_sha256(folder / _CONTROLLERS)}
     certificate["provenance"] |= checksum
     certificate["sha256"] = sealed(certificate)["sha256"]
     write_certificate(certificate, folder / CERTIFICATE)
@@ -109,14 +110,14 @@ def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> st
 
 
 def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write what a run needs to go on."""
+    """Write the state that a run resumes from."""
     log = json.dumps([entry.as_dict() for entry in state.log])
     metadata = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
     save_tensors(path, state.tensors, metadata)
 
 
 def load_state(path: Path, fingerprint: str) -> TrainState | None:
-    """What an interrupted run left; None if that was another run, or if the file is damaged."""
+    """The state of an interrupted run; None if that was another run, or if the file is damaged."""
     if not path.exists():
         return None
     try:

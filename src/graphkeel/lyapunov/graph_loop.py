@@ -103,7 +103,7 @@ class GraphLoop:
         return self._answer(fed)
 
     def _answer(self, fed: list[Tensor]) -> Tensor:
-        """What follows from the first layer's values, before they are spread."""
+        """The model's answer, given the first layer's values before they are spread."""
         value = torch.zeros_like(fed[0])
         for branch, part in zip(self.branches, fed, strict=True):
             value = value + spread(part, self.matrix, branch.power)

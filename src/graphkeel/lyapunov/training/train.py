@@ -1,4 +1,4 @@
-"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples,
+"""Algorithm 1: train on the states known so far, ask the verifier, learn from its counterexamples,
 repeat.
 
 All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is
