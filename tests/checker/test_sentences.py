@@ -366,8 +366,8 @@ MUTANTS: dict[str, tuple[str, str, Loops]] = {
         lambda: [square(0)],
     ),
     "a set that leaves D": (
-        "problem.positivity * min(problem.room()",
-        "problem.positivity * max(problem.room()",
+        "problem.positivity * min(problem.clearance()",
+        "problem.positivity * max(problem.clearance()",
         lambda: [leaving()],
     ),
     "D without invariance": (
