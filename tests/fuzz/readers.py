@@ -167,7 +167,7 @@ def read_settings(content: bytes, folder: Path) -> None:
     """What reaches a run from outside as text: a specification's fields, the rows of a table, a
     memory limit."""
     from graphkeel.cli.certify import _labels
-    from graphkeel.core.memory import parse
+    from graphkeel.core.memory import parse_size
     from graphkeel.graph.features import parse_features
     from graphkeel.lyapunov import LyapunovConfig
     from graphkeel.paper.tables.rows import select_rows
@@ -179,7 +179,7 @@ def read_settings(content: bytes, folder: Path) -> None:
         lambda: RunSpec(dataset="sbm", split=text).task(0),
         lambda: RunSpec(dataset="sbm", features=text).task(0),
         lambda: select_rows(1, text.split(",")),
-        lambda: parse(text),
+        lambda: parse_size(text),
         lambda: parse_features(text),
         lambda: _labels(text, 10),
         lambda: LyapunovConfig(form=text).resolved(),

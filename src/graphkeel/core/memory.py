@@ -23,25 +23,25 @@ for _power, _letter in enumerate("KMGT", start=1):
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
     """Refuse `what` if it needs more than there is; `fix` says how to need less."""
-    limit = available_memory()
+    limit = _available()
     if limit is not None and n_bytes > limit:
         raise MemoryLimitError(
-            f"{what} needs about {readable(n_bytes)} of memory",
-            got=f"{readable(limit)} available",
+            f"{what} needs about {_readable(n_bytes)} of memory",
+            got=f"{_readable(limit)} available",
             fix=f"{fix} {_VARIABLE} can name another limit.",
         )
 
 
-def available_memory() -> int | None:
+def _available() -> int | None:
     """Bytes that can still be allocated; None where nothing is known of the machine."""
     given = os.environ.get(_VARIABLE)
     if given:
-        return parse(given)
+        return parse_size(given)
     found = [*_machine(), *_control_groups(), *_address_space()]
     return max(min(found), 0) if found else None
 
 
-def parse(text: str) -> int:
+def parse_size(text: str) -> int:
     """`4GB`, `512MiB`, `1.5G` or a plain number of bytes."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text, flags=re.ASCII)
     if match is None or match[2].upper() not in _UNITS:
@@ -51,7 +51,7 @@ def parse(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def readable(n_bytes: int) -> str:
+def _readable(n_bytes: int) -> str:
     units = ("B", "KB", "MB", "GB", "TB")
     power = next((p for p in range(len(units)) if n_bytes < 1000 ** (p + 1)), len(units) - 1)
     return f"{n_bytes / 1000**power:.3g} {units[power]}"

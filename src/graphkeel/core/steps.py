@@ -14,9 +14,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-ROOT = logging.getLogger("graphkeel")
+_LOGGER = logging.getLogger("graphkeel")
 _shown: ContextVar[bool] = ContextVar("graphkeel_shown", default=False)
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ def step(
 
     Yields a dictionary, to be filled with facts."""
     values: dict[str, Any] = {}
-    with shown(verbose):
+    with _lines_shown(verbose):
         start = time.perf_counter()
-        ROOT.debug("%s: begins", name)
+        _LOGGER.debug("%s: begins", name)
         yield values
         done = Step(name, time.perf_counter() - start, values)
-        ROOT.info("%s: %s (%.2f s)", name, _in_words(values), done.seconds)
+        _LOGGER.info("%s: %s (%.2f s)", name, _in_words(values), done.seconds)
     for callback in callbacks:
         callback(done)
 
@@ -80,23 +80,23 @@ def _in_words(values: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def shown(verbose: bool) -> Iterator[None]:
+def _lines_shown(verbose: bool) -> Iterator[None]:
     """Log lines and progress bars on stderr, if asked for, as long as this lasts."""
     if not verbose or _shown.get():
         yield
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("graphkeel: %(message)s"))
-    level = ROOT.level
-    ROOT.addHandler(handler)
-    ROOT.setLevel(logging.INFO)
+    level = _LOGGER.level
+    _LOGGER.addHandler(handler)
+    _LOGGER.setLevel(logging.INFO)
     token = _shown.set(True)
     try:
         yield
     finally:
         _shown.reset(token)
-        ROOT.setLevel(level)
-        ROOT.removeHandler(handler)
+        _LOGGER.setLevel(level)
+        _LOGGER.removeHandler(handler)
 
 
 @contextlib.contextmanager
@@ -110,13 +110,13 @@ def progress_shown() -> Iterator[None]:
 
 
 def progress(
-    items: Iterable[Item],
+    items: Iterable[_Item],
     what: str,
     total: int,
     *,
-    cost: Callable[[Item], float] | None = None,
+    cost: Callable[[_Item], float] | None = None,
     patience: float = 2.0,
-) -> Iterator[Item]:
+) -> Iterator[_Item]:
     """Pass the items on, with a progress bar on stderr after `patience` seconds."""
     if not _shown.get() or not sys.stderr.isatty():
         yield from items

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.control.base import Layers, Plant
@@ -18,9 +17,8 @@ from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import Domain
 from graphkeel.lyapunov.exact import exact_dot, product_up, sum_up
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem import Affine, Array, Network, Problem
 
-Array = NDArray[np.float64]
 BatchLayers = list[tuple[Tensor, Tensor]]  # weights (classes, out, in), biases (classes, out)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphkeel.core.errors import DataError
-
-Array = NDArray[np.float64]
+from graphkeel.verify.problem import Array
 
 
 @dataclass(frozen=True)

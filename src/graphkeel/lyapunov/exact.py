@@ -11,9 +11,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from graphkeel.verify.problem import Array
 
 _SPLIT = 134217729.0  # 2^27 + 1
 _SAFE = (2.0**-450, 2.0**450)  # inside, neither a product nor its error over- or underflows

@@ -20,8 +20,7 @@ from graphkeel.certificate import GraphProof
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.models.aggregation import Aggregation
-
-Array = NDArray[np.float64]
+from graphkeel.verify.problem import Array
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expe
 from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
 from graphkeel.testing.surroundings import global_seed, left_alone
 
-Factory = Callable[[Plant, Tensor], Controller]
+_Factory = Callable[[Plant, Tensor], Controller]
 
-REACHABLE: dict[str, dict[str, Plant]] = {
+_REACHABLE: dict[str, dict[str, Plant]] = {
     "affine": {"by hand": affine_plant(), "20 features": random_plant((20, 7), seed=1)},
     "relu": {
         "30-16-4": random_plant((30, 16, 4), seed=5),
@@ -30,7 +30,7 @@ REACHABLE: dict[str, dict[str, Plant]] = {
 
 
 def check_controller(
-    controller: Controller | type[Controller] | Factory,
+    controller: Controller | type[Controller] | _Factory,
     *,
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
@@ -49,7 +49,7 @@ def check_controller(
 
 
 def yield_controller_checks(
-    controller: Controller | type[Controller] | Factory,
+    controller: Controller | type[Controller] | _Factory,
     *,
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
@@ -63,7 +63,7 @@ def yield_controller_checks(
     """
     subject = _Subject(controller, tolerance)
     for kind in reaches:
-        for name, plant in REACHABLE[kind].items():
+        for name, plant in _REACHABLE[kind].items():
             yield subject.check(f"reaches its targets ({kind} plant, {name})", _reaches, plant)
     for name, plant in _every_plant().items():
         yield subject.check(
@@ -87,7 +87,7 @@ def yield_controller_checks(
 class _Subject:
     """The controller under test, made anew for a plant and target where it comes as a function."""
 
-    def __init__(self, given: Controller | type[Controller] | Factory, tolerance: float) -> None:
+    def __init__(self, given: Controller | type[Controller] | _Factory, tolerance: float) -> None:
         self.given = given() if isinstance(given, type) else given
         self.tolerance = tolerance
 
@@ -116,7 +116,7 @@ class _Subject:
 def _every_plant() -> dict[str, Plant]:
     reachable = {
         f"{kind}, {name}": plant
-        for kind, plants in REACHABLE.items()
+        for kind, plants in _REACHABLE.items()
         for name, plant in plants.items()
     }
     return {**reachable, "without layers": OpaquePlant(), "blind to a logit": blind_plant()}

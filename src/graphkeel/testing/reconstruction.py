@@ -25,7 +25,7 @@ from graphkeel.testing.checks import (
 from graphkeel.testing.graphs import Case, few_labels, odd_graphs, ordinary
 from graphkeel.testing.surroundings import global_seed, left_alone
 
-MODELS = ("sgc", "gcn")
+_MODELS = ("sgc", "gcn")
 
 
 def check_reconstruction(
@@ -57,7 +57,7 @@ def yield_reconstruction_checks(
         rewrites_edges: the method changes the graph, so its features alone do not give its scores.
     """
     subject = _Subject(method() if isinstance(method, type) else method)
-    for model in MODELS:
+    for model in _MODELS:
         yield subject.check(f"gives whole results ({model})", _gives_whole_results, model)
     for name in odd_graphs():
         yield subject.check(f"copes with an odd graph ({name})", _copes_with_an_odd_graph, name)

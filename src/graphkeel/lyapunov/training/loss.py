@@ -27,7 +27,7 @@ from graphkeel.lyapunov.function import LyapunovBatch
 from graphkeel.lyapunov.message_passing import PassingTerm
 from graphkeel.lyapunov.training.settings import FitSettings
 
-Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
+_Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LossContext:
     passing: PassingTerm | None = None  # the graph's loop, where it can be proved to contract
 
 
-def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
+def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> _Terms:
     """All terms for states y of shape (active, points, n)."""
     layers = context.loop.layers(active)
     if context.config.loss == "paper":
@@ -55,7 +55,7 @@ def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms
     return _margin_loss(context, layers, states, active)
 
 
-def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
     """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
     value = context.function(y, active)
     change = context.function(run_layers(layers, y), active) - value
@@ -67,7 +67,7 @@ def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Te
     }
 
 
-def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
     config, origin = context.config, context.targets[active]
     distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
     value, following = context.function(y, active), run_layers(layers, y)
@@ -119,7 +119,7 @@ def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor
     return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 
-def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
+def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> _Terms:
     """The two factors that need no search: κ in V's norm, and the one that keeps the hole in
     itself."""
     gain = gain_matrix(layers)
@@ -129,5 +129,5 @@ def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
     }
 
 
-def total(terms: Terms) -> Tensor:
+def total(terms: _Terms) -> Tensor:
     return torch.stack([term.sum() for term in terms.values()]).sum()
