@@ -1,4 +1,4 @@
-"""What every mutant of the checker is asked: all cases, bounds, programs, and what files cost."""
+"""The queries to every mutant of the checker: all cases, bounds, programs, and what files cost."""
 
 from __future__ import annotations
 

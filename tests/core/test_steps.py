@@ -1,4 +1,4 @@
-"""Steps: logged, shown on stderr when asked, told to callbacks; progress bars after two seconds."""
+"""Steps: logged, shown on stderr if asked, passed to callbacks; progress bars after two seconds."""
 
 from __future__ import annotations
 

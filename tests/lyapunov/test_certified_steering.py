@@ -1,5 +1,5 @@
-"""What a certificate says of the features that ship: shown again with model and graph, and not to
-be forged."""
+"""Claims of a certificate about the features that ship: shown again with model and graph, and not
+to be forged."""
 
 from __future__ import annotations
 

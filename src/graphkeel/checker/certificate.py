@@ -81,7 +81,7 @@ def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]])
 
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
-    """Everything that a sealed certificate states, and what a reader is told of it."""
+    """Every statement of a sealed certificate, and the sentences for a reader."""
     mapping(content, "the certificate", _TOP, _REMARKS | {"graph", "steering"})
     graph = content.get("graph")
     same(content["not_covered"], not_covered(graph), "the list of what is not covered")

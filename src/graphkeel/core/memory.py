@@ -137,7 +137,7 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 def reset_peak() -> None:
-    """Let the peak start anew where the system can (Linux); elsewhere it stays that of the whole
+    """Let the peak start anew where the system can (Linux); on others it stays that of the whole
     process."""
     with contextlib.suppress(OSError):
         _RESET.write_text("5")

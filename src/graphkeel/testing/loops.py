@@ -101,7 +101,7 @@ def plateau() -> Known:
 
 
 def tangent() -> Known:
-    """V∘F = ρV exactly along one axis, below it elsewhere: holds, with no margin to find."""
+    """V∘F = ρV exactly along one axis, below it on the others: holds, with no margin to find."""
     return Known(
         base("tangent", np.diag([0.5, 0.25]), rho=0.5),
         facts(HOLDS, HOLDS, HOLDS),
