@@ -10,8 +10,8 @@ import torch
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig
-from graphkeel.lyapunov.training.batch import LoopBatch
-from graphkeel.lyapunov.training.states import NodeStates
+from graphkeel.lyapunov.loop_batch import LoopBatch
+from graphkeel.lyapunov.states import NodeStates
 
 
 def test_the_states_are_one_prediction_and_the_counterexamples_as_they_are():

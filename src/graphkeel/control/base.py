@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -93,6 +95,27 @@ def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
     if not bool(torch.isfinite(vector).all()):
         raise ConfigError(f"{what} must be finite", got=vector.tolist())
     return vector
+
+
+def iterate(
+    name: str,
+    plant: Plant,
+    target: Tensor,
+    start: Tensor | None,
+    move: Callable[[Tensor, list[Tensor]], Tensor],
+    steps: int,
+    tolerance: float,
+) -> Regulation:
+    """x ← x + move(x, states) until ‖C(x) − Y‖₂ is within the tolerance or no number any more."""
+    x = origin(plant, start)
+    states = [plant(x)]
+    for _ in range(steps):
+        error = float((target - states[-1]).norm())
+        if error <= tolerance or not math.isfinite(error):
+            break
+        x = x + move(x, states)
+        states.append(plant(x))
+    return settle(name, plant, target, x, states)
 
 
 def settle(

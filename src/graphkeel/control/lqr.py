@@ -12,15 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import (
-    Controller,
-    Plant,
-    Regulation,
-    jacobian,
-    origin,
-    set_point,
-    settle,
-)
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, jacobian, set_point
 
 
 @dataclass(frozen=True)
@@ -34,18 +26,13 @@ class LQR(Controller):
     name: str = "lqr"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        trajectory = [plant(x)]
-        for _ in range(self.steps):
-            error = target - trajectory[-1]
-            if float(error.norm()) <= self.tolerance:
-                break
-            x = (
-                x + self.gain(jacobian(plant, x)) @ error
-            )  # an MLP head is linearised anew at every step
-            trajectory.append(plant(x))
-        return settle(self.name, plant, target, x, trajectory)
+        goal = set_point(plant, target)
+
+        def move(x: Tensor, states: list[Tensor]) -> Tensor:
+            """An MLP head is linearised anew at every step."""
+            return self.gain(jacobian(plant, x)) @ (goal - states[-1])
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def gain(self, slope: Tensor) -> Tensor:
         """Δx = gain · e.

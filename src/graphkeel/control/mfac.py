@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Controller, Plant, Regulation, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, origin, set_point
 from graphkeel.core.errors import ConfigError
 
 
@@ -37,19 +37,19 @@ class MFAC(Controller):
             )
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        first = estimate = self._first_estimate(plant, x)
-        trajectory = [plant(x)]
-        for _ in range(self.steps):
-            error = target - trajectory[-1]
-            if float(error.norm()) <= self.tolerance or not bool(torch.isfinite(error).all()):
-                break
-            move = self.rho * estimate.T @ error / (self.damping + _norm(estimate) ** 2)
-            x = x + move
-            trajectory.append(plant(x))
-            estimate = self._corrected(estimate, move, trajectory[-1] - trajectory[-2], first)
-        return settle(self.name, plant, target, x, trajectory)
+        goal = set_point(plant, target)
+        first = estimate = self._first_estimate(plant, origin(plant, start))
+        last = torch.zeros(plant.n_in, dtype=torch.float64)
+
+        def move(_: Tensor, states: list[Tensor]) -> Tensor:
+            nonlocal estimate, last
+            if len(states) > 1:
+                estimate = self._corrected(estimate, last, states[-1] - states[-2], first)
+            error = goal - states[-1]
+            last = self.rho * estimate.T @ error / (self.damping + _norm(estimate) ** 2)
+            return last
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def _corrected(self, estimate: Tensor, move: Tensor, change: Tensor, first: Tensor) -> Tensor:
         surprise = change - estimate @ move

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import (
-    Controller,
-    Plant,
-    Regulation,
-    jacobian,
-    origin,
-    set_point,
-    settle,
-)
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, jacobian, set_point
 
 
 @dataclass(frozen=True)
@@ -35,24 +27,15 @@ class PID(Controller):
     name: str = "pid"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        trajectory = [plant(x)]
-        error = target - trajectory[0]
-        last = error
-        before = error
-        for _ in range(self.steps):
-            if float(error.norm()) <= self.tolerance:
-                break
-            pull = (
-                self.kp * (error - last) + self.ki * error + self.kd * (error - 2 * last + before)
-            )
-            x = x + self._spread(jacobian(plant, x)) @ pull
-            trajectory.append(plant(x))
-            before = last
-            last = error
-            error = target - trajectory[-1]
-        return settle(self.name, plant, target, x, trajectory)
+        goal = set_point(plant, target)
+
+        def move(x: Tensor, states: list[Tensor]) -> Tensor:
+            before, last, error = (goal - y for y in [states[0], states[0], *states][-3:])
+            change = self.kp * (error - last) + self.ki * error
+            change = change + self.kd * (error - 2 * last + before)
+            return self._spread(jacobian(plant, x)) @ change
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def _spread(self, slope: Tensor) -> Tensor:
         if self.decoupling == "inverse":

@@ -8,11 +8,11 @@ from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
 from graphkeel.lyapunov.domain import Domain, DomainSettings, shared_domains
 from graphkeel.lyapunov.evidence import anchor_of, certificate_of, class_proof
+from graphkeel.lyapunov.fit_settings import FitSettings
 from graphkeel.lyapunov.function import LyapunovWeights
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.result import CertifyResult
-from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.training.settings import FitSettings
-from graphkeel.lyapunov.training.train import train
+from graphkeel.lyapunov.training import train
 
 __all__ = [
     "Ask",

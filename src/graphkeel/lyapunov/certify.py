@@ -20,10 +20,10 @@ from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import certificate_of
 from graphkeel.lyapunov.message_passing import Passing, graph_proof
 from graphkeel.lyapunov.on_graph import enclosed, passing_of, recognised_on_graph
+from graphkeel.lyapunov.records import RoundLog, TrainState
 from graphkeel.lyapunov.result import CertifyResult
 from graphkeel.lyapunov.targets import targets_at
-from graphkeel.lyapunov.training.records import RoundLog, TrainState
-from graphkeel.lyapunov.training.train import OnRound, train
+from graphkeel.lyapunov.training import OnRound, train
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.verify.problem import CONDITIONS

@@ -15,7 +15,7 @@ from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import Domain
-from graphkeel.lyapunov.exact import exact_dot, product_up, sum_up
+from graphkeel.lyapunov.exact import exact_dot, float64, product_up, sum_up
 from graphkeel.lyapunov.function import LyapunovWeights
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 
@@ -156,18 +156,20 @@ def collapse(
 
 def _loop_network(head: Layers, control: NeuralWeights) -> Network:
     """C∘f of shipped weights as a network of its own, exact up to the stated error bounds."""
-    bias = _numpy(control.bias)
+    bias = float64(control.bias)
     anchored = control.form != "paper"
-    first = _centred(_numpy(control.inner), bias, _numpy(control.equilibrium) if anchored else None)
+    first = _centred(
+        float64(control.inner), bias, float64(control.equilibrium) if anchored else None
+    )
     start = np.maximum(bias, 0.0) if anchored else np.zeros_like(bias)
-    rest = (Affine(_numpy(weight), _numpy(offset)) for weight, offset in head[1:])
+    rest = (Affine(float64(weight), float64(offset)) for weight, offset in head[1:])
     return Network((first, _join(head[0], control, start), *rest))
 
 
 def _lyapunov_network(function: LyapunovWeights) -> Network:
-    first = _centred(_numpy(function.inner), _numpy(function.bias), _numpy(function.centre))
+    first = _centred(float64(function.inner), float64(function.bias), float64(function.centre))
     return Network(
-        (first, Affine(_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1)))
+        (first, Affine(float64(function.outer)[None, :], float64(function.offset).reshape(1)))
     )
 
 
@@ -184,8 +186,8 @@ def _centred(weight: Array, bias: Array, centre: Array | None) -> Affine:
 
 def _join(first: tuple[Tensor, Tensor], control: NeuralWeights, start: Array) -> Affine:
     """C₁·(h + B·(t − start)) + c₁ as an affine map of t, the controller's hidden layer."""
-    weight, bias = _numpy(first[0]), _numpy(first[1])
-    outer, offset = _numpy(control.outer), _numpy(control.offset)
+    weight, bias = float64(first[0]), float64(first[1])
+    outer, offset = float64(control.outer), float64(control.offset)
     dots = np.array([[exact_dot(row, column) for column in outer.T] for row in weight])
     values, errors = dots[..., 0], dots[..., 1]
     rest = []
@@ -195,7 +197,3 @@ def _join(first: tuple[Tensor, Tensor], control: NeuralWeights, start: Array) ->
         rest.append((value, sum_up([error, *map(product_up, errors[i], start)])))
     moved = np.array(rest)
     return Affine(values, moved[:, 0], weight_error=errors, bias_error=moved[:, 1])
-
-
-def _numpy(tensor: Tensor) -> Array:
-    return tensor.detach().double().numpy()

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from graphkeel.certificate import (
     ClassProof,
@@ -20,8 +19,9 @@ from graphkeel.certificate import (
 )
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
+from graphkeel.lyapunov.exact import float64
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.training.records import ClassOutcome, TrainResult
+from graphkeel.lyapunov.records import ClassOutcome, TrainResult
 from graphkeel.verify.result import ConditionReport, Verdict
 
 
@@ -114,24 +114,19 @@ def anchor_of(control: NeuralWeights) -> np.ndarray:
 
 
 def _head_source(layers: Layers) -> Source:
-    return mlp((_numpy(weight), _numpy(bias)) for weight, bias in layers)
+    return mlp((float64(weight), float64(bias)) for weight, bias in layers)
 
 
 def controller_source(control: NeuralWeights) -> Source:
     inner, bias, outer, offset = map(
-        _numpy, (control.inner, control.bias, control.outer, control.offset)
+        float64, (control.inner, control.bias, control.outer, control.offset)
     )
     if control.form == "paper":
         return mlp(((inner, bias), (outer, offset)))
-    return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))
+    return anchored_controller(inner, bias, outer, offset, float64(control.equilibrium))
 
 
 def _lyapunov_source(function: LyapunovWeights) -> Source:
-    first = (_numpy(function.inner), _numpy(function.bias))
-    last = (_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))
-    return (chain((None, -_numpy(function.centre)), first), chain(last))
-
-
-def _numpy(tensor: Tensor) -> np.ndarray:
-    """Float64, whose products the certificate forms exactly."""
-    return tensor.detach().double().numpy()
+    first = (float64(function.inner), float64(function.bias))
+    last = (float64(function.outer)[None, :], float64(function.offset).reshape(1))
+    return (chain((None, -float64(function.centre)), first), chain(last))

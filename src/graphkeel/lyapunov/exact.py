@@ -11,11 +11,17 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
+from torch import Tensor
 
 from graphkeel.verify.problem import Array
 
 _SPLIT = 134217729.0  # 2^27 + 1
 _SAFE = (2.0**-450, 2.0**450)  # inside, neither a product nor its error over- or underflows
+
+
+def float64(tensor: Tensor) -> Array:
+    """A tensor's numbers, whose products are formed exactly."""
+    return tensor.detach().double().numpy()
 
 
 def exact_dot(left: Array, right: Array) -> tuple[float, float]:

@@ -20,8 +20,8 @@ from graphkeel.graph import GraphTask
 from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of
+from graphkeel.lyapunov.records import RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.result import CertifyResult
-from graphkeel.lyapunov.training.records import RoundLog, TrainResult, TrainState
 from graphkeel.models.frozen import FrozenModel
 
 CERTIFICATE = "certificate.json"

@@ -11,7 +11,7 @@ from torch import Tensor
 from graphkeel.certificate import sealed
 from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.lyapunov.evidence import anchor_of
-from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult
 from graphkeel.models.aggregation import Aggregation
 from graphkeel.models.head import Head
 

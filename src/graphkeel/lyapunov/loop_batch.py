@@ -15,13 +15,13 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import shared_domains
+from graphkeel.lyapunov.fit_settings import FitSettings
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
+from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
+from graphkeel.lyapunov.replay import ShippedLoop
+from graphkeel.lyapunov.states import NodeStates, StateSet
 from graphkeel.lyapunov.targets import Targets, choose_targets
-from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
-from graphkeel.lyapunov.training.replay import ShippedLoop
-from graphkeel.lyapunov.training.settings import FitSettings
-from graphkeel.lyapunov.training.states import NodeStates, StateSet
 from graphkeel.verify.problem import Problem
 
 

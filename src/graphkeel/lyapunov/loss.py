@@ -23,9 +23,9 @@ from graphkeel.lyapunov.closed_loop import (
     run_layers,
 )
 from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.fit_settings import FitSettings
 from graphkeel.lyapunov.function import LyapunovBatch
 from graphkeel.lyapunov.message_passing import PassingTerm
-from graphkeel.lyapunov.training.settings import FitSettings
 
 _Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 

@@ -18,11 +18,11 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import Targets
-from graphkeel.lyapunov.training.batch import LoopBatch
-from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.training.settings import FitSettings
 from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 

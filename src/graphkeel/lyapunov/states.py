@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.lyapunov.training.settings import FitSettings
+from graphkeel.lyapunov.fit_settings import FitSettings
 
 
 class NodeStates:
