@@ -48,12 +48,11 @@ class LinkedResult(CheckResult):
     data_checked: bool = False
     on_graph: tuple[str, ...] = ()
 
-    def linked(self, found: Link, content: Mapping[str, Any], *, with_data: bool) -> LinkedResult:
+    def linked(self, found: Link, *, with_data: bool) -> LinkedResult:
         """The result once the link to a model, and maybe to a graph, was checked.
 
         Args:
             found: what `link` returned.
-            content: the certificate.
             with_data: whether a graph was part of it.
         """
         result = replace(self, model_checked=True, data_checked=with_data)
@@ -98,7 +97,7 @@ def check_certificate(
     stored = Path(states) if isinstance(states, str) else states
     shipped = Path(steering) if isinstance(steering, str) else steering
     found = link(content, model, data, stored, shipped)
-    return result.linked(found, content, with_data=data is not None)
+    return result.linked(found, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:

@@ -92,9 +92,7 @@ def _upper_forms(
 ) -> tuple[Tensor, Tensor]:
     """rows·F as linear forms of y that lie above it on the box: coefficients (classes, rows, n),
     constants."""
-    ends = []
-    for depth in range(1, len(layers)):
-        ends.append(interval_bounds(layers[:depth], low, high))
+    ends = [interval_bounds(layers[:depth], low, high) for depth in range(1, len(layers))]
     weight, bias = layers[-1]
     linear, constant = rows @ weight, torch.einsum("krm,km->kr", rows, bias)
     for (weight, bias), (under, over) in zip(reversed(layers[:-1]), reversed(ends), strict=True):

@@ -153,18 +153,10 @@ def word_gains(
 ) -> NDArray[np.float64]:
     """M ≥ 0 with |ΔF| ≤ M·|Δy| along each word, shape (words, classes, n, n)."""
     first, *rest = layers
-    ends = []
-    for word in product(*rest):
-        matrix = None
-        for _, weight in word:
-            matrix = np.abs(weight) if matrix is None else np.abs(weight) @ matrix
-        ends.append(matrix)
-    gains = []
-    for _, weight in first:
-        starts = [_start(weight, control) for control in controls]
-        for end in ends:
-            gains.append(np.stack([one if end is None else end @ one for one in starts]))
-    return np.stack(gains)
+    width = first[0][1].shape[0]
+    ends = [_merged([[branch] for branch in word], width) for word in product(*rest)]
+    starts = [[_start(weight, control) for control in controls] for _, weight in first]
+    return np.stack([[end @ one for one in start] for start in starts for end in ends])
 
 
 def _start(weight: Array, control: NeuralWeights) -> Array:
