@@ -55,13 +55,14 @@ class SolveSettings:
         return self.tolerance * (1.0 + float(target.norm()))
 
 
+@dataclass(frozen=True)
 class Deadbeat(Controller):
     """h* = the least-norm solution of C(h) = Y.
 
     On a head with hidden layers there is no closed form; what `levenberg_marquardt` finds there
     goes by that name in the regulation."""
 
-    name = "deadbeat"
+    name: str = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         first = plant(origin(plant, start))
