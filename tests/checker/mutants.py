@@ -1546,7 +1546,7 @@ MUTANTS = [
         ),
         (
             "stages.py",
-            "lines.row(j), form.get(None, Fraction(0))",
+            "lines.row(j), form[None]",
             "lines.row(j), Fraction(0)",
             "constants of inequalities",
             "property_checker",
