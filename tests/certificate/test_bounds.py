@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 
 from graphkeel.certificate import bounds
-from graphkeel.certificate.bounds import Bounded, dense, exceeds, finite, leaders, plus, scaled
-from graphkeel.certificate.graph_check import Operator
+from graphkeel.certificate.bounds import (
+    Bounded,
+    clear_classes,
+    dense,
+    exceeds,
+    finite,
+    plus,
+    scaled,
+)
+from graphkeel.certificate.layers import Operator
 from graphkeel.core.errors import CertificateError
 
 BEYOND = [np.inf, -np.inf, np.nan]
@@ -26,7 +34,7 @@ def test_what_is_beyond_floats_never_becomes_a_number(bad: float) -> None:
         lambda: Bounded.exact([0.0, bad]),
         lambda: exceeds([0.0, bad], 0.0),
         lambda: exceeds([0.0, 1.0], bad),
-        lambda: leaders(np.array([[0.0, bad]]), 0.0),
+        lambda: clear_classes(np.array([[0.0, bad]]), 0.0),
     ]
     for make in makers:
         with pytest.raises(CertificateError):
@@ -95,7 +103,7 @@ def test_the_exact_number_lies_within_the_bounds() -> None:
 def test_sums_of_more_terms_than_the_bounds_cover_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bounds, "TERMS", 8)
+    monkeypatch.setattr(bounds, "_TERMS", 8)
     star = np.stack([np.arange(1, 9), np.zeros(8, np.int64)])
     with pytest.raises(CertificateError, match="terms"):
         Operator.of("symmetric", star, 9)

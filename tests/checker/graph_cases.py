@@ -28,7 +28,7 @@ def scaled(rows: Rows, factor: float) -> Rows:
 
 
 def graph_entry(layers: Layers, gauge: list[float]) -> Json:
-    """What is given; nothing derived yet."""
+    """The given part; nothing derived yet."""
     stored = [[{"power": p, "weight": array(w)} for p, w in layer] for layer in layers]
     return {"layers": stored, "gauge": array(gauge), "operator": "mean", "undirected": False}
 

@@ -337,7 +337,7 @@ def slices(value: Json | None = None, **changes: Any) -> Hand:
 
 
 def section(**changes: Any) -> Hand:
-    """The same on V = 1 alone, which are the two ends of D: the bound is −1/4 there."""
+    """A section, V = 1 alone, which are the two ends of D: the bound is −1/4 there."""
     loop = line(hole_radius=0.0, rho=0.75)
     supports = [[0.5, 0.0, 0.5, 0.0], [0.5, 0.0, 0.0, 0.5], [0.0, 0.75, 0.0, 0.0]]
     supports += [[1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]

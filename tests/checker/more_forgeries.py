@@ -171,7 +171,7 @@ PROOFS: dict[str, Callable[[], Json]] = {
 
 
 def rescaled(content: Json, scale: float) -> Json:
-    """The same proof with inputs of another size; ReLU networks are positively homogeneous."""
+    """A proof with its inputs in another size; ReLU networks are positively homogeneous."""
     content = copy.deepcopy(content)
     places = [(one, "bias") for one in content["network"]["blocks"]]
     for case in content["cases"]:
@@ -332,7 +332,7 @@ def more_forgeries(seed: int, count: int) -> Iterator[Forgery]:
 
 
 def true_ones() -> Iterator[tuple[str, bytes]]:
-    """What the forgeries start from."""
+    """True certificates that the forgeries start from."""
     for rule, (layers, gauge, loops) in GRAPHS.items():
         yield rule, sealed_bytes(passing(layers, gauge, loops))
     for rule, make in PROOFS.items():

@@ -201,7 +201,7 @@ case("a unit that touches zero beside a dead one", ACCEPTED, lambda: touching(DE
 
 
 def barely_cut() -> Hand:
-    """The same with the first unit cut: where it is active, its output may still be zero."""
+    """The loop with the first unit cut: where it is active, its output may still be zero."""
     loop = touching(BARELY)
     upper = tree("upper 0", [-0.25], [1.0], [1, -2, -2], multipliers=[[1, 0], [1, 0]])
     lower = tree("lower 0", [-0.25], [1.0], [-2])
@@ -368,9 +368,9 @@ def wide_section(leaning: int, level: float = 0.5, value: float = 0.125) -> Hand
     leaf = tree("decrease", LOW, HIGH, axis, cuts, [[0] * 12] * 4)
     numbers = [[0] * 8 + [k] for k in (1, 2, 3, 4)]
     leaf |= {"supports": array(quarters + found), "supported": array(numbers, dtype="<i4")}
-    told = {"margin": value, "level": level, "faces": [5, 6, 7, 8], "tree": leaf}
+    stated = {"margin": value, "level": level, "faces": [5, 6, 7, 8], "tree": leaf}
     forward: list[Any] = [([[0.5, 0.0], [0.0, 0.5]], [0.5, 0.0])]
-    value_of = {"decrease": head("homogeneous", "decrease") | told}
+    value_of = {"decrease": head("homogeneous", "decrease") | stated}
     return plane(forward=forward, rho=0.75, hole_radius=0.0, proofs=value_of)
 
 

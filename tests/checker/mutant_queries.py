@@ -1,4 +1,4 @@
-"""What every mutant of the checker is asked: all cases, bounds, programs, and what files cost."""
+"""The queries to every mutant of the checker: all cases, bounds, programs, and what files cost."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LIMITS = (  # of bits, numbers, words and steps: a case that has the most of the
     (("exact.MOST_BITS",), "contraction, three layers"),
     (("exact.MOST_PRODUCTS",), "contraction, three layers"),
     (("networks.MOST_BITS",), "contraction, three layers"),
-    (("networks.LONGEST",), "contraction, three layers"),
+    (("networks.LONGEST_PRODUCT",), "contraction, three layers"),
     (("problem.MOST_NUMBERS",), "bent loop"),
     (("graph.MOST_WORDS",), "graph, two layers"),
     (("conclusion.LONGEST",), "a hundred steps into the hole"),

@@ -148,8 +148,8 @@ SECOND_TEAM = [
     ),
     (
         "trees.py",
-        "loss = residue * max(problem.room().fractions())",
-        "loss = residue * min(problem.room().fractions())",
+        "loss = residue * max(problem.clearance().fractions())",
+        "loss = residue * min(problem.clearance().fractions())",
         "the smallest distance to a face",
     ),
     (
@@ -178,8 +178,8 @@ SECOND_TEAM = [
     ),
     (
         "conclusion.py",
-        "level = decimal(problem.positivity * min(problem.room()",
-        "level = decimal(problem.positivity * max(problem.room()",
+        "level = decimal(problem.positivity * min(problem.clearance()",
+        "level = decimal(problem.positivity * max(problem.clearance()",
         "a sublevel set that leaves D",
     ),
     (
@@ -740,8 +740,8 @@ MUTANTS = [
         ),
         (
             "trees.py",
-            "problem.room().fractions()[row.side] < problem.radius",
-            "problem.room().fractions()[row.side] <= problem.radius",
+            "problem.clearance().fractions()[row.side] < problem.radius",
+            "problem.clearance().fractions()[row.side] <= problem.radius",
             "a shell of one point called empty",
         ),
         (
@@ -778,8 +778,8 @@ MUTANTS = [
         ("trees.py", "if tree.root != face:", "if False:", "any face"),
         (
             "trees.py",
-            "for side in (n + axis, axis) if room[side]]",
-            "for side in (axis,) if room[side]]",
+            "for side in (n + axis, axis) if clear[side]]",
+            "for side in (axis,) if clear[side]]",
             "lower faces not wanted",
         ),
         (
@@ -1023,8 +1023,8 @@ MUTANTS = [
         # ---- certificate.py
         (
             "certificate.py",
-            "violated = lead < problem.margin or lead <= 0",
-            "violated = lead <= problem.margin",
+            "violated = kept < problem.margin or kept <= 0",
+            "violated = kept <= problem.margin",
             "region refuted at equality",
         ),
         (
@@ -1546,7 +1546,7 @@ MUTANTS = [
         ),
         (
             "stages.py",
-            "lines.row(j), form.get(None, Fraction(0))",
+            "lines.row(j), form[None]",
             "lines.row(j), Fraction(0)",
             "constants of inequalities",
             "property_checker",

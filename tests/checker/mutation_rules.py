@@ -80,7 +80,7 @@ class Change(NamedTuple):
         return code
 
     def key(self) -> tuple[str, str, str, str]:
-        """What names it, whatever its line is."""
+        """Its name, whatever its line is."""
         return self.file, self.place, self.old, self.new
 
     def rank(self, seed: int) -> bytes:
@@ -104,7 +104,7 @@ def all_changes(sources: Path) -> list[Change]:
 
 
 def _numbered(changes: Iterator[Change]) -> Iterator[Change]:
-    """Changes that read alike are told apart by their number."""
+    """Changes with the same text are distinguished by their number."""
     seen: Counter[Any] = Counter()
     for change in changes:
         seen[change.key()] += 1
@@ -281,8 +281,8 @@ def _name(node: ast.Name, _spot: Spot) -> Iterator[tuple[str, ast.AST]]:
 
 def _call(node: ast.Call, _spot: Spot) -> Iterator[tuple[str, ast.AST]]:
     kinds = (ast.Starred, ast.JoinedStr, ast.Set, ast.Dict)
-    alike = not any(isinstance(entry, kinds) or _is_text(entry) for entry in node.args[:2])
-    if alike and len(node.args) >= 2 and ast.unparse(node.func) not in UNCHANGED:
+    plain = not any(isinstance(entry, kinds) or _is_text(entry) for entry in node.args[:2])
+    if plain and len(node.args) >= 2 and ast.unparse(node.func) not in UNCHANGED:
         first, second, *rest = node.args
         yield "order", ast.Call(node.func, [second, first, *rest], node.keywords)
     if isinstance(node.func, ast.Name) and node.func.id in UNORDERED:
@@ -296,7 +296,7 @@ def _call(node: ast.Call, _spot: Spot) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _is_text(node: ast.expr) -> bool:
-    """What no other argument is like."""
+    """An argument that no other one is like."""
     named = isinstance(node, ast.Name) and node.id in ("where", "condition", "name")
     return named or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 

@@ -108,7 +108,7 @@ def random_kinks(rng: random.Random, form: str, rooms: list[Floats]) -> list[Kin
 
 @dataclass
 class Plan:
-    """What the classes of a certificate have in common; `box`: the ends of D along every axis;
+    """Numbers that the classes of a certificate share; `box`: the ends of D along every axis;
     `sound`: everything is meant to be proved."""
 
     strength: float

@@ -57,7 +57,7 @@ class Packages(MetaPathFinder, Loader):
             exec(code, module.__dict__)
 
     def forget(self) -> None:
-        """What was imported is imported anew."""
+        """Forget all imports, so that modules are imported anew."""
         for name in [name for name in sys.modules if name.split(".")[0] == "graphkeel"]:
             del sys.modules[name]
 
@@ -137,8 +137,8 @@ class Probe(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a run found: how the killed were noticed, those that nothing noticed, those known to be
-    equivalent, and those that are wrongly thought to be."""
+    """The result of a run: how the killed were noticed, those that nothing noticed, those known to
+    be equivalent, and those that are wrongly thought to be."""
 
     notices: list[tuple[Any, str]]
     survivors: list[Any]
@@ -147,7 +147,7 @@ class Report(NamedTuple):
 
 
 def run(changes: list[Any], tell: Callable[[str], Any] = str) -> Report:
-    """Every mutant through the cases; survivors that stand in the list are told apart."""
+    """Every mutant through the cases; survivors that stand in the list are counted apart."""
     packages = Packages()
     sys.meta_path.insert(0, packages)
     try:
@@ -193,7 +193,7 @@ def _run(
 
 
 def _probes(folder: Path) -> Iterator[Probe]:
-    """What a checker is asked, with the answer of the one that is not mutated."""
+    """The queries, each with the answer of the one that is not mutated."""
     import run_cases
     from mutant_queries import every_query
 

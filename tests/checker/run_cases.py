@@ -39,14 +39,14 @@ def as_expected(found: str, expected: str) -> bool:
 
 
 def answer(package: Any, query: tuple[Any, ...]) -> str:
-    """What a checker says to a query: (kind, …), for comparison with what another one says."""
+    """The answer of a checker to a query (kind, …), for comparison with that of another one."""
     kinds = {"bytes": verdict, "bound": bound, "program": program, "cost": cost}
     kinds |= {"derived": derived, "limit": limited}
     return kinds[query[0]](package, *query[1:])
 
 
 def verdict(package: Any, raw: bytes, words: str) -> str:
-    """What is printed of an accepted file; of another one its kind, and whether it says why."""
+    """The output for an accepted file; of another one its kind, and whether it says why."""
     try:
         result = reader_of(package, raw).check_bytes(raw)
     except package.Unreadable as error:
@@ -90,7 +90,7 @@ def cost(package: Any, raw: bytes, limit: int) -> str:
 
 
 def limited(package: Any, places: list[str], limit: int, asked: bytes | str) -> str:
-    """What is said of a file with another limit in some modules; a text is the name of a file."""
+    """The answer to a file with another limit in some modules; a text is the name of a file."""
     found = [place.rpartition(".") for place in places]
     modules = [(import_module(f"{package.__name__}.{module}"), name) for module, _, name in found]
     kept = [getattr(module, name) for module, name in modules]
@@ -123,9 +123,11 @@ def derived(package: Any, content: dict[str, Any]) -> str:
         conditions = {**entry["conditions"], **found["conditions"]}
         said.append({**entry, **found, "conditions": conditions})
     together = import_module(f"{base}.conclusion").all_together(said)
-    told = [{name: entry[name] for name in ("verdict", "setting", "conclusion")} for entry in said]
+    stated = [
+        {name: entry[name] for name in ("verdict", "setting", "conclusion")} for entry in said
+    ]
     inside = [entry["conditions"] for entry in said]
-    return json.dumps([told, inside, together, work.left])
+    return json.dumps([stated, inside, together, work.left])
 
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:

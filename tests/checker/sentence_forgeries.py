@@ -90,7 +90,7 @@ def stronger(content: Json, rng: random.Random) -> str | None:
 
 
 def one_box(content: Json, rng: random.Random) -> str | None:
-    """What was once said of classes with different boxes, and of all states."""
+    """A former sentence about classes with different boxes, and about all states."""
     together = content["together"]
     labels = ", ".join(str(entry["class"]) for entry in content["classes"])
     old = together["sentence"]

@@ -1,4 +1,4 @@
-"""What the derived sentences mean: each is parsed into a predicate and tried on states, exactly.
+"""The meaning of derived sentences: each is parsed into a predicate and tried on states, exactly.
 
 A sentence that is not of a known form has no meaning here and counts as contradicted, so that a
 wrong word is noticed as a wrong number is. Nothing of the checker is used: networks are evaluated

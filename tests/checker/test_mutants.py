@@ -63,7 +63,7 @@ def test_the_checker_itself_gets_through(tmp_path: Path) -> None:
 
 
 def survivors(*options: str) -> str:
-    """What a run in a process of its own says, if a mutant survived."""
+    """The output of a run in a process of its own, if a mutant survived."""
     command = [sys.executable, str(HERE / "rule_mutants.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     killed = re.search("^killed ([0-9]+)", done.stdout, re.MULTILINE)

@@ -124,7 +124,7 @@ def with_text(content: Json, *path: Any, **changes: Any) -> Json:
 
 
 def test_two_domains_are_not_one() -> None:
-    """What was once said of them is false; what is said now is true, and names each D."""
+    """The former sentence about them is false; the present one is true, and names each D."""
     content = two_domains()
     result = checker.check_bytes(sealed_bytes(content))
     assert result.accepted and "lies in the D of its class" in result.together
@@ -366,8 +366,8 @@ MUTANTS: dict[str, tuple[str, str, Loops]] = {
         lambda: [square(0)],
     ),
     "a set that leaves D": (
-        "problem.positivity * min(problem.room()",
-        "problem.positivity * max(problem.room()",
+        "problem.positivity * min(problem.clearance()",
+        "problem.positivity * max(problem.clearance()",
         lambda: [leaving()],
     ),
     "D without invariance": (

@@ -17,11 +17,11 @@ from tally import TALLY
 def certified(
     folder: Path, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> checker.CheckResult:
-    """What the checker says of the certificate that `keel certify` wrote."""
+    """The checker's result for the certificate that `keel certify` wrote."""
     code = main(["certify", "--json", "--out", str(folder), *arguments])
-    told = json.loads(capsys.readouterr().out)
-    assert code in (0, 1, 3) and told["certificate"], told
-    return checker.check_file(told["certificate"])
+    printed = json.loads(capsys.readouterr().out)
+    assert code in (0, 1, 3) and printed["certificate"], printed
+    return checker.check_file(printed["certificate"])
 
 
 DEFAULT = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 import graphkeel as gk
-from graphkeel.lyapunov.certify import passing_of
+from graphkeel.lyapunov.on_graph import passing_of
 from graphkeel.models.head import Head
 
 sys.path.insert(0, str(Path(__file__).parent))

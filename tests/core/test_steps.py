@@ -1,4 +1,4 @@
-"""Steps: logged, shown on stderr when asked, told to callbacks; progress bars after two seconds."""
+"""Steps: logged, shown on stderr if asked, passed to callbacks; progress bars after two seconds."""
 
 from __future__ import annotations
 
@@ -60,11 +60,10 @@ def test_logging_hears_it_and_verbose_shows_it(fitted, caplog, capsys):
 
 
 def test_progress_hands_over_every_item(monkeypatch, capsys):
-    monkeypatch.setattr(steps, "PATIENCE", -1.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with steps.progress_shown():
-        assert list(steps.progress(range(4), "counting", 4)) == [0, 1, 2, 3]
-        assert list(steps.progress([3, 1], "costly", 4, cost=float)) == [3, 1]
+        assert list(steps.progress(range(4), "counting", 4, patience=-1.0)) == [0, 1, 2, 3]
+        assert list(steps.progress([3, 1], "costly", 4, cost=float, patience=-1.0)) == [3, 1]
     assert list(steps.progress(range(4), "silent", 4)) == [0, 1, 2, 3]
 
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 import graphkeel
 from graphkeel.certificate import check_certificate
-from graphkeel.core.tensor_files import tensors_sha256
+from graphkeel.core.digests import tensors_sha256
 from graphkeel.store.store import FILE, read_run
 
 Finished = dict[str, Any]  # what is finished -> its content, to the bit

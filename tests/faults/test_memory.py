@@ -32,13 +32,13 @@ from graphkeel.reconstruct.reconstructor import Reconstructor
     ],
 )
 def test_sizes_as_people_write_them(text: str, size: int) -> None:
-    assert memory_limit.parse(text) == size
+    assert memory_limit.parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "lots", "-1GB", "1e9", "4 parsecs", "٤GB", "9" * 40, "1..5G"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="must be a size"):
-        memory_limit.parse(text)
+        memory_limit.parse_size(text)
 
 
 def test_the_refusal_says_what_how_much_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

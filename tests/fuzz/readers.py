@@ -144,7 +144,7 @@ def read_graph_folder(content: bytes, folder: Path) -> None:
 def read_settings(content: bytes, folder: Path) -> None:
     """What reaches a run from outside as text: a specification's fields, a memory limit."""
     from graphkeel.cli.certify import _labels
-    from graphkeel.core.memory import parse
+    from graphkeel.core.memory import parse_size
     from graphkeel.graph.features import parse_features
     from graphkeel.lyapunov import LyapunovConfig
 
@@ -154,7 +154,7 @@ def read_settings(content: bytes, folder: Path) -> None:
         lambda: RunSpec(dataset=text).task(0),
         lambda: RunSpec(dataset="sbm", split=text).task(0),
         lambda: RunSpec(dataset="sbm", features=text).task(0),
-        lambda: parse(text),
+        lambda: parse_size(text),
         lambda: parse_features(text),
         lambda: _labels(text, 10),
         lambda: LyapunovConfig(form=text).resolved(),

@@ -50,7 +50,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 @dataclass
 class Shown:
-    """What a checker is handed, and the lie in it."""
+    """Arguments of a check, and the lie in them."""
 
     certificate: dict[str, Any]
     model: nn.Module
@@ -109,7 +109,7 @@ def _certified(make: Callable[[], nn.Module], mixed: bool) -> Shown:
 
 
 def _loosened(shown: Shown) -> Shown:
-    """The same with states at a distance: as true, but less is certain."""
+    """A certificate with states at a distance: as true, but less is certain."""
     loose = shown.copy("")
     noise = torch.randn(NODES, N, generator=torch.Generator().manual_seed(5)).double()
     loose.states["states"] = loose.states["states"] + 0.02 * noise

@@ -10,8 +10,8 @@ import torch
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov import LyapunovConfig
-from graphkeel.lyapunov.training.batch import LoopBatch
-from graphkeel.lyapunov.training.states import NodeStates
+from graphkeel.lyapunov.loop_batch import LoopBatch
+from graphkeel.lyapunov.states import NodeStates
 
 
 def test_the_states_are_one_prediction_and_the_counterexamples_as_they_are():
@@ -62,13 +62,13 @@ def test_the_command_says_how_it_ended(tmp_path, capsys):
     literal = ["--form", "paper", "--loss", "paper", "--engine", "smt", "--steps", "1"]
     case = ["--dataset", "digits:0,1", "--hidden", "2", "--start", "node", "--rounds", "2"]
     code = main(["certify", *case, *literal, "--budget", "600", "--json", "--out", str(tmp_path)])
-    told = json.loads(capsys.readouterr().out)
-    printed = told["as_printed"]
+    shown = json.loads(capsys.readouterr().out)
+    printed = shown["as_printed"]
     assert (printed["solver"], printed["rounds"], printed["steps"]) == ("smt", 2, 2)
     assert set(printed["conditions"]) == {"positivity", "decrease"}
     assert code == {"proof": 0, "refutation": 1, "budget": 3}[printed["ended"]]
-    assert [row["class"] for row in told["classes"]] == [printed["class"]]
-    assert told["classes"][0]["engine"] == "smt"  # nobody else was asked anything
+    assert [row["class"] for row in shown["classes"]] == [printed["class"]]
+    assert shown["classes"][0]["engine"] == "smt"  # nobody else was asked anything
     rounds = json.loads((tmp_path / "training.json").read_text())["rounds"]
     learnt = sum(sum(one["counterexamples"]) for one in rounds)
     assert printed["counterexamples"] == learnt > 0
@@ -81,6 +81,6 @@ def test_a_small_case_ends_by_proof(tmp_path, capsys, engine):
     case = ["--dataset", "digits:0,1", "--features", "rownorm", "--seed", "5", "--hidden", "4"]
     started = ["certify", *case, *literal, "--start", "node", "--budget", "600"]
     assert main([*started, "--out", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert "it ended by proof" in told
-    assert ("its word is not in the certificate" in told) == (engine == "smt")
+    shown = capsys.readouterr().out
+    assert "it ended by proof" in shown
+    assert ("its word is not in the certificate" in shown) == (engine == "smt")

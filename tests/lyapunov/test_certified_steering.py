@@ -1,5 +1,5 @@
-"""What a certificate says of the features that ship: shown again with model and graph, and not to
-be forged."""
+"""Claims of a certificate about the features that ship: shown again with model and graph, and not
+to be forged."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from graphkeel.core.errors import CertificateError, DataError
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
-from graphkeel.lyapunov.certify import released, steered
+from graphkeel.lyapunov.on_graph import released, steered
 from graphkeel.models.frozen import FrozenModel
 
 NODES, D, N = 40, 6, 3

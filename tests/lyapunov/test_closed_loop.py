@@ -13,7 +13,7 @@ from heads import logits_of, random_head
 from graphkeel.control.neural import FORMS
 from graphkeel.lyapunov.closed_loop import axis_factors, gain_matrix, interval_bounds, run_layers
 from graphkeel.lyapunov.config import LyapunovConfig
-from graphkeel.lyapunov.training.batch import LoopBatch
+from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.verify.problem import Affine
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.function import GeneralGauge, L1Gauge
-from graphkeel.lyapunov.training.batch import LoopBatch
-from graphkeel.lyapunov.training.loss import lyapunov_loss, total
+from graphkeel.lyapunov.loop_batch import LoopBatch
+from graphkeel.lyapunov.loss import lyapunov_loss, total
 
 UNIT = torch.tensor([[1.0, 4.0, 2.0]], dtype=torch.float64)
 TARGET = torch.tensor([[0.0, 1.0, 0.0]], dtype=torch.float64)

@@ -260,7 +260,7 @@ def test_certify_says_nothing_of_message_passing_that_the_model_does_otherwise()
 
 
 def plain_sentences(shown: Shown) -> list[str]:
-    """What may be said of who is controlled, node by node."""
+    """Sentences about which nodes are controlled, node by node."""
     labels = dict(zip(*(shown.states[name].tolist() for name in ("nodes", "labels")), strict=True))
     if "mix" not in shown.states:
         assert set(labels) == set(shown.graph().shares()[0].tolist())

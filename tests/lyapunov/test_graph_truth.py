@@ -1,4 +1,4 @@
-"""What is counted on a graph against the truth in fractions, with numbers of any size.
+"""Counts on a graph against the truth in fractions, with numbers of any size.
 
 Loops of a few nodes, drawn from a seeded generator: weights from the least float to the largest,
 units that cancel exactly, shares, labels. Their equilibrium is computed in exact rationals; a count
@@ -29,7 +29,7 @@ def fractions(values: Any) -> np.ndarray:
 
 @dataclass
 class Loop:
-    """What an enclosure is made of, with one constant controller a class."""
+    """The parts of an enclosure, with one constant controller a class."""
 
     certificate: dict[str, Any]
     layers: list[Any]
@@ -147,7 +147,7 @@ def leader(row: np.ndarray) -> int:
 
 
 def counted(loop: Loop) -> dict[str, int] | None:
-    """What is stated, or None where it is refused."""
+    """The statement, or None where it is refused."""
     try:
         with np.errstate(all="ignore"):
             stated = with_equilibrium(loop.certificate, loop.layers, loop.graph)

@@ -25,7 +25,6 @@ from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov import LyapunovConfig, certify
-from graphkeel.lyapunov.certify import passing_of
 from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.lyapunov.evidence import controller_source
 from graphkeel.lyapunov.message_passing import (
@@ -35,6 +34,7 @@ from graphkeel.lyapunov.message_passing import (
     used_layers,
     word_gains,
 )
+from graphkeel.lyapunov.on_graph import passing_of
 from graphkeel.models.aggregation import _answers, _gradients, operator_of, recognise
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel

@@ -8,7 +8,7 @@ from torch_geometric.nn import GraphSAGE
 
 from graphkeel.certificate import check_certificate
 from graphkeel.lyapunov import LyapunovConfig, ask_portfolio, certificate_of, certify, train
-from graphkeel.lyapunov.targets import choose_targets, leads, targets_at
+from graphkeel.lyapunov.targets import choose_targets, class_margins, targets_at
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import Head
 
@@ -45,7 +45,7 @@ def test_a_target_out_of_reach_gives_way_to_an_answer_of_the_same_class() -> Non
     chosen = choose_targets(head, LABELS, LyapunovConfig().resolved())
     assert not chosen.unreachable
     assert torch.equal(head(chosen.anchors.double()), chosen.equilibria)
-    assert bool((chosen.leads(LABELS) >= 0.9).all())  # −relu reaches the one-hot but for a shift
+    assert bool((chosen.margins(LABELS) >= 0.9).all())  # −relu reaches the one-hot but for a shift
     assert all("does not reach" in note for note in chosen.notes)
 
 
@@ -85,7 +85,7 @@ def test_a_feature_of_another_class_gives_way_and_is_named() -> None:
     anchors = choose_targets(head, LABELS, config).anchors
     swapped = targets_at(head, LABELS, anchors[[1, 0, 2]], config)
     assert "answered with class 1" in swapped.notes[0]
-    assert bool((leads(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
+    assert bool((class_margins(swapped.equilibria, torch.tensor(LABELS)) > 0).all())
 
 
 def test_constant_controllers_prove_what_training_had_no_time_for() -> None:

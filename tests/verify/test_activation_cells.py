@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from known_loops import touching, turning
 
-from graphkeel.testing.loops import touching, turning
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict, verify
 from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.conditions import rows_of

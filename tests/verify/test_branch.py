@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from known_loops import ALL
 from reproof import reprove
 
 from graphkeel.testing.loops import (
-    ALL,
     Known,
     base,
     corner_only,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from known_loops import ALL
 
-from graphkeel.testing.loops import ALL, Known, corner_only, norm_one, plateau, stable
+from graphkeel.testing.loops import Known, corner_only, norm_one, plateau, stable
 from graphkeel.verify import Network, Problem, Verdict
 from graphkeel.verify.engines.falsify import (
     FalsifyVerifier,

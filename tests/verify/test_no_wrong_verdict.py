@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from adversarial_loops import KINDS, Adversary, adversarial_loop
 from reproof import reprove
 from test_properties import random_problem, sampled_violation
 
 from graphkeel.checker import Unreadable
 from graphkeel.core.optional import is_installed
-from graphkeel.testing.adversarial_loops import KINDS, Adversary, adversarial_loop
 from graphkeel.verify import CONDITIONS, Budget, Problem, Verdict, VerifyReport, verify
 from graphkeel.verify.rational import violates
 from tally import TALLY

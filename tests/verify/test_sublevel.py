@@ -18,7 +18,7 @@ from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import is_installed
 from graphkeel.property_checker import check_bytes
-from graphkeel.testing.random_loops import random_loop
+from graphkeel.testing.loops import random_loop
 from graphkeel.verify import Budget, Network, Problem, Verdict, read_problem, verify, write_problem
 from graphkeel.verify.problem import FALLS, STAYS, SUBLEVEL, Sublevel
 from graphkeel.verify.proof import encode

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.certificate.bounds import SLACK, UNIT, Floats, Ints, few, finite
-from graphkeel.certificate.graph_check import Branches, Operator, row_slices
+from graphkeel.certificate.bounds import SLACK, UNIT, Floats, Ints, checked_terms, finite
+from graphkeel.certificate.layers import Branches, Operator, row_slices
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class Comparison:
     """Answers of a model beside those of its layers.
 
     Attributes:
@@ -45,7 +45,7 @@ class Compared:
 
 
 @dataclass(frozen=True, eq=False)
-class Recognised:
+class RecognisedModel:
     """A model, and the layers that it was recognised as, on one graph.
 
     Attributes:
@@ -62,7 +62,7 @@ class Recognised:
     operator: Operator
     output: str = "logits"
 
-    def ask(self, x: Tensor, which: str) -> Compared:
+    def run(self, x: Tensor, which: str) -> Comparison:
         """Run the model, and compare its answers with those of the layers.
 
         Args:
@@ -71,10 +71,12 @@ class Recognised:
         try:
             scores = self.frozen(x, self.edge_index)
         except Exception as error:  # whatever a model raises, nothing is claimed of it
-            return Compared(f"the model does not run on this graph with {which} features: {error}")
+            return Comparison(
+                f"the model does not run on this graph with {which} features: {error}"
+            )
         return self.compare(x, scores, which)
 
-    def compare(self, x: Tensor, scores: Tensor, which: str) -> Compared:
+    def compare(self, x: Tensor, scores: Tensor, which: str) -> Comparison:
         """The model's answers beside those of the layers.
 
         Args:
@@ -85,7 +87,7 @@ class Recognised:
 
         precision = str(scores.dtype).removeprefix("torch.")
         if not scores.is_floating_point():
-            return Compared(f"the model answers in {precision}, not in floats", precision)
+            return Comparison(f"the model answers in {precision}, not in floats", precision)
         given = x.detach().to(scores.dtype).cpu()  # as the model reads them
         plain = given.float() if scores.dtype.itemsize < 4 else given
         kind = torch.finfo(scores.dtype)
@@ -137,11 +139,11 @@ def _affine(
 def _roundings(layer: Branches, most: int) -> int:
     """On the way from a layer's inputs to one of its values: products and sums."""
     farthest = max(power for power, _, _ in layer)
-    return few(layer[0][1].shape[1]) + 8 + farthest * (most + 8) + len(layer)
+    return checked_terms(layer[0][1].shape[1]) + 8 + farthest * (most + 8) + len(layer)
 
 
 def _as_output(values: Floats, allowed: Floats, output: str, unit: float) -> tuple[Floats, Floats]:
-    """The same behind what the model makes of its last values. (Log-)softmax moves by at most twice
+    """Values and allowance behind the model's own output. (Log-)softmax moves by at most twice
     the largest change of a logit, and loses a few units of what it adds up."""
     import torch
 
@@ -151,33 +153,33 @@ def _as_output(values: Floats, allowed: Floats, output: str, unit: float) -> tup
         return values, allowed
     made = OUTPUTS[output](torch.from_numpy(values.copy())).numpy()
     added = values.shape[1] + 8 + 2 * np.ptp(values, axis=1) + np.abs(values).max(axis=1)
-    room = 2 * allowed.max(axis=1) + 4 * unit * added
-    return finite(made), finite(np.broadcast_to(room[:, None], made.shape))
+    widest = 2 * allowed.max(axis=1) + 4 * unit * added
+    return finite(made), finite(np.broadcast_to(widest[:, None], made.shape))
 
 
 def _compared(
     own: Floats, values: Floats, allowed: Floats, lost: Floats, which: str, precision: str
-) -> Compared:
+) -> Comparison:
     where = f"on this graph, with {which} features,"
     if own.shape != values.shape:
-        return Compared(f"{where} the model answers {own.shape}, its layers {values.shape}")
+        return Comparison(f"{where} the model answers {own.shape}, its layers {values.shape}")
     if not np.isfinite(own).all():
-        return Compared(f"{where} the model's answers leave the range of {precision}")
+        return Comparison(f"{where} the model's answers leave the range of {precision}")
     apart = np.abs(own - values)
     wrong = ~(apart <= allowed).all(axis=1)
     if wrong.any():
         at = np.unravel_index((apart - allowed).argmax(), apart.shape)
-        return Compared(
+        return Comparison(
             f"{where} the model's answers at {wrong.sum()} of {len(own)} nodes are not those of the"
             f" layers that it was recognised as: they differ by up to {apart.max():.3g}, and by"
             f" {apart[at]:.3g} where the rounding of {precision} explains {allowed[at]:.3g}"
         )
     if not allowed.max() < np.ptp(values):
-        return Compared(
+        return Comparison(
             f"{where} the rounding of {precision} may change the model's answers by up to"
             f" {allowed.max():.3g}, as much as they vary: they cannot be compared"
         )
-    return Compared(None, precision, float((apart + lost).max()), own.argmax(axis=1))
+    return Comparison(None, precision, float((apart + lost).max()), own.argmax(axis=1))
 
 
 def plain_state(module: nn.Module) -> dict[str, Any]:

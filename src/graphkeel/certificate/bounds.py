@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 UNIT = 2.0**-53
 SLACK = 1.0 + 2.0**-20  # covers the rounding of the bounds themselves, by orders of magnitude
 TINY = 1e-290  # what underflow may lose
-TERMS = 1 << 26  # of one sum: what SLACK covers, and squares of such counts are exact
+_TERMS = 1 << 26  # of one sum: what SLACK covers, and squares of such counts are exact
 
 
 def finite(values: ArrayLike) -> Floats:
@@ -41,16 +41,16 @@ def exceeds(values: ArrayLike, needed: ArrayLike) -> Flags:
     return np.asarray(finite(values) * (1 - 4 * UNIT) > finite(needed) * SLACK + TINY)
 
 
-def leaders(values: Floats, needed: ArrayLike) -> tuple[Ints, Flags]:
-    """The class of each row, and whether it leads every other by more than is needed.
+def clear_classes(values: Floats, needed: ArrayLike) -> tuple[Ints, Flags]:
+    """The class of each row, and whether its margin is larger than needed.
 
     Args:
         values: shape (N, n).
         needed: shape (N, 1) or (N, n).
     """
     best = finite(values).argmax(axis=1)
-    lead = np.take_along_axis(values, best[:, None], axis=1) - values
-    clear = exceeds(lead, needed)
+    margins = np.take_along_axis(values, best[:, None], axis=1) - values
+    clear = exceeds(margins, needed)
     np.put_along_axis(clear, best[:, None], True, axis=1)
     return best, np.asarray(clear.all(axis=1))
 
@@ -75,7 +75,7 @@ class Bounded:
 
     @classmethod
     def exact(cls, value: ArrayLike) -> Bounded:
-        """Numbers that are what they are.
+        """Numbers without an error.
 
         Args:
             value: any shape.
@@ -125,14 +125,14 @@ def dense(given: Bounded, weight: Floats, bias: Floats) -> Bounded:
         bias: b, shape (out,).
     """
     sizes = np.abs(weight).T
-    loss = 4 * (few(weight.shape[1]) + 8) * UNIT
+    loss = 4 * (checked_terms(weight.shape[1]) + 8) * UNIT
     value = given.value @ weight.T + bias
     spread = (given.error + loss * np.abs(given.value)) @ sizes + loss * np.abs(bias)
     return Bounded(value, spread * SLACK + TINY)
 
 
-def few(terms: int) -> int:
+def checked_terms(terms: int) -> int:
     """The number of terms of a sum, refused where the bounds on its rounding would not hold."""
-    if terms >= TERMS:
-        raise CertificateError(f"a sum on the graph has fewer than {TERMS} terms", got=terms)
+    if terms >= _TERMS:
+        raise CertificateError(f"a sum on the graph has fewer than {_TERMS} terms", got=terms)
     return terms

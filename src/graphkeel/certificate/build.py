@@ -16,18 +16,18 @@ import numpy as np
 
 from graphkeel import __version__
 from graphkeel.certificate.encoding import encode_array, sealed
+from graphkeel.certificate.settings import WriterSettings
 from graphkeel.certificate.sources import Floats, Source, source_to_json
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.certificate import ASKED, class_problem, derive
 from graphkeel.checker.conclusion import all_together
-from graphkeel.checker.exact import Work
 from graphkeel.checker.graph import derive_graph, not_covered
 from graphkeel.checker.networks import read_source
 from graphkeel.core.errors import CertificateError
 
 FORMAT = "graphkeel-certificate"
 VERSION = 3
-VERDICTS = ("proved", "refuted", "unknown")
+_VERDICTS = ("proved", "refuted", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def build_certificate(
         classes: one proof per class.
         provenance: what the writer wants to say of itself; nothing in the file can prove it.
         data_sha256: `graph_sha256` of the graph that the domain was taken from.
-        graph: the model with its message passing, where that was looked at.
+        graph: the model with its message passing, where that was analysed.
     """
     if not classes:
         raise CertificateError("a certificate needs at least one class", got="none")
@@ -126,7 +126,7 @@ def _class_entry(head_json: list[list[dict[str, Any]]], proof: ClassProof) -> di
     where = f"class {proof.label}"
     try:
         head = read_source(head_json, "the head")
-        problem = class_problem(head, entry, where, Work(10**12))
+        problem = class_problem(head, entry, where, WriterSettings().work())
         derived = derive(head, problem, entry)
     except (Unreadable, Rejected, ArithmeticError) as error:
         raise CertificateError(f"{where} cannot be certified", got=str(error)) from None
@@ -138,7 +138,7 @@ def _class_entry(head_json: list[list[dict[str, Any]]], proof: ClassProof) -> di
 
 
 def _graph_entry(graph: GraphProof, entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """What holds with message passing; `unknown` where the weights do not give a factor below one,
+    """The claim about message passing; `unknown` where the weights do not give a factor below one,
     as nothing is claimed then."""
     if graph.reason or graph.gauge is None:
         return {"contraction": "unknown", "reason": graph.reason}
@@ -152,7 +152,7 @@ def _graph_entry(graph: GraphProof, entries: list[dict[str, Any]]) -> dict[str, 
         "undirected": graph.undirected,
     }
     try:
-        derived = derive_graph(content, entries, Work(10**12))
+        derived = derive_graph(content, entries, WriterSettings().work())
     except (Unreadable, Rejected, ArithmeticError) as error:
         return {"contraction": "unknown", "reason": f"the graph's loop cannot be bounded: {error}"}
     if derived["contraction"] != "proved":
@@ -180,8 +180,8 @@ def _answer(report: Any) -> dict[str, Any]:
         remarks = {"engine": "none", "reason": "not asked", "seconds": 0.0, "nodes": 0}
         return {"verdict": "unknown", **remarks, "proof": None, "counterexample": None}
     verdict = str(getattr(report.verdict, "value", report.verdict))
-    if verdict not in VERDICTS:
-        raise CertificateError(f"a verdict must be one of {VERDICTS}", got=verdict)
+    if verdict not in _VERDICTS:
+        raise CertificateError(f"a verdict must be one of {_VERDICTS}", got=verdict)
     point = report.counterexample
     return {
         "verdict": verdict,

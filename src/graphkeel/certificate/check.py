@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LinkedResult(CheckResult):
-    """What a check found, and what of the link to a model and a graph was part of it.
+    """The result of a check, and which links to a model and a graph were part of it.
 
     Attributes:
         model_checked: the head was compared with the given model's.
@@ -48,12 +48,11 @@ class LinkedResult(CheckResult):
     data_checked: bool = False
     on_graph: tuple[str, ...] = ()
 
-    def linked(self, found: Link, content: Mapping[str, Any], *, with_data: bool) -> LinkedResult:
-        """The result once the link to a model, and maybe to a graph, was looked at.
+    def linked(self, found: Link, *, with_data: bool) -> LinkedResult:
+        """The result once the link to a model, and maybe to a graph, was checked.
 
         Args:
             found: what `link` returned.
-            content: the certificate.
             with_data: whether a graph was part of it.
         """
         result = replace(self, model_checked=True, data_checked=with_data)
@@ -98,7 +97,7 @@ def check_certificate(
     stored = Path(states) if isinstance(states, str) else states
     shipped = Path(steering) if isinstance(steering, str) else steering
     found = link(content, model, data, stored, shipped)
-    return result.linked(found, content, with_data=data is not None)
+    return result.linked(found, with_data=data is not None)
 
 
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
@@ -165,7 +164,7 @@ def _passing_link(
     states: Path | Mapping[str, Any] | None,
     steering: Path | Mapping[str, Any] | None,
 ) -> Link:
-    """What is said of message passing and of steering; the model is recognised once for both."""
+    """The parts about message passing and steering; the model is recognised once for both."""
     from graphkeel.certificate.graph_link import Link, graph_link
     from graphkeel.certificate.steering_link import steering_link
     from graphkeel.models.aggregation import recognise

@@ -49,6 +49,30 @@ def decode_array(value: Mapping[str, Any], where: str = "an array") -> NDArray[n
     return numbers.astype(np.float64)
 
 
+def read_arrays(
+    stored: Path | Mapping[str, Any],
+    name: str,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+) -> list[NDArray[Any]]:
+    """The named arrays of a safetensors file or a mapping, in this order; others are refused."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    name = stored.name if isinstance(stored, Path) else name
+    try:
+        if isinstance(stored, Path):
+            arrays = load_file(stored)
+        else:
+            arrays = {key: np.asarray(value) for key, value in stored.items()}
+        found = [arrays[key] for key in (*needed, *(key for key in optional if key in arrays))]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
+    if len(found) != len(arrays):
+        raise CertificateError(f"{name} holds other arrays than it should", got=sorted(arrays))
+    return found
+
+
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content with its SHA-256, which is the first line of the file.
 

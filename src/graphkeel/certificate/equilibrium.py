@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
@@ -10,29 +9,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
-from graphkeel.certificate.encoding import sealed
-from graphkeel.certificate.graph_check import (
-    Branches,
-    Enclosure,
-    GraphStates,
-)
+from graphkeel.certificate.encoding import read_arrays, sealed
+from graphkeel.certificate.graph_check import Enclosure, GraphStates
+from graphkeel.certificate.layers import Branches
+from graphkeel.certificate.settings import WriterSettings
+from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 
 STATES = "equilibrium.safetensors"  # beside certificate.json
-ROOM = 4.0  # times a rounding bound measured here is stated: another machine sums otherwise
 
 
 def with_equilibrium(
-    certificate: Mapping[str, Any], layers: list[Branches], graph: GraphStates
+    certificate: Mapping[str, Any],
+    layers: list[Branches],
+    graph: GraphStates,
+    settings: WriterSettings | None = None,
 ) -> dict[str, Any]:
     """The certificate with what holds of the nodes of one graph."""
+    slack = (settings or WriterSettings()).rounding
     enclosure = Enclosure(certificate, layers, graph)
-    residual = ROOM * enclosure.residual_bound()
+    residual = slack * enclosure.residual_bound()
     facts = enclosure.certain_nodes(residual)
-    written = enclosure.written(residual, slack=ROOM)
+    written = enclosure.written(residual, slack=slack)
     stated = {**facts, "written": written, "states_sha256": states_sha256(graph)}
     return sealed({**certificate, "graph": {**certificate["graph"], "equilibrium": stated}})
 
@@ -77,13 +76,9 @@ def _written_difference(stated: Any, found: dict[str, Any]) -> str | None:
 
 def states_sha256(graph: GraphStates) -> str:
     """SHA-256 of states, labelled nodes, their labels, and shares where there are any."""
-    digest = hashlib.sha256()
     parts = [(graph.states, "<f8"), (graph.nodes, "<i8"), (graph.labels, "<i8")]
     parts += [] if graph.mix is None else [(graph.mix, "<f8")]
-    for values, kind in parts:
-        digest.update(f"{kind} {values.shape}".encode())
-        digest.update(np.ascontiguousarray(values, dtype=kind).tobytes())
-    return digest.hexdigest()
+    return arrays_sha256(parts)
 
 
 def read_states(
@@ -95,23 +90,12 @@ def read_states(
         x: features of the graph, shape (N, d).
         edges: shape (2, E).
     """
-    name = states.name if isinstance(states, Path) else "states"
-    try:
-        if isinstance(states, Path):
-            tensors = load_file(states)
-        else:
-            tensors = {key: np.asarray(value) for key, value in states.items()}
-        parts = [tensors["states"], tensors["nodes"], tensors["labels"]]
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
-    wanted = [("float64", 2), ("int64", 1), ("int64", 1)]
-    if "mix" in tensors:
-        parts.append(tensors["mix"])
-        wanted.append(("float64", 2))
-    kinds = [(part.dtype.name, part.ndim) for part in parts]
-    if kinds != wanted or len(tensors) != len(parts):
-        raise CertificateError(f"{name} holds other arrays than it should", got=kinds)
-    return GraphStates(x, edges, *parts)
+    arrays = read_arrays(states, "states", ("states", "nodes", "labels"), optional=("mix",))
+    kinds = [(array.dtype.name, array.ndim) for array in arrays]
+    wanted = [("float64", 2), ("int64", 1), ("int64", 1), ("float64", 2)]
+    if kinds != wanted[: len(kinds)]:
+        raise CertificateError("the states are other arrays than they should be", got=kinds)
+    return GraphStates(x, edges, *arrays)
 
 
 def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +108,7 @@ def without_equilibrium(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> list[str]:
-    """What a certificate states of message passing, in words."""
+    """Sentences about message passing."""
     if graph["contraction"] != "proved":
         return [f"With message passing: unknown ({graph['reason']})."]
     every = "every undirected graph" if graph.get("undirected") else "every graph"
@@ -145,7 +129,7 @@ def graph_sentences(graph: Mapping[str, Any], shipped: Mapping[str, Any]) -> lis
 
 
 def node_sentences(facts: Mapping[str, Any]) -> list[str]:
-    """What holds of one graph's nodes, in words; upper bounds are rounded up."""
+    """Sentences about one graph's nodes; upper bounds are rounded up."""
     written = facts["written"]
     return [
         f"On this graph {facts['certain']} of {facts['nodes']} nodes have a certain class there; of"

@@ -2,14 +2,14 @@
 
 Stored states Ŷ are put through the loop once, in float64, and every operation carries a bound on
 what its rounding may have lost. With ε ≥ max_v V(loop(Ŷ)_v − Ŷ_v)/s_v and the factor κ < 1, the
-equilibrium y* lies within V(y*_v − Ŷ_v) ≤ s_v·ε/(1 − κ) of them. Where a node's lead exceeds what
-that allows, its class at the equilibrium is certain. The same enclosure bounds how far the features
-at the equilibrium are from the written ones, Σ_c p_v(c)·h*_c. Nothing here is shared with the
-finder."""
+equilibrium y* lies within V(y*_v − Ŷ_v) ≤ s_v·ε/(1 − κ) of them. Where a node's margin exceeds
+that distance, its class at the equilibrium is certain. The enclosure also bounds how far the
+features at the equilibrium are from the written ones, Σ_c p_v(c)·h*_c. Nothing here is shared with
+the finder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +24,25 @@ from graphkeel.certificate.bounds import (
     Flags,
     Floats,
     Ints,
+    clear_classes,
     dense,
-    few,
     finite,
-    leaders,
     plus,
     relu,
     scaled,
 )
 from graphkeel.certificate.encoding import decode_array
+from graphkeel.certificate.layers import (
+    Branches,
+    Operator,
+    are_edges,
+    are_floats,
+    row_slices,
+    run_layers,
+)
 from graphkeel.core.errors import CertificateError
 
-ENTRIES = 1 << 20  # of features in work at once: first touch of larger arrays is slow
-LISTED = 1000  # uncertain nodes that are named
+_LISTED = 1000  # uncertain nodes that are named: part of the format
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +84,8 @@ class GraphStates:
         return int((own > others).all(axis=1).sum())
 
 
-Branches = Sequence[tuple[int, Floats, Floats]]  # power, weight (out, in), bias (out,)
-
-
 class Enclosure:
-    """What the stored states of one graph show of its equilibrium.
+    """The equilibrium of one graph, as its stored states show it.
 
     Args:
         certificate: with controllers, anchors, operator, gauge and κ.
@@ -112,7 +115,7 @@ class Enclosure:
 
     @np.errstate(all="ignore")
     def certain_nodes(self, residual: float) -> dict[str, Any]:
-        """What a residual says of the nodes' classes; the same on every machine."""
+        """The nodes' classes as a residual shows them; equal on every machine."""
         graph = self.graph
         best, certain = self.classes(residual)
         own = certain[graph.nodes] & (best[graph.nodes] == graph.labels)
@@ -127,7 +130,7 @@ class Enclosure:
             "labelled_led": graph.led_by_their_class(),
             "residual": residual,
             "radius": float(finite(radius)),
-            "uncertain": np.flatnonzero(~certain)[:LISTED].tolist(),
+            "uncertain": np.flatnonzero(~certain)[:_LISTED].tolist(),
         }
 
     @np.errstate(all="ignore")
@@ -136,7 +139,7 @@ class Enclosure:
         states = self.graph.states
         best = states.argmax(axis=1)
         narrow = np.minimum(self.gauge[best][:, None], self.gauge[None, :])
-        return leaders(states, self._radius(residual)[:, None] / narrow)
+        return clear_classes(states, self._radius(residual)[:, None] / narrow)
 
     @np.errstate(all="ignore")
     def written(self, residual: float, slack: float = 1.0) -> dict[str, Any]:
@@ -153,7 +156,7 @@ class Enclosure:
         features = _Features(self.certificate, self.graph, anchors=True)
         answer = run_layers(self.layers, self.operator, features.through)
         needed = slack * 2.0 * answer.error.max(axis=1)
-        written, clear = leaders(answer.value, needed[:, None])
+        written, clear = clear_classes(answer.value, needed[:, None])
         best, certain = self.classes(residual)
         anchors = [decode_array(entry["anchor"]) for entry in self.certificate["classes"]]
         return {
@@ -176,8 +179,8 @@ class Enclosure:
 
     def _radius(self, residual: float) -> Floats:
         """How far V lets the equilibrium be from each node's state, shape (N,)."""
-        room = np.nextafter(1.0 - float(self.certificate["graph"]["kappa"]), 0.0)
-        return finite(self.operator.s_high * (residual / room) * SLACK + TINY)
+        gap = np.nextafter(1.0 - float(self.certificate["graph"]["kappa"]), 0.0)
+        return finite(self.operator.s_high * (residual / gap) * SLACK + TINY)
 
     def _distances(self, residual: float, slack: float) -> Floats:
         """Upper bounds of ‖x_v − x*_v‖∞ between written features and the equilibrium's, shape
@@ -223,9 +226,7 @@ def _check_shapes(
         and labels <= set(range(n))
         and are_floats(graph.x)
         and all(weight.shape[1] == graph.x.shape[1] for _, weight, _ in layers[0])
-        and graph.edges.ndim == 2
-        and len(graph.edges) == 2
-        and (not graph.edges.size or 0 <= graph.edges.min() <= graph.edges.max() < size)
+        and are_edges(graph.edges, size)
         and graph.states.shape == (size, n)
         and graph.nodes.shape == graph.labels.shape
         and len(np.unique(graph.nodes)) == len(graph.nodes)
@@ -238,18 +239,6 @@ def _check_shapes(
         raise CertificateError("the stored states do not fit the graph and the certificate")
 
 
-def are_floats(x: NDArray[Any]) -> bool:
-    """Whether every feature is, exactly, a float64.
-
-    Args:
-        x: features, shape (N, d).
-    """
-    whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8
-    if whole and x.size and max(int(x.max()), -int(x.min())) > 2**53:
-        return False
-    return x.ndim == 2 and np.can_cast(x.dtype, np.float64)
-
-
 def _are_shares(mix: Floats, size: int, n: int, labels: set[int]) -> bool:
     """Whether p ≥ 0, p(c) = 0 for a class without a controller, and Σ_c p(c) ≤ 1 exactly."""
     if mix.shape != (size, n) or not np.isfinite(mix).all() or mix.min() < 0:
@@ -259,90 +248,9 @@ def _are_shares(mix: Floats, size: int, n: int, labels: set[int]) -> bool:
     return not mix[:, others].any() and bool(sums.max() <= 1.0)
 
 
-# ---- the aggregation
-
-
-@dataclass(frozen=True, eq=False)
-class Operator:
-    """Ŝ as weighted edges, and s between two floats; Ŝs ≤ s in exact arithmetic.
-
-    Attributes:
-        sources, targets: of each edge, shape (E,).
-        weights: of each edge, each within 4 units in the last place of the exact one.
-        s_low, s_high: shape (N,).
-        most: the largest number of edges into one node.
-    """
-
-    sources: Ints
-    targets: Ints
-    weights: Floats
-    s_low: Floats
-    s_high: Floats
-    most: int
-
-    @classmethod
-    def of(cls, name: str, edges: Ints, nodes: int) -> Operator:
-        """The named operator of a graph.
-
-        Args:
-            edges: shape (2, E).
-        """
-        kind, _, loops = name.partition(", ")
-        if kind not in ("symmetric", "mean") or loops not in ("", "loops added", "loops removed"):
-            raise CertificateError("the certificate names an unknown aggregation", got=repr(name))
-        sources, targets = _with(loops, edges, nodes)
-        degree = np.bincount(targets, minlength=nodes).astype(np.float64)
-        most = few(int(degree.max(initial=0)))
-        if kind == "mean":
-            ones = np.ones(nodes)
-            return cls(sources, targets, 1.0 / degree[targets], ones, ones, most)
-        both = degree[sources] * degree[targets]  # exact: degrees are `few`
-        linked = both > 0
-        weights = np.where(linked, 1.0 / np.sqrt(np.where(linked, both, 1.0)), 0.0)
-        s = np.sqrt(np.maximum(degree, 1.0))
-        low, high = s * (1 - 4 * UNIT), s * (1 + 4 * UNIT)
-        return cls(sources, targets, weights, low, high, most)
-
-    def apply(self, given: Bounded) -> Bounded:
-        """Ŝ·H, column by column.
-
-        Args:
-            given: H, shape (N, width).
-        """
-        loss = 4 * (self.most + 8) * UNIT
-        spread = given.error + loss * np.abs(given.value)
-        return Bounded(self.summed(given.value), self.summed(spread) * SLACK + TINY)
-
-    def summed(self, values: Floats) -> Floats:
-        """Ŝ·H without bounds, column by column.
-
-        Args:
-            values: H, shape (N, width).
-        """
-        found = np.empty(values.shape)
-        for j in range(values.shape[1]):
-            messages = self.weights * values[self.sources, j]
-            found[:, j] = np.bincount(self.targets, weights=messages, minlength=len(values))
-        return found
-
-
-def _with(loops: str, edges: Ints, nodes: int) -> tuple[Ints, Ints]:
-    sources, targets = edges
-    if not loops:
-        return sources, targets
-    plain = sources != targets
-    if loops == "loops removed":
-        return sources[plain], targets[plain]
-    every = np.arange(nodes)  # one loop at each node, whether it had one, several or none
-    return np.concatenate([sources[plain], every]), np.concatenate([targets[plain], every])
-
-
-# ---- the loop, once
-
-
 @dataclass(frozen=True, eq=False)
 class _Features:
-    """What the model is fed: Σ_c p_v(c)·f_c(ŷ_v) at controlled nodes, given features at others.
+    """The model's input: Σ_c p_v(c)·f_c(ŷ_v) at controlled nodes, given features at others.
 
     Attributes:
         certificate: with controllers and anchors.
@@ -394,31 +302,6 @@ class _Features:
             own = dense(self.controlled(rows), weight, bias)
             value[nodes[rows]], error[nodes[rows]] = own.value, own.error
         return Bounded(value, error)
-
-
-def row_slices(count: int, width: int) -> Iterator[slice]:
-    """Rows of a wide matrix, few enough at a time."""
-    step = max(1, ENTRIES // max(width, 1))
-    for start in range(0, count, step):
-        yield slice(start, min(start + step, count))
-
-
-def run_layers(
-    layers: Sequence[Branches], operator: Operator, through: Callable[[Floats, Floats], Bounded]
-) -> Bounded:
-    """The model's last values on the graph, with bounds on their rounding, shape (N, n)."""
-    given: Bounded | None = None
-    for layer in layers:
-        total: Bounded | None = None
-        for power, weight, bias in layer:
-            moved = through(weight, bias) if given is None else dense(relu(given), weight, bias)
-            for _ in range(power):
-                moved = operator.apply(moved)
-            total = moved if total is None else plus(total, moved)
-        given = total
-    if given is None:
-        raise CertificateError("the model has no layers")
-    return given
 
 
 def _controller(source: list[list[dict[str, Any]]], states: Floats) -> Bounded:

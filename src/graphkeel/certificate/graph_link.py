@@ -1,4 +1,4 @@
-"""What a certificate says of message passing, tied to a model and to a graph."""
+"""The certificate's part about message passing, tied to a model and to a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphkeel.certificate.agreement import Compared, Recognised, plain_state
+from graphkeel.certificate.agreement import Comparison, RecognisedModel, plain_state
 from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import (
     at_most,
@@ -18,7 +18,8 @@ from graphkeel.certificate.equilibrium import (
     node_sentences,
     read_states,
 )
-from graphkeel.certificate.graph_check import Branches, Enclosure, GraphStates, Operator
+from graphkeel.certificate.graph_check import Enclosure, GraphStates
+from graphkeel.certificate.layers import Branches, Operator
 from graphkeel.core.errors import CertificateError, DataError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def graph_link(
     scores: Tensor | None,
     states: Path | Mapping[str, Any] | None,
 ) -> Link:
-    """What is said of message passing, tied to model, graph and states.
+    """The part about message passing, tied to model, graph and states.
 
     Args:
         scores: what the model answers on that graph, shape (N, n), where that is known.
@@ -57,7 +58,7 @@ def graph_link(
     graph = content["graph"]
     difference = _layers_difference(graph, found)
     if difference is None and data is not None:
-        difference = compared_edges(graph["undirected"], frozen, data)
+        difference = edges_difference(graph["undirected"], frozen, data)
     if difference is not None or data is None:
         return Link(difference)
     if scores is None:
@@ -69,7 +70,7 @@ def graph_link(
         return Link(str(error))
 
 
-def compared_edges(undirected: bool, frozen: FrozenModel, data: Any) -> str | None:
+def edges_difference(undirected: bool, frozen: FrozenModel, data: Any) -> str | None:
     """How the graph's edges are others than the recognised model knows; None if not."""
     weighed = _weights_of(frozen.module, data)
     if weighed is not None:
@@ -96,26 +97,26 @@ def answers_difference(
         edge_index: shape (2, E).
     """
     try:
-        return recognised_on(found, frozen, edge_index, len(x)).ask(x, which).difference
+        return recognised_on(found, frozen, edge_index, len(x)).run(x, which).difference
     except CertificateError as error:
         return str(error)
 
 
 def recognised_on(
     found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
-) -> Recognised:
+) -> RecognisedModel:
     """A model beside its layers, on one graph.
 
     Args:
         edge_index: shape (2, E).
     """
     operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
-    return Recognised(frozen, edge_index, model_layers(found), operator, found.output)
+    return RecognisedModel(frozen, edge_index, model_layers(found), operator, found.output)
 
 
 def _on_this_graph(
     content: Mapping[str, Any],
-    pair: Recognised,
+    pair: RecognisedModel,
     data: Any,
     scores: Tensor,
     states: Path | Mapping[str, Any] | None,
@@ -126,14 +127,10 @@ def _on_this_graph(
         return Link(given.difference)
     if "equilibrium" not in content["graph"]:
         return Link(None, (_agreed("the given", given),))
+    what = "the certificate counts nodes of the graph, but their states are missing"
     if states is None:
-        return Link("the certificate counts nodes of the graph, but their states are missing")
-    if isinstance(states, Path) and not states.exists():
-        raise DataError(
-            "the certificate counts nodes of the graph, but their states are missing",
-            got=f"no {states.name} beside it",
-            fix="Keep both files in one folder; a link to one of them is not enough.",
-        )
+        return Link(what)
+    check_present(states, what)
     stored = read_states(states, given_array(data.x), data.edge_index.cpu().numpy())
     wrong, unknown = _compared_labels(stored, data)
     if wrong:
@@ -149,7 +146,17 @@ def _on_this_graph(
     return Link(None, _shown(enclosure, (given, written, reached), unknown))
 
 
-def own_answers(pair: Recognised, x: Tensor, scores: Tensor) -> Compared:
+def check_present(stored: Path | Mapping[str, Any], what: str) -> None:
+    """Refuse a certificate whose file of arrays is missing."""
+    if isinstance(stored, Path) and not stored.exists():
+        raise DataError(
+            what,
+            got=f"no {stored.name} beside it",
+            fix="Keep both files in one folder; a link to one of them is not enough.",
+        )
+
+
+def own_answers(pair: RecognisedModel, x: Tensor, scores: Tensor) -> Comparison:
     """The model's answers to the given features, beside those of its layers.
 
     Args:
@@ -159,10 +166,12 @@ def own_answers(pair: Recognised, x: Tensor, scores: Tensor) -> Compared:
     counter = _counter(pair, x)
     if counter is None:
         return pair.compare(x, scores, "the given")
-    return Compared(f"the model's answers may depend on the calls before: {counter!a} counts them")
+    return Comparison(
+        f"the model's answers may depend on the calls before: {counter!a} counts them"
+    )
 
 
-def _counter(pair: Recognised, x: Tensor) -> str | None:
+def _counter(pair: RecognisedModel, x: Tensor) -> str | None:
     """The name of what two equal calls, on a single node with a loop, leave with two values."""
     loop = pair.edge_index.new_zeros(2, 1)
     pair.frozen(x[:1], loop)
@@ -173,19 +182,19 @@ def _counter(pair: Recognised, x: Tensor) -> str | None:
 
 
 def _made_features(
-    pair: Recognised, enclosure: Enclosure, precision: str
-) -> tuple[Compared, Compared]:
+    pair: RecognisedModel, enclosure: Enclosure, precision: str
+) -> tuple[Comparison, Comparison]:
     """With the features that the certificate speaks of: the anchors', and the equilibrium's."""
     from torch import from_numpy
 
     dtype = np.float64 if precision == "float64" else np.float32
     written = from_numpy(enclosure.features(anchors=True, dtype=dtype))
     reached = from_numpy(enclosure.features(anchors=False, dtype=dtype))
-    return pair.ask(written, "the anchors'"), pair.ask(reached, "the equilibrium's")
+    return pair.run(written, "the anchors'"), pair.run(reached, "the equilibrium's")
 
 
 def _shown(
-    enclosure: Enclosure, compared: tuple[Compared, Compared, Compared], unknown: int
+    enclosure: Enclosure, compared: tuple[Comparison, Comparison, Comparison], unknown: int
 ) -> tuple[str, ...]:
     """Everything that was shown of the graph's nodes, in words."""
     facts = enclosure.certificate["graph"]["equilibrium"]
@@ -203,7 +212,7 @@ def _shown(
     return tuple(words)
 
 
-def _agreed(which: str, compared: Compared) -> str:
+def _agreed(which: str, compared: Comparison) -> str:
     return (
         f"The model itself, run on this graph with {which} features, answers like the layers of the"
         f" loop up to the rounding of {compared.precision}: within {at_most(compared.gap)}."

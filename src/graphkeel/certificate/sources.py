@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphkeel.certificate.encoding import decode_array, encode_array
+from graphkeel.certificate.settings import WriterSettings
 from graphkeel.checker import networks
-from graphkeel.checker.exact import Vector, Work
+from graphkeel.checker.exact import Vector
 
 Floats = NDArray[np.float64]
-Pair = tuple[ArrayLike | None, ArrayLike | None]
+_Pair = tuple[ArrayLike | None, ArrayLike | None]
 Source = tuple[tuple["Factor", ...], ...]
 
 
@@ -62,7 +63,7 @@ class Layer:
     bias_error: Floats
 
 
-def chain(*pairs: Pair) -> tuple[Factor, ...]:
+def chain(*pairs: _Pair) -> tuple[Factor, ...]:
     """One layer as the product of its factors.
 
     Args:
@@ -71,7 +72,7 @@ def chain(*pairs: Pair) -> tuple[Factor, ...]:
     return tuple(Factor(_stored(weight), _stored(bias)) for weight, bias in pairs)
 
 
-def mlp(layers: Iterable[Pair]) -> Source:
+def mlp(layers: Iterable[_Pair]) -> Source:
     """A plain ReLU network: heads, and controller and V of the paper's form.
 
     Args:
@@ -145,7 +146,7 @@ def collapsed(source: Source) -> tuple[Layer, ...]:
         source: layers of factors.
     """
     exact = networks.read_source(source_to_json(source), "a network")
-    product = networks.collapsed(exact, "a network", Work(10**12))
+    product = networks.collapsed(exact, "a network", WriterSettings().work())
     return tuple(_rounded(layer) for layer in product)
 
 

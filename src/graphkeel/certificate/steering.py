@@ -6,7 +6,6 @@ rounding, and how far these are from the given ones."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from graphkeel.certificate.bounds import (
     SLACK,
@@ -26,24 +23,27 @@ from graphkeel.certificate.bounds import (
     Flags,
     Floats,
     Ints,
+    checked_terms,
+    clear_classes,
     dense,
-    few,
     finite,
-    leaders,
 )
-from graphkeel.certificate.encoding import encode_array, sealed
-from graphkeel.certificate.equilibrium import ROOM, at_most
-from graphkeel.certificate.graph_check import (
+from graphkeel.certificate.encoding import encode_array, read_arrays, sealed
+from graphkeel.certificate.equilibrium import at_most
+from graphkeel.certificate.layers import (
     Branches,
     Operator,
+    are_edges,
     are_floats,
     row_slices,
     run_layers,
 )
+from graphkeel.certificate.settings import WriterSettings
 from graphkeel.checker import Rejected, Unreadable
-from graphkeel.checker.exact import Work, float_above
+from graphkeel.checker.exact import float_above
 from graphkeel.checker.networks import read_source
 from graphkeel.checker.steering import derive_steering, gain
+from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
 
 STEERING = "steering.safetensors"  # beside certificate.json
@@ -74,21 +74,15 @@ class ShippedFeatures:
             and self.features.dtype in (np.float32, np.float64)
             and self.wanted.shape == (size,)
             and self.wanted.dtype == np.int64
-            and self.edges.ndim == 2
-            and len(self.edges) == 2
-            and (not self.edges.size or 0 <= self.edges.min() <= self.edges.max() < size)
+            and are_edges(self.edges, size)
         )
         if not fits:
             raise CertificateError("the stored features do not fit the graph")
 
     def sha256(self) -> str:
         """SHA-256 of dtype, shape and bytes of the features and of the decided classes."""
-        digest = hashlib.sha256()
         kind = "<f4" if self.features.dtype == np.float32 else "<f8"
-        for values, dtype in ((self.features, kind), (self.wanted, "<i8")):
-            digest.update(f"{dtype} {values.shape}".encode())
-            digest.update(np.ascontiguousarray(values, dtype=dtype).tobytes())
-        return digest.hexdigest()
+        return arrays_sha256([(self.features, kind), (self.wanted, "<i8")])
 
     @np.errstate(all="ignore")  # what overflows is refused by `finite`
     def measured(
@@ -107,7 +101,7 @@ class ShippedFeatures:
 
     @np.errstate(all="ignore")
     def as_decided(self, layers: Sequence[Branches], operator: str, slack: float = 1.0) -> Flags:
-        """Where the decided class certainly leads in the answers of the layers, shape (N,)."""
+        """Where the layers certainly answer the decided class, shape (N,)."""
         widths = {weight.shape[1] for _, weight, _ in layers[0]}
         classes = len(layers[-1][0][2])
         if widths != {self.x.shape[1]} or not 0 <= self.wanted.min() <= self.wanted.max() < classes:
@@ -115,7 +109,7 @@ class ShippedFeatures:
         aggregation = Operator.of(operator, self.edges, len(self.x))
         answer = run_layers(layers, aggregation, self._through)
         needed = slack * 2.0 * answer.error.max(axis=1)
-        best, clear = leaders(answer.value, needed[:, None])
+        best, clear = clear_classes(answer.value, needed[:, None])
         return np.asarray(clear & (best == self.wanted))
 
     def _through(self, weight: Floats, bias: Floats) -> Bounded:
@@ -137,7 +131,7 @@ class ShippedFeatures:
 
     def _median_change(self, changed: Flags) -> float:
         """An upper bound; where x = 0, relative to the median length of the other features."""
-        few(self.x.shape[1])
+        checked_terms(self.x.shape[1])
         longest, shortest = np.empty(len(self.x)), np.empty(len(self.x))
         for rows in row_slices(*self.x.shape):
             here = self.x[rows].astype(np.float64)
@@ -162,9 +156,10 @@ def with_steering(
     fall: Sequence[float] = (),
     passes: int = 0,
     contraction: Mapping[str, Any] | None = None,
+    settings: WriterSettings | None = None,
 ) -> dict[str, Any]:
     """The certificate with what holds of the features that ship."""
-    facts = shipped.measured(layers, operator, ROOM)
+    facts = shipped.measured(layers, operator, (settings or WriterSettings()).rounding)
     facts["median_change"] *= SLACK
     facts |= {"fall": [float(value) for value in fall], "passes": int(passes)}
     facts["sha256"] = shipped.sha256()
@@ -184,7 +179,7 @@ def _stating(certificate: Mapping[str, Any], content: dict[str, Any]) -> dict[st
     """The sentence is derived by the checker's own code."""
     try:
         head = read_source(certificate["head"], "the head")
-        sentence = derive_steering(content, head, certificate.get("graph"), Work(10**12))
+        sentence = derive_steering(content, head, certificate.get("graph"), WriterSettings().work())
     except (Unreadable, Rejected, ArithmeticError) as error:
         raise CertificateError("steering cannot be certified", got=str(error)) from None
     return sealed({**certificate, "steering": {**content, "sentence": sentence}})
@@ -204,7 +199,7 @@ def linear_contraction(
         raise CertificateError("λ, s and ℓ of steering must be positive", got=given)
     content = [[{"weight": encode_array(weight), "bias": None}]]
     try:
-        n, power = gain(read_source(content, "the head"), Work(10**12))
+        n, power = gain(read_source(content, "the head"), WriterSettings().work())
         smoothness, step, factor = _rounded(given, n, power)
     except (Unreadable, Rejected) as error:
         raise CertificateError("steering cannot be certified", got=str(error)) from None
@@ -244,18 +239,7 @@ def read_shipped(
         x: given features, shape (N, d).
         edges: shape (2, E).
     """
-    name = stored.name if isinstance(stored, Path) else "steering"
-    try:
-        if isinstance(stored, Path):
-            tensors = load_file(stored)
-        else:
-            tensors = {key: np.asarray(value) for key, value in stored.items()}
-        parts = [tensors["features"], tensors["wanted"]]
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise CertificateError(f"{name} cannot be read", got=str(error)) from None
-    if len(tensors) != len(parts):
-        raise CertificateError(f"{name} holds other arrays than it should", got=sorted(tensors))
-    return ShippedFeatures(x, edges, *parts)
+    return ShippedFeatures(x, edges, *read_arrays(stored, "steering", ("features", "wanted")))
 
 
 def features_difference(
@@ -282,7 +266,7 @@ def features_difference(
 
 
 def features_sentence(stated: Mapping[str, Any]) -> str:
-    """What was shown of the features that ship, in words; upper bounds are rounded up."""
+    """The sentence about the features that ship; upper bounds are rounded up."""
     return (
         f"With the features that ship, {stated['as_decided']} of {stated['nodes']} nodes certainly"
         f" have the decided class; {stated['changed']} features are not the given ones, and the"

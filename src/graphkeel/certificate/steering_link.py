@@ -1,4 +1,4 @@
-"""What a certificate says of the features that ship, tied to a model and to a graph."""
+"""The certificate's part about the features that ship, tied to a model and to a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from graphkeel.certificate.encoding import decode_array
 from graphkeel.certificate.equilibrium import at_most
 from graphkeel.certificate.graph_link import (
     Link,
-    compared_edges,
+    check_present,
+    edges_difference,
     given_array,
     is_undirected,
     model_layers,
@@ -25,7 +26,7 @@ from graphkeel.certificate.steering import (
     read_shipped,
 )
 from graphkeel.checker.steering import SYMMETRIC
-from graphkeel.core.errors import CertificateError, DataError
+from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,7 +43,7 @@ def steering_link(
     scores: Tensor | None,
     stored: Path | Mapping[str, Any] | None,
 ) -> Link:
-    """What is said of steering, tied to model, graph and stored features.
+    """The part about steering, tied to model, graph and stored features.
 
     Args:
         scores: what the model answers on that graph, shape (N, n); needed with a graph.
@@ -100,7 +101,7 @@ def _on_this_graph(
     """The model's own answers to the given features, then to those that ship."""
     from torch import tensor
 
-    difference = compared_edges(found.undirected, frozen, data)
+    difference = edges_difference(found.undirected, frozen, data)
     if difference is not None:
         return Link(difference)
     pair = recognised_on(found, frozen, data.edge_index, len(data.x))
@@ -108,19 +109,15 @@ def _on_this_graph(
     facts = steering["features"]
     if given.difference is not None or facts is None:
         return Link(given.difference)
+    what = "the certificate speaks of features that ship, but these are missing"
     if stored is None:
-        return Link("the certificate speaks of features that ship, but these are missing")
-    if isinstance(stored, Path) and not stored.exists():
-        raise DataError(
-            "the certificate speaks of features that ship, but these are missing",
-            got=f"no {stored.name} beside it",
-            fix="Keep both files in one folder; a link to one of them is not enough.",
-        )
+        return Link(what)
+    check_present(stored, what)
     shipped = read_shipped(stored, given_array(data.x), data.edge_index.cpu().numpy())
     difference = features_difference(facts, shipped, pair.layers, found.operator)
     if difference is not None:
         return Link(difference)
-    own = pair.ask(tensor(shipped.features), "the shipped")
+    own = pair.run(tensor(shipped.features), "the shipped")
     if own.difference is not None or own.classes is None:
         return Link(own.difference)
     certain = shipped.as_decided(pair.layers, found.operator)

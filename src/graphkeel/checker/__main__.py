@@ -40,14 +40,14 @@ def as_lines(result: CheckResult) -> list[str]:
 
 
 def class_lines(classes: Sequence[dict[str, Any]]) -> list[str]:
-    """What is certified, once for each group of classes of which the same is said; each Y is named,
-    and where only numbers that may be larger differ, the largest one is true of all."""
+    """The lines on all classes, one for each group of which the same is said; each Y is named, and
+    where only numbers that may be larger differ, the largest one is true of all."""
     groups: dict[tuple[str, ...], list[tuple[int, str, str]]] = {}
     for entry in classes:
         verdicts = ", ".join(f"{name} {verdict}" for name, verdict in entry["conditions"].items())
         place, _, said = f"{entry['setting']}\n{entry['sentence']}".partition("; ")
-        alike = (f"{entry['verdict']} ({verdicts})", shape(said))
-        groups.setdefault(alike, []).append((entry["class"], place, said))
+        key = (f"{entry['verdict']} ({verdicts})", shape(said))
+        groups.setdefault(key, []).append((entry["class"], place, said))
     lines = []
     for (verdict, _), group in groups.items():
         several = len(group) > 1

@@ -16,14 +16,13 @@ from . import conclusion as words
 from .contraction import check_contraction
 from .exact import Vector, Work, float_above
 from .graph import check_graph, not_covered
+from .limits import LOOSE, MAX_PRODUCTS
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
 from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, same, vector
 from .steering import check_steering
 from .trees import check_branch, check_faces
 
-MAX_PRODUCTS = 10**11  # of integers; some hours
-LOOSE = Fraction(1, 8)  # of the size of Y: a δ beyond that would say nothing
 FORMS = ("anchored", "homogeneous", "paper")
 ASKED = (*SEARCHED, "region")
 CONDITIONS = ("representative", *SEARCHED, "hole", "region")
@@ -35,7 +34,7 @@ _DERIVED = {"verdict", "setting", "conclusion"}
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check found; `reason` is a sentence in both cases."""
+    """The result of a check; `reason` is a sentence in both cases."""
 
     accepted: bool
     reason: str
@@ -48,17 +47,25 @@ class CheckResult:
 
 
 def check_file(path: str) -> CheckResult:
-    """Check a certificate file; raises Unreadable for what is no certificate."""
+    """Check a certificate file; raises Unreadable for what is no certificate.
+
+    Args:
+        path: of the file.
+    """
     return check_bytes(read_bytes(path))
 
 
 def check_bytes(raw: bytes) -> CheckResult:
-    """Check the bytes of a certificate file."""
+    """Check the bytes of a certificate file.
+
+    Args:
+        raw: all of them.
+    """
     return guarded(raw, "graphkeel-certificate", _check)
 
 
 def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]]) -> CheckResult:
-    """What a check finds in a file of one kind: within limits, and a sentence for any failure."""
+    """The result for a file of one kind: within limits, and a sentence for any failure."""
     started = time.perf_counter()
     found: dict[str, Any] = {"accepted": True}
     try:
@@ -74,7 +81,7 @@ def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]])
 
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
-    """Everything that a sealed certificate states, and what a reader is told of it."""
+    """Every statement of a sealed certificate, and the sentences for a reader."""
     mapping(content, "the certificate", _TOP, _REMARKS | {"graph", "steering"})
     graph = content.get("graph")
     same(content["not_covered"], not_covered(graph), "the list of what is not covered")
@@ -157,9 +164,9 @@ def _replay(problem: Problem, condition: str, point: Vector) -> None:
     if condition == "invariance":
         asked, violated = True, not problem.in_box(after)
     elif condition == "region":
-        lead = _lead(after, problem.label)
-        asked = _lead(point, problem.label) >= problem.margin
-        violated = lead < problem.margin or lead <= 0
+        kept = _margin(after, problem.label)
+        asked = _margin(point, problem.label) >= problem.margin
+        violated = kept < problem.margin or kept <= 0
     elif condition == "positivity":
         here = problem.gauge(point)
         violated = here < problem.positivity * away or here <= 0 == problem.positivity
@@ -172,8 +179,8 @@ def _replay(problem: Problem, condition: str, point: Vector) -> None:
         raise Rejected(f"{condition}: the counterexample satisfies the condition")
 
 
-def _lead(state: Vector, label: int) -> Fraction:
-    """By how much a class's logit leads all others."""
+def _margin(state: Vector, label: int) -> Fraction:
+    """A class's logit minus the largest other one."""
     values = state.fractions()
     own = values.pop(label)
     return own - max(values, default=own - 1)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from .contraction import contraction_factor, gauge_of
 from .exact import Vector, drop, float_above, rise
+from .limits import LONGEST
 from .networks import Network, value_at
 from .problem import Problem
 
@@ -27,7 +28,6 @@ NOT_COVERED = [
     "Switching where the region is not proved: the class's controller is taken as chosen once, not"
     " anew at every step.",
 ]
-LONGEST = 10**5  # steps; a longer bound is not worth stating
 _VACUOUS = "D holds no state but Y and those of the hole"
 
 
@@ -41,7 +41,7 @@ class Hole(NamedTuple):
 
 
 def analyse_hole(problem: Problem, proved: set[str]) -> Hole:
-    """What is shown of the hole, given the conditions that are shown outside of it."""
+    """The hole, given the conditions that are shown outside of it."""
     residual = value_at(problem.forward, problem.equilibrium) - problem.equilibrium
     gauge = gauge_of(problem)
     factor = Fraction(1) if gauge is None else contraction_factor(problem.forward, gauge)
@@ -49,7 +49,7 @@ def analyse_hole(problem: Problem, proved: set[str]) -> Hole:
         # y* − Y = (F(y*) − F(Y)) + (F(Y) − Y), so V_h(y* − Y) ≤ κ·V_h(y* − Y) + V_h(residual).
         radius = gauge(residual) / ((1 - factor) * gauge.floor)
         return Hole("contraction", radius, True, factor)
-    covered = min(problem.room().fractions()) >= problem.radius  # all of the shell lies in D
+    covered = min(problem.clearance().fractions()) >= problem.radius  # all of the shell lies in D
     if covered and {"decrease", "positivity"} <= proved:
         return _homogeneous(problem, residual)
     return Hole()
@@ -62,7 +62,7 @@ def _homogeneous(problem: Problem, residual: Vector) -> Hole:
     if not homogeneous or problem.rho == 1 or c == 0 or radius == 0:
         return Hole()
     end = problem.gauge(centre + residual) / ((1 - problem.rho) * c)
-    if 2 * end >= radius:  # trajectories have to end where F is affine or conic, with room to spare
+    if 2 * end >= radius:  # trajectories have to end where F is affine or conic
         return Hole()
     # On an affine piece V(Jz) ≤ (ρ + V(−residual)/min V on the shell)·V(z).
     back = problem.gauge(centre - residual) / (c * radius)
@@ -111,7 +111,7 @@ def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
         return _attracted(hole, "D", "in D", steps)
     if hole.kind == "homogeneous":
         # V ≥ c‖y − Y‖∞, so this sublevel set lies in D.
-        level = decimal(problem.positivity * min(problem.room().fractions()), up=False)
+        level = decimal(problem.positivity * min(problem.clearance().fractions()), up=False)
         return _attracted(hole, "sublevel", f"in the set V < {level}", None)
     if vacuous:
         text = f"Vacuous: {_VACUOUS}, so that nothing is said of any trajectory."
@@ -128,7 +128,7 @@ def conclude(problem: Problem, hole: Hole, proved: set[str]) -> dict[str, Any]:
 
 def _is_vacuous(problem: Problem) -> bool:
     """Whether positivity and decrease are claimed of no state."""
-    reach = max(problem.room().fractions())
+    reach = max(problem.clearance().fractions())
     return reach < problem.radius or reach == 0
 
 
@@ -214,7 +214,7 @@ def decimal(value: Fraction, up: bool = True, digits: int = 3) -> str:
 
 
 def switched_sentence(problem: Problem) -> tuple[bool, str]:
-    """What holds with the controller chosen anew at every step, and whether of any state."""
+    """Whether any state keeps its class with the controller chosen anew at every step, in words."""
     lower, upper = problem.lower.fractions(), problem.upper.fractions()
     margin, own = decimal(problem.margin), upper[problem.label]
     rivals = lower[: problem.label] + lower[problem.label + 1 :]
@@ -231,7 +231,7 @@ def switched_sentence(problem: Problem) -> tuple[bool, str]:
 
 
 def all_together(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """What holds of all classes with the controller chosen anew at every step. Each class has a D
+    """The verdict on all classes with the controller chosen anew at every step. Each class has a D
     and a margin of its own: D is named as one only where all are the same."""
     shown = [e for e in entries if e["verdict"] == "proved" and e["conclusion"]["switched"]]
     if len(shown) < len(entries):

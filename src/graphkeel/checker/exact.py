@@ -12,9 +12,9 @@ from functools import cached_property
 from operator import add, mul, neg
 from typing import Any
 
+from .limits import MOST_BITS, MOST_PRODUCTS
+
 Ints = list[int]
-MOST_BITS = 1 << 32  # of one network: half a gigabyte
-MOST_PRODUCTS = 1 << 32  # of numbers, in one product of matrices
 
 
 @dataclass(slots=True)

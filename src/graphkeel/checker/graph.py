@@ -16,10 +16,10 @@ from typing import Any
 from .conclusion import NOT_COVERED, decimal
 from .contraction import Gauge, contraction_factor
 from .exact import Matrix, Vector, Work, float_above
+from .limits import MOST_WORDS
 from .networks import Layer, collapsed, composed, read_source
 from .reading import Unreadable, items, mapping, matrix, same, vector
 
-MOST_WORDS = 4096
 _GIVEN = {"layers", "gauge", "operator", "undirected"}
 _BEYOND = (
     "Message passing beyond what `graph` states: there the features of nodes without a controller"
@@ -28,7 +28,7 @@ _BEYOND = (
 
 
 def not_covered(graph: Any) -> list[str]:
-    """What the certificate does not speak of; message passing only where `graph` shows nothing."""
+    """The list of what is not covered; message passing only where `graph` shows nothing."""
     shown = isinstance(graph, dict) and graph.get("contraction") == "proved"
     return [_BEYOND, *NOT_COVERED[1:]] if shown else NOT_COVERED
 
@@ -54,7 +54,7 @@ def derive_graph(content: Any, entries: list[dict[str, Any]], work: Work) -> dic
     if not gains.ints or min(gains.ints) <= 0:
         raise Unreadable("graph: the gauge must be positive along every axis")
     gauge = Gauge(gains, gains, Fraction(0), min(gains.fractions()))  # V(z) = Σ r_i·|z_i|
-    kappa = graph_factor(entries, layers, gauge, work)
+    kappa = _graph_factor(entries, layers, gauge, work)
     if float_above(kappa) >= 1:
         return {"contraction": "unknown", "kappa": float_above(kappa), "sentence": ""}
     classes = ", ".join(str(entry["class"]) for entry in entries)
@@ -79,7 +79,7 @@ def _branches(value: Any) -> list[Matrix]:
     return [matrix(branch["weight"], "graph.layers") for branch in branches]
 
 
-def graph_factor(
+def _graph_factor(
     entries: list[Any], layers: list[list[Matrix]], gauge: Gauge, work: Work
 ) -> Fraction:
     """κ = Σ over words of the largest factor of any class."""

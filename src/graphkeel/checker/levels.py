@@ -1,4 +1,4 @@
-"""What a level of V says of linear forms (proof format, 2, level cuts).
+"""Bounds of linear forms on a level of V (proof format, 2, level cuts).
 
 On a part of the box with c₁ ≤ V(y) ≤ c₂, V(y) = v·relu(Ry + r) + v₀ and v ≥ 0, whatever is called
 q(y) here, and comes with −ω·V(y) besides, is bounded by a choice of λ, γ ≥ 0 and θ: λ·(c₂ − V(y))
@@ -12,11 +12,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .exact import Matrix, Vector, folded
+from .limits import MOST_KEPT
 from .networks import Network
 from .reading import Rejected, array
 from .relaxation import Supports, rounded
-
-MOST_KEPT = 1 << 12
 
 
 class Levels(NamedTuple):

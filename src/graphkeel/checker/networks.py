@@ -9,10 +9,9 @@ multiplied out it has one weight and one bias a layer, whatever the number of fe
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .exact import MOST_BITS, Matrix, Vector, Work, rise
+from .exact import Matrix, Vector, Work, rise
+from .limits import LONGEST_PRODUCT, MOST_BITS
 from .reading import Unreadable, items, mapping, matrix, vector
-
-LONGEST = 1 << 14  # bits of a product of one weight of every layer
 
 
 class Layer(NamedTuple):
@@ -55,7 +54,7 @@ def collapsed(source: Source, where: str, work: Work) -> Network:
         network.append(_product(factors, where, work))
         weights = [layer.weight for layer in network]
         memory = sum(weight.height * weight.width * weight.bits for weight in weights)
-        if sum(weight.bits for weight in weights) > LONGEST or memory > MOST_BITS:
+        if sum(weight.bits for weight in weights) > LONGEST_PRODUCT or memory > MOST_BITS:
             raise Unreadable(f"{where}: products of its weights are too long")
     if any(after.weight.width != before.weight.height for before, after in pairwise(network)):
         raise Unreadable(f"{where}: the layers do not fit together")

@@ -14,10 +14,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .exact import Matrix, Vector, scaled, shifted
+from .limits import MOST_NUMBERS
 from .networks import Layer, Network, value_at
 from .reading import Unreadable, mapping, number, vector
 
-MOST_NUMBERS = 1 << 24  # of stacked networks, with their zeros
 SEARCHED = ("positivity", "decrease", "invariance")
 _ARRAYS = ("lower", "upper", "equilibrium")
 _NUMBERS = ("hole_radius", "rho", "positivity", "delta", "margin")
@@ -47,7 +47,7 @@ class Problem:
         """The lower ends of D, then the upper ones."""
         return self.lower.joined(self.upper).fractions()
 
-    def room(self) -> Vector:
+    def clearance(self) -> Vector:
         """From Y to the box's upper ends, then to its lower ends."""
         return (self.upper - self.equilibrium).joined(self.equilibrium - self.lower)
 
@@ -98,7 +98,7 @@ class Row:
     constant: Fraction
     strict: bool = False
     avoids_hole: bool = False  # its part of D is D without the hole
-    side: int | None = None  # its part of D is where this entry of `room` is used up by r or more
+    side: int | None = None  # its part of D is r or more away from Y on this side (`clearance`)
     firsts: tuple[tuple[int, int, int], ...] = ()  # first layers: (stage, first unit, units)
     coupled: int = 0  # units of V, where the networks are V∘F and V with one hidden layer
     held: int = 0  # units of V behind all others of the last stage, V with one hidden layer

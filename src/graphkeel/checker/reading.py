@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from .exact import Matrix, Vector, folded
+from .limits import LARGEST, MAX_BYTES
 
-MAX_BYTES = 256 << 20
 # The program of each format, and what `keel check` compares such a file with.
 READERS = {
     "graphkeel-certificate": ("graphkeel.checker", "--model and --data"),
     "graphkeel-proof": ("graphkeel.property_checker", "--network and --property, or --problem"),
 }
-LARGEST = 2.0**400  # no honest weight is larger, and exact products of such numbers stay short
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
 _CODES = {"<f8": "d", "<f4": "f", "<i4": "i", "<i2": "h", "|i1": "b", "|u1": "B"}

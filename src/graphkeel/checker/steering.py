@@ -12,10 +12,10 @@ from typing import Any
 
 from .conclusion import decimal
 from .exact import Matrix, Work, scaled
+from .limits import MOST_STEPS
 from .networks import Source, collapsed
 from .reading import Rejected, Unreadable, mapping, number, same
 
-MOST_STEPS = 10**4
 SYMMETRIC = {"symmetric", "symmetric, loops added", "symmetric, loops removed"}
 _NUMBERS = ("ridge", "length", "unit", "smoothness", "step", "factor")
 _COUNTS = ("nodes", "as_decided", "changed", "passes")
@@ -99,7 +99,7 @@ def _times(left: Matrix, right: Matrix, work: Work) -> Matrix:
 
 
 def _features(value: Any) -> str:
-    """What can be said of the features that ship without the model and the graph."""
+    """The sentence about the features that ship, without the model and the graph."""
     where = "steering.features"
     content = mapping(value, where, _FACTS)
     nodes, decided, changed, passes = (content[name] for name in _COUNTS)

@@ -13,13 +13,13 @@ from typing import Any
 
 from .exact import Ints, Vector, Work, folded, scaled
 from .levels import EVERYWHERE, Gauge, Levels
+from .limits import MOST_BOUNDS
 from .networks import Layer, Network
 from .problem import Problem, Row, coupled_row, region_rows, rows_of
 from .reading import Rejected, array, items, mapping, number
 from .relaxation import BITS, Box, Pair, RowBound, Signs, Supports, rounded
 
 HOLE, DEFAULT, STORED, LEVEL = -1, -2, -3, -4
-MOST_BOUNDS = 64  # kept at a time
 Part = tuple[Box, Signs, Levels]
 _HEADER = {"version", "kind", "condition"}
 _TREE = {"row", "lower", "upper", "axis", "cut", "slopes", "couplings"}
@@ -38,7 +38,7 @@ def check_branch(problem: Problem, condition: str, proof: dict[str, Any], work: 
     leaves = 0
     for row, value in zip(rows, _listed(proof["trees"], condition, len(rows)), strict=True):
         where = f"{condition}, row {row.name!r}"
-        empty = row.side is not None and problem.room().fractions()[row.side] < problem.radius
+        empty = row.side is not None and problem.clearance().fractions()[row.side] < problem.radius
         if empty and value == {"row": row.name, "empty": True}:
             continue
         tree = _Tree(problem, row, value, where, work)
@@ -67,7 +67,7 @@ def _wanted_root(problem: Problem, row: Row, root: list[Fraction]) -> list[Fract
     """D; along a sided row's axis the root may begin anywhere before the row's part of D."""
     wanted, side = problem.box(), row.side
     if side is not None:
-        # The place of a side in `room` is that of the opposite end in a box.
+        # The place of a side in `clearance` is that of the opposite end in a box.
         sign = 1 if side < problem.n else -1
         start = problem.equilibrium.fractions()[side % problem.n] + sign * problem.radius
         if sign * root[side] <= max(sign * start, sign * wanted[side]):
@@ -105,9 +105,9 @@ def check_faces(problem: Problem, condition: str, proof: dict[str, Any], work: W
 
 def _faces(problem: Problem) -> list[list[Fraction]]:
     """The faces of D that do not contain Y, axis by axis, the lower side first."""
-    n, box, room = problem.n, problem.box(), problem.room().ints
+    n, box, clear = problem.n, problem.box(), problem.clearance().ints
     faces = []
-    for side in [side for axis in range(n) for side in (n + axis, axis) if room[side]]:
+    for side in [side for axis in range(n) for side in (n + axis, axis) if clear[side]]:
         face = list(box)
         face[side % n] = face[n + side % n] = box[(side + n) % (2 * n)]  # the far end of that side
         faces.append(face)
@@ -147,7 +147,7 @@ def _check_margin(problem: Problem, condition: str, margin: Fraction) -> None:
         residue = after + problem.rho * residue
         strict = problem.rho == 1
     gain = (margin - residue) * problem.radius
-    loss = residue * max(problem.room().fractions())
+    loss = residue * max(problem.clearance().fractions())
     enough = residue == 0 or gain > loss or (gain == loss and not strict)
     if margin <= residue or not enough:
         raise Rejected(f"{condition}: the margin on the faces does not outweigh the residue")

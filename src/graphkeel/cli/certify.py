@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import LyapunovConfig, RoundLog
-    from graphkeel.lyapunov.training.records import TrainResult
+    from graphkeel.lyapunov.records import TrainResult
 
 MODEL = "model.safetensors"  # what the certificate is about
 

@@ -122,7 +122,7 @@ def _checked(args: argparse.Namespace) -> LinkedResult:
     data = None if args.data is None else _graph(args, content.get("provenance") or {})
     stored = [Path(args.certificate).with_name(name) for name in (STATES, STEERING)]
     difference = link(content, _model(args, content), data, *stored)
-    return result.linked(difference, content, with_data=data is not None)
+    return result.linked(difference, with_data=data is not None)
 
 
 def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from graphkeel.control.base import (
     set_point,
     settle,
 )
-from graphkeel.control.deadbeat import Deadbeat, solve_anchor
+from graphkeel.control.deadbeat import Deadbeat, SolveSettings, solve_anchor
 from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.control.lqr import LQR
 from graphkeel.control.mfac import MFAC
@@ -36,6 +36,7 @@ __all__ = [
     "NeuralWeights",
     "Plant",
     "Regulation",
+    "SolveSettings",
     "jacobian",
     "levenberg_marquardt",
     "origin",

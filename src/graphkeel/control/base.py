@@ -1,8 +1,9 @@
-"""What every controller sees and gives: a plant y = C(x), a target Y, and the feature x it settles
-on."""
+"""The protocol of controllers: for a plant y = C(x) and a target Y, a feature x with C(x) = Y."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,7 +33,7 @@ class Plant(Protocol):
 
 @dataclass(frozen=True)
 class Regulation:
-    """What a controller reached for one target.
+    """Where a controller brought the plant for one target.
 
     Attributes:
         anchor: h*, the feature as it will be shipped (float32).
@@ -94,6 +95,27 @@ def _checked(what: str, given: Tensor, length: int, unit: str) -> Tensor:
     if not bool(torch.isfinite(vector).all()):
         raise ConfigError(f"{what} must be finite", got=vector.tolist())
     return vector
+
+
+def iterate(
+    name: str,
+    plant: Plant,
+    target: Tensor,
+    start: Tensor | None,
+    move: Callable[[Tensor, list[Tensor]], Tensor],
+    steps: int,
+    tolerance: float,
+) -> Regulation:
+    """x ← x + move(x, states) until ‖C(x) − Y‖₂ is within the tolerance or no number any more."""
+    x = origin(plant, start)
+    states = [plant(x)]
+    for _ in range(steps):
+        error = float((target - states[-1]).norm())
+        if error <= tolerance or not math.isfinite(error):
+            break
+        x = x + move(x, states)
+        states.append(plant(x))
+    return settle(name, plant, target, x, states)
 
 
 def settle(
@@ -170,7 +192,7 @@ def _autograd_jacobians(plant: Plant, x: Tensor) -> Tensor:
 
 
 def _difference_jacobians(plant: Plant, x: Tensor, step: float = 1e-2) -> Tensor:
-    """Central differences, 2d questions a feature; exact between two bends of the plant."""
+    """Central differences, 2d evaluations a feature; exact between two kinks of the plant."""
     moves = step * torch.eye(x.shape[1], dtype=x.dtype)
     with torch.no_grad():
         above, below = (plant((x[:, None] + sign * moves).flatten(0, 1)) for sign in (1, -1))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.base import (
+    Controller,
     Layers,
     Plant,
     Regulation,
@@ -24,27 +25,46 @@ from graphkeel.control.base import (
 from graphkeel.control.levenberg import NAME as LEVENBERG
 from graphkeel.control.levenberg import levenberg_marquardt
 
-STEPS = 100
-RESTARTS = 8
-GOOD = 1e-10  # relative residual at which a solution counts as reached in float64
+
+@dataclass(frozen=True)
+class SolveSettings:
+    """The search for h with C(h) = Y on a head with hidden layers.
+
+    Attributes:
+        steps: of Levenberg–Marquardt, at most, for each slope.
+        damping: of its first step.
+        restarts: from random starts, each twice as far away as the one before.
+        spread: standard deviation of the first random start.
+        slopes: of LeakyReLU in ReLU's place, from the linear head to nearly the real one.
+        tolerance: the residual, as a part of 1 + ‖Y‖, at which a solution counts as reached.
+    """
+
+    steps: int = 100
+    damping: float = 1e-3
+    restarts: int = 8
+    spread: float = 0.1
+    slopes: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
+    tolerance: float = 1e-10
+
+    def goal(self, target: Tensor) -> float:
+        """‖C(h) − Y‖₂ at which h solves C(h) = Y.
+
+        Args:
+            target: Y, shape (n,).
+        """
+        return self.tolerance * (1.0 + float(target.norm()))
 
 
-class Deadbeat:
+@dataclass(frozen=True)
+class Deadbeat(Controller):
     """h* = the least-norm solution of C(h) = Y.
 
     On a head with hidden layers there is no closed form; what `levenberg_marquardt` finds there
     goes by that name in the regulation."""
 
-    name = "deadbeat"
+    name: str = "deadbeat"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
-
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
         first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
         name = self.name if len(plant.layers) == 1 else LEVENBERG
@@ -52,7 +72,12 @@ class Deadbeat:
 
 
 def solve_anchor(
-    plant: Plant, target: Tensor, start: Tensor | None = None, *, seed: int = 0
+    plant: Plant,
+    target: Tensor,
+    start: Tensor | None = None,
+    *,
+    seed: int = 0,
+    settings: SolveSettings = SolveSettings(),
 ) -> Tensor:
     """Solve C(h) = Y in float64; the best point found when there is no solution.
 
@@ -61,6 +86,7 @@ def solve_anchor(
         target: Y, shape (n,).
         start: the feature to begin at, shape (d,); zero where None.
         seed: of everything random.
+        settings: of the search, where there is no closed form.
 
     >>> from graphkeel.models.head import Head
     >>> doubling = Head(((2.0 * torch.eye(2).double(), torch.zeros(2).double()),), n_in=2, n_out=2)
@@ -74,19 +100,15 @@ def solve_anchor(
     generator = torch.Generator().manual_seed(seed)
     best = x
     best_error = float("inf")
-    for scale in (0.0, *(0.1 * 2.0**k for k in range(RESTARTS))):
+    for scale in (0.0, *(settings.spread * 2.0**k for k in range(settings.restarts))):
         first = x + scale * torch.randn(plant.n_in, generator=generator, dtype=torch.float64)
-        found, error = _continued(plant, target, first)
+        found, error = _continued(plant, target, first, settings)
         if error < best_error:
             best = found
             best_error = error
-        if error <= _goal(target):
+        if error <= settings.goal(target):
             break
     return best
-
-
-def _goal(target: Tensor) -> float:
-    return GOOD * (1.0 + float(target.norm()))
 
 
 def _least_norm(plant: Plant, target: Tensor, x: Tensor) -> Tensor:
@@ -97,25 +119,29 @@ def _least_norm(plant: Plant, target: Tensor, x: Tensor) -> Tensor:
     return x
 
 
-def _continued(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
+def _continued(
+    plant: Plant, target: Tensor, x: Tensor, settings: SolveSettings
+) -> tuple[Tensor, float]:
     """Follow the solution from the linear head to the real one, as LeakyReLU's slope goes from one
     to zero.
 
     Started on the ReLU head directly, Newton steps stall where too many units are off; the leaky
     ones never are."""
-    for slope in (1.0, 0.5, 0.25, 0.1, 0.03, 0.01) if plant.layers else ():
-        x, _ = _stepped(_Leaky(plant, slope), target, x)
-    return _stepped(plant, target, x)
+    for slope in settings.slopes if plant.layers else ():
+        x, _ = _stepped(_Leaky(plant, slope), target, x, settings)
+    return _stepped(plant, target, x, settings)
 
 
-def _stepped(plant: Plant, target: Tensor, x: Tensor) -> tuple[Tensor, float]:
+def _stepped(
+    plant: Plant, target: Tensor, x: Tensor, settings: SolveSettings
+) -> tuple[Tensor, float]:
     found, left = levenberg_marquardt(
         plant,
         target.unsqueeze(0),
         x.unsqueeze(0),
-        steps=STEPS,
-        damping=1e-3,
-        goal=_goal(target),
+        steps=settings.steps,
+        damping=settings.damping,
+        goal=settings.goal(target),
     )
     return found[0], float(left.norm())
 

@@ -8,7 +8,6 @@ from torch import Tensor
 from graphkeel.control.base import Plant, jacobians
 
 NAME = "levenberg-marquardt"  # what a regulation or anchors found this way say
-_MOST_DAMPING = 1e9
 
 
 def levenberg_marquardt(
@@ -19,8 +18,9 @@ def levenberg_marquardt(
     steps: int,
     damping: float,
     goal: float,
+    most_damping: float = 1e9,
 ) -> tuple[Tensor, Tensor]:
-    """Steps from each start towards its target; a step that does not help is taken back and damped.
+    """Steps from each start towards its target; one that comes no nearer is taken back and damped.
 
     Args:
         plant: C, from d features to n logits.
@@ -29,6 +29,7 @@ def levenberg_marquardt(
         steps: the most steps.
         damping: of the first step, relative to the mean squared slope of a logit.
         goal: ‖C(x) − Y‖₂ at which a row is done.
+        most_damping: at which no step helps any more.
 
     Returns:
         The features, shape (B, d), and what is left of Y − C(x), shape (B, n).
@@ -38,7 +39,7 @@ def levenberg_marquardt(
     factor = torch.full((len(x),), damping, dtype=torch.float64)
     for _ in range(steps):
         size = left.norm(dim=1)
-        if bool(((size <= goal) | (factor > _MOST_DAMPING)).all()):
+        if bool(((size <= goal) | (factor > most_damping)).all()):
             break
         trial = x + _step(jacobians(plant, x), left, factor)
         trial_left = targets - plant(trial).detach()

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, jacobian, set_point
 
 
 @dataclass(frozen=True)
-class LQR:
+class LQR(Controller):
     """Cost Σ q‖e‖² + r·‖J‖²·‖Δx‖²; the scaling by ‖J‖² makes r mean the same for every head."""
 
     q: float = 1.0
@@ -26,25 +26,13 @@ class LQR:
     name: str = "lqr"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
+        goal = set_point(plant, target)
 
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        trajectory = [plant(x)]
-        for _ in range(self.steps):
-            error = target - trajectory[-1]
-            if float(error.norm()) <= self.tolerance:
-                break
-            x = (
-                x + self.gain(jacobian(plant, x)) @ error
-            )  # an MLP head is linearised anew at every step
-            trajectory.append(plant(x))
-        return settle(self.name, plant, target, x, trajectory)
+        def move(x: Tensor, states: list[Tensor]) -> Tensor:
+            """An MLP head is linearised anew at every step."""
+            return self.gain(jacobian(plant, x)) @ (goal - states[-1])
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def gain(self, slope: Tensor) -> Tensor:
         """Δx = gain · e.

@@ -13,17 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, origin, set_point
 from graphkeel.core.errors import ConfigError
-
-CHUNK = 512
 
 
 @dataclass(frozen=True)
-class MFAC:
+class MFAC(Controller):
     """Φ̂ ← Φ̂ + η(Δy − Φ̂Δx)Δxᵀ/(μ + ‖Δx‖²) and x ← x + ρ·Φ̂ᵀ(Y − y)/(λ + ‖Φ̂‖²)."""
 
-    initial: str = "probed"  # or "blind": Φ̂ = ½·I, as one would start without a look at the plant
+    initial: str = "probed"  # or "blind": Φ̂ = ½·I, as one would start without knowing the plant
     eta: float = 1.0
     mu: float = 1.0
     rho: float = 1.0
@@ -39,26 +37,19 @@ class MFAC:
             )
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
+        goal = set_point(plant, target)
+        first = estimate = self._first_estimate(plant, origin(plant, start))
+        last = torch.zeros(plant.n_in, dtype=torch.float64)
 
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        first = estimate = self._first_estimate(plant, x)
-        trajectory = [plant(x)]
-        for _ in range(self.steps):
-            error = target - trajectory[-1]
-            if float(error.norm()) <= self.tolerance or not bool(torch.isfinite(error).all()):
-                break
-            move = self.rho * estimate.T @ error / (self.damping + _norm(estimate) ** 2)
-            x = x + move
-            trajectory.append(plant(x))
-            estimate = self._corrected(estimate, move, trajectory[-1] - trajectory[-2], first)
-        return settle(self.name, plant, target, x, trajectory)
+        def move(_: Tensor, states: list[Tensor]) -> Tensor:
+            nonlocal estimate, last
+            if len(states) > 1:
+                estimate = self._corrected(estimate, last, states[-1] - states[-2], first)
+            error = goal - states[-1]
+            last = self.rho * estimate.T @ error / (self.damping + _norm(estimate) ** 2)
+            return last
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def _corrected(self, estimate: Tensor, move: Tensor, change: Tensor, first: Tensor) -> Tensor:
         surprise = change - estimate @ move
@@ -67,13 +58,13 @@ class MFAC:
         lost = not 1e-5 < size < 1e6 or float(move.norm()) < 1e-12
         return first if lost else estimate
 
-    def _first_estimate(self, plant: Plant, x: Tensor) -> Tensor:
+    def _first_estimate(self, plant: Plant, x: Tensor, chunk: int = 512) -> Tensor:
         if self.initial == "blind":
             return 0.5 * torch.eye(plant.n_out, plant.n_in, dtype=torch.float64)
         width = 1e-3
         nudges = width * torch.eye(plant.n_in, dtype=torch.float64)
         with torch.no_grad():
-            answers = torch.cat([plant(x + part) for part in nudges.split(CHUNK)])
+            answers = torch.cat([plant(x + part) for part in nudges.split(chunk)])
             return ((answers - plant(x)) / width).T
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graphkeel.control.base import Plant, Regulation, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, origin, set_point, settle
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.core.errors import ConfigError
 
@@ -64,7 +64,7 @@ class NeuralWeights:
         }
 
 
-class NeuralController:
+class NeuralController(Controller):
     """A trained f behind the controllers' protocol: anchor f(Y), trajectory that of y⁺ = C(f(y)).
 
     Args:
@@ -81,13 +81,6 @@ class NeuralController:
         self.tolerance = tolerance
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
-
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
         target = set_point(plant, target)
         x = origin(plant, start)
         if not torch.equal(target, self.weights.equilibrium):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.control.base import Plant, Regulation, jacobian, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, iterate, jacobian, set_point
 
 
 @dataclass(frozen=True)
-class PID:
+class PID(Controller):
     """x ← x + M·[Kp·(e − e₋₁) + Ki·e + Kd·(e − 2e₋₁ + e₋₂)].
 
     `decoupling="inverse"` takes M = J⁺, for which Ki = 1 alone is dead-beat on an affine plant;
@@ -27,31 +27,15 @@ class PID:
     name: str = "pid"
 
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
-        """Steer the plant to the target.
+        goal = set_point(plant, target)
 
-        Args:
-            plant: the head C, from d features to n logits.
-            target: Y, shape (n,).
-            start: the feature to begin at, shape (d,); zero where None.
-        """
-        x = origin(plant, start)
-        target = set_point(plant, target)
-        trajectory = [plant(x)]
-        error = target - trajectory[0]
-        last = error
-        before = error
-        for _ in range(self.steps):
-            if float(error.norm()) <= self.tolerance:
-                break
-            pull = (
-                self.kp * (error - last) + self.ki * error + self.kd * (error - 2 * last + before)
-            )
-            x = x + self._spread(jacobian(plant, x)) @ pull
-            trajectory.append(plant(x))
-            before = last
-            last = error
-            error = target - trajectory[-1]
-        return settle(self.name, plant, target, x, trajectory)
+        def move(x: Tensor, states: list[Tensor]) -> Tensor:
+            before, last, error = (goal - y for y in [states[0], states[0], *states][-3:])
+            change = self.kp * (error - last) + self.ki * error
+            change = change + self.kd * (error - 2 * last + before)
+            return self._spread(jacobian(plant, x)) @ change
+
+        return iterate(self.name, plant, goal, start, move, self.steps, self.tolerance)
 
     def _spread(self, slope: Tensor) -> Tensor:
         if self.decoupling == "inverse":

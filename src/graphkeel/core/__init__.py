@@ -1,4 +1,4 @@
-"""What every package may use: errors, optional packages, files written whole, limits of memory."""
+"""Shared by every package: errors, optional packages, files written whole, limits of memory."""
 
 from graphkeel.core.errors import (
     CertificateError,

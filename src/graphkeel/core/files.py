@@ -1,8 +1,8 @@
-"""Files that are whole or not there: written aside, flushed to disk, then renamed to their name.
+"""Files that are whole or not there: written to a temporary file, flushed to disk, then renamed.
 
-Whoever is killed in the middle leaves the old file, or none, and a file aside that the next writer
-sweeps away. Whoever writes, a file gets the rights that `open` would give it: all, less the umask.
-Standard library only."""
+Whoever is killed in the middle leaves the old file, or none, and a temporary file that the next
+writer removes. Whoever writes, a file gets the rights that `open` would give it: all, less the
+umask. Standard library only."""
 
 from __future__ import annotations
 
@@ -30,28 +30,30 @@ _counter = itertools.count()
 def replacing(path: Path) -> Iterator[Path]:
     """Write to the path that is yielded; at the end it takes the place of `path`, at once and as a
     whole."""
-    aside = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
+    temporary = path.with_name(f"{_prefix(path)}{os.getpid()}.{next(_counter)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
-        aside.touch()
-        usual = aside.stat().st_mode
-        yield aside
-        aside.chmod(usual)  # safetensors puts a file of its own in its place, for its owner only
-        _flush(aside)
-        aside.replace(path)
+        _remove_abandoned(path)
+        temporary.touch()
+        usual = temporary.stat().st_mode
+        yield temporary
+        temporary.chmod(
+            usual
+        )  # safetensors puts a file of its own in its place, for its owner only
+        _flush(temporary)
+        temporary.replace(path)
         _flush_folder(path.parent)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
         with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """The whole content at once, or the old file."""
-    with replacing(path) as aside:
-        aside.write_bytes(content)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -85,18 +87,18 @@ def _prefix(path: Path) -> str:
     return f".{path.name}.{socket.gethostname()}."
 
 
-def _sweep(path: Path) -> None:
-    """Remove what killed writers of the same file left aside."""
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files that killed writers of this file left."""
     prefix = _prefix(path)
     with contextlib.suppress(OSError):
         for entry in os.scandir(path.parent):
-            left_aside = entry.name.startswith(prefix) and entry.name.endswith(".tmp")
-            if left_aside and not _alive(entry.name, prefix):
+            is_temporary = entry.name.startswith(prefix) and entry.name.endswith(".tmp")
+            if is_temporary and not _alive(entry.name, prefix):
                 Path(entry.path).unlink(missing_ok=True)
 
 
 def _alive(name: str, prefix: str) -> bool:
-    """Whether the process that wrote this file aside still runs; if in doubt, yes."""
+    """Whether the process that wrote this temporary file still runs; if in doubt, yes."""
     pid = name.removeprefix(prefix).split(".")[0]
     try:
         os.kill(int(pid), 0)

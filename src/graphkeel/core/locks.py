@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-Arguments = ParamSpec("Arguments")
-Owner = TypeVar("Owner")
-Result = TypeVar("Result")
+_Arguments = ParamSpec("_Arguments")
+_Owner = TypeVar("_Owner")
+_Result = TypeVar("_Result")
 
 # Beside the objects and not in them, so that they can still be copied and pickled.
 _locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
@@ -24,12 +24,12 @@ def lock_of(owner: object) -> threading.RLock:
 
 
 def one_at_a_time(
-    method: Callable[Concatenate[Owner, Arguments], Result],
-) -> Callable[Concatenate[Owner, Arguments], Result]:
+    method: Callable[Concatenate[_Owner, _Arguments], _Result],
+) -> Callable[Concatenate[_Owner, _Arguments], _Result]:
     """Decorates methods: of all that have it, an object runs one at a time; other threads wait."""
 
     @functools.wraps(method)
-    def locked(self: Owner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def locked(self: _Owner, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         with lock_of(self):
             return method(self, *args, **kwargs)
 

@@ -1,8 +1,8 @@
 """How much memory there is, and a refusal, in words, of what would not fit. Standard library only.
 
 The kernel's answer to too large an array is to end the process, without a word. So whatever
-allocates by the size of its input asks here first. `GRAPHKEEL_MEMORY` (say `4GB`) takes the place
-of what the machine says."""
+allocates by the size of its input calls `require_memory` first. `GRAPHKEEL_MEMORY` (say `4GB`)
+takes the place of what the machine says."""
 
 from __future__ import annotations
 
@@ -15,51 +15,43 @@ from pathlib import Path
 
 from graphkeel.core.errors import ConfigError, MemoryLimitError
 
-ENVIRONMENT_VARIABLE = "GRAPHKEEL_MEMORY"
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_UNITS |= {
-    "K": 2**10,
-    "M": 2**20,
-    "G": 2**30,
-    "T": 2**40,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
-}
+_VARIABLE = "GRAPHKEEL_MEMORY"
+_UNITS = {"": 1, "B": 1}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS |= {f"{_letter}B": 1000**_power, _letter: 1024**_power, f"{_letter}IB": 1024**_power}
 
 
 def require_memory(n_bytes: int, what: str, fix: str) -> None:
     """Refuse `what` if it needs more than there is; `fix` says how to need less."""
-    limit = available_memory()
+    limit = _available()
     if limit is not None and n_bytes > limit:
         raise MemoryLimitError(
-            f"{what} needs about {readable(n_bytes)} of memory",
-            got=f"{readable(limit)} available",
-            fix=f"{fix} {ENVIRONMENT_VARIABLE} can name another limit.",
+            f"{what} needs about {_readable(n_bytes)} of memory",
+            got=f"{_readable(limit)} available",
+            fix=f"{fix} {_VARIABLE} can name another limit.",
         )
 
 
-def available_memory() -> int | None:
+def _available() -> int | None:
     """Bytes that can still be allocated; None where nothing is known of the machine."""
-    told = os.environ.get(ENVIRONMENT_VARIABLE)
-    if told:
-        return parse(told)
+    given = os.environ.get(_VARIABLE)
+    if given:
+        return parse_size(given)
     found = [*_machine(), *_control_groups(), *_address_space()]
     return max(min(found), 0) if found else None
 
 
-def parse(text: str) -> int:
+def parse_size(text: str) -> int:
     """`4GB`, `512MiB`, `1.5G` or a plain number of bytes."""
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([A-Za-z]*)\s*", text, flags=re.ASCII)
     if match is None or match[2].upper() not in _UNITS:
         raise ConfigError(
-            f"{ENVIRONMENT_VARIABLE} must be a size", got=repr(text)[:80], fix="For instance 4GB."
+            f"{_VARIABLE} must be a size", got=repr(text)[:80], fix="For instance 4GB."
         )
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def readable(n_bytes: int) -> str:
+def _readable(n_bytes: int) -> str:
     units = ("B", "KB", "MB", "GB", "TB")
     power = next((p for p in range(len(units)) if n_bytes < 1000 ** (p + 1)), len(units) - 1)
     return f"{n_bytes / 1000**power:.3g} {units[power]}"
@@ -69,7 +61,7 @@ def readable(n_bytes: int) -> str:
 
 
 def _machine(proc: Path = Path("/proc")) -> Iterator[int]:
-    """What the kernel believes it can hand out without swapping."""
+    """Memory that the kernel estimates it can hand out without swapping."""
     for line in _lines(proc / "meminfo"):
         if line.startswith("MemAvailable:"):
             yield int(line.split()[1]) * 1024
@@ -78,7 +70,7 @@ def _machine(proc: Path = Path("/proc")) -> Iterator[int]:
 def _control_groups(
     proc: Path = Path("/proc"), root: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[int]:
-    """What is left of the limit of this process's control group, and of each group above it."""
+    """The rest of the limit of this process's control group, and of each group above it."""
     for line in _lines(proc / "self" / "cgroup"):
         number, _, rest = line.partition(":")
         controllers, _, inside = rest.partition(":")
@@ -109,7 +101,7 @@ def _statistic(path: Path, name: str) -> int:
 
 
 def _address_space(proc: Path = Path("/proc")) -> Iterator[int]:
-    """What `ulimit -v` leaves."""
+    """The rest of the limit of `ulimit -v`."""
     try:
         import resource
     except ImportError:  # pragma: no cover - Windows
@@ -145,7 +137,7 @@ _RESET = Path("/proc/self/clear_refs")
 
 
 def reset_peak() -> None:
-    """Let the peak start anew where the system can (Linux); elsewhere it stays that of the whole
+    """Let the peak start anew where the system can (Linux); on others it stays that of the whole
     process."""
     with contextlib.suppress(OSError):
         _RESET.write_text("5")

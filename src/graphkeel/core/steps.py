@@ -1,4 +1,4 @@
-"""Steps that take time: logged, shown and told to callbacks. Standard library only at import.
+"""Steps that take time: logged, shown and passed to callbacks. Standard library only at import.
 
 `logging` always hears of a step (logger `graphkeel`, level INFO). Who sets `verbose` sees the same
 lines on stderr, and a progress bar where something takes longer than two seconds."""
@@ -14,10 +14,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-PATIENCE = 2.0  # seconds without a progress bar
-ROOT = logging.getLogger("graphkeel")
+_LOGGER = logging.getLogger("graphkeel")
 _shown: ContextVar[bool] = ContextVar("graphkeel_shown", default=False)
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,16 @@ class Callback(Protocol):
 def step(
     name: str, callbacks: Sequence[Callback] = (), *, verbose: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """Time what happens inside; log it and tell the callbacks when it has ended well.
+    """Time what happens inside; log it and call the callbacks when it has ended well.
 
     Yields a dictionary, to be filled with facts."""
     values: dict[str, Any] = {}
-    with shown(verbose):
+    with _lines_shown(verbose):
         start = time.perf_counter()
-        ROOT.debug("%s: begins", name)
+        _LOGGER.debug("%s: begins", name)
         yield values
         done = Step(name, time.perf_counter() - start, values)
-        ROOT.info("%s: %s (%.2f s)", name, _in_words(values), done.seconds)
+        _LOGGER.info("%s: %s (%.2f s)", name, _in_words(values), done.seconds)
     for callback in callbacks:
         callback(done)
 
@@ -81,23 +80,23 @@ def _in_words(values: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def shown(verbose: bool) -> Iterator[None]:
+def _lines_shown(verbose: bool) -> Iterator[None]:
     """Log lines and progress bars on stderr, if asked for, as long as this lasts."""
     if not verbose or _shown.get():
         yield
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("graphkeel: %(message)s"))
-    level = ROOT.level
-    ROOT.addHandler(handler)
-    ROOT.setLevel(logging.INFO)
+    level = _LOGGER.level
+    _LOGGER.addHandler(handler)
+    _LOGGER.setLevel(logging.INFO)
     token = _shown.set(True)
     try:
         yield
     finally:
         _shown.reset(token)
-        ROOT.setLevel(level)
-        ROOT.removeHandler(handler)
+        _LOGGER.setLevel(level)
+        _LOGGER.removeHandler(handler)
 
 
 @contextlib.contextmanager
@@ -111,9 +110,14 @@ def progress_shown() -> Iterator[None]:
 
 
 def progress(
-    items: Iterable[Item], what: str, total: int, *, cost: Callable[[Item], float] | None = None
-) -> Iterator[Item]:
-    """The same items, with a progress bar on stderr once they take longer than two seconds."""
+    items: Iterable[_Item],
+    what: str,
+    total: int,
+    *,
+    cost: Callable[[_Item], float] | None = None,
+    patience: float = 2.0,
+) -> Iterator[_Item]:
+    """Pass the items on, with a progress bar on stderr after `patience` seconds."""
     if not _shown.get() or not sys.stderr.isatty():
         yield from items
         return
@@ -124,7 +128,7 @@ def progress(
         for item in items:
             yield item
             done += 1.0 if cost is None else cost(item)
-            if bar is None and time.monotonic() - start > PATIENCE:
+            if bar is None and time.monotonic() - start > patience:
                 bar, task = _bar(what, total)
             if bar is not None:
                 bar.update(task, completed=done)

@@ -26,7 +26,7 @@ class Ask(Protocol):
 
 
 class AskRegion(Protocol):
-    """The same about the decision region of a problem that has one."""
+    """The verifier of decision regions, for a problem that has one."""
 
     def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> ConditionReport: ...
 

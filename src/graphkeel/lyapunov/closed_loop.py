@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import Domain
-from graphkeel.lyapunov.exact import exact_dot, product_up, sum_up
+from graphkeel.lyapunov.exact import exact_dot, float64, product_up, sum_up
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.verify.problem import Affine, Network, Problem
+from graphkeel.verify.problem import Affine, Array, Network, Problem
 
-Array = NDArray[np.float64]
 BatchLayers = list[tuple[Tensor, Tensor]]  # weights (classes, out, in), biases (classes, out)
 
 
@@ -63,27 +61,24 @@ def interval_bounds(layers: BatchLayers, low: Tensor, high: Tensor) -> tuple[Ten
     return low, high
 
 
-def lead_bounds(
+def margin_bounds(
     layers: BatchLayers, low: Tensor, high: Tensor, classes: Tensor, margin: float
 ) -> Tensor:
-    """Upper bounds of F_k − F_c + margin over the states of the box that lead with class c by the
-    margin: (classes, n).
+    """Upper bounds of F_k − F_c + margin over the states of the box that have the margin for class
+    c: (classes, n).
 
     A linear relaxation of F, plus λ(y_c − y_k − margin) with the best λ ≥ 0: that term is not
-    negative where c leads, and what is left is maximised over the whole box (docs/formats.md).
+    negative on these states, and the rest is maximised over the whole box (docs/formats.md).
     Entry c is the margin and says nothing."""
     chosen, own = torch.arange(len(classes)), torch.arange(low.shape[1])
     rows = torch.eye(low.shape[1], dtype=low.dtype).repeat(len(classes), 1, 1)
     rows[chosen, :, classes] -= 1.0
     linear, constant = _upper_forms(layers, rows, low, high)
     middle, radius = (low + high).unsqueeze(1) / 2, (high - low).unsqueeze(1) / 2
-    lead, rival = linear[chosen, :, classes], linear[:, own, own]
+    own_slope, rival = linear[chosen, :, classes], linear[:, own, own]
     bounds = []
-    for weight in (
-        torch.zeros_like(lead),
-        (-lead).relu(),
-        rival.relu(),
-    ):  # the maximum bends at these λ only
+    # The maximum has its kinks at these λ only.
+    for weight in (torch.zeros_like(own_slope), (-own_slope).relu(), rival.relu()):
         tilted = linear.clone()
         tilted[chosen, :, classes] += weight
         tilted[:, own, own] -= weight
@@ -97,18 +92,16 @@ def _upper_forms(
 ) -> tuple[Tensor, Tensor]:
     """rows·F as linear forms of y that lie above it on the box: coefficients (classes, rows, n),
     constants."""
-    ends = []
-    for depth in range(1, len(layers)):
-        ends.append(interval_bounds(layers[:depth], low, high))
+    ends = [interval_bounds(layers[:depth], low, high) for depth in range(1, len(layers))]
     weight, bias = layers[-1]
     linear, constant = rows @ weight, torch.einsum("krm,km->kr", rows, bias)
     for (weight, bias), (under, over) in zip(reversed(layers[:-1]), reversed(ends), strict=True):
         width = (over - under).clamp_min(1e-12)
         stable = (under >= 0).double()
-        bent = (under < 0) & (over > 0)
-        upper = torch.where(bent, over / width, stable)
-        lower = torch.where(bent, (0.5 + 4 * (over + under) / width).clamp(0.0, 1.0), stable)
-        lift = torch.where(bent, -upper * under, torch.zeros_like(under))
+        unstable = (under < 0) & (over > 0)
+        upper = torch.where(unstable, over / width, stable)
+        lower = torch.where(unstable, (0.5 + 4 * (over + under) / width).clamp(0.0, 1.0), stable)
+        lift = torch.where(unstable, -upper * under, torch.zeros_like(under))
         rising, falling = linear.relu(), -(-linear).relu()
         slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
         constant = (
@@ -144,15 +137,14 @@ def collapse(
     name: str,
 ) -> Problem:
     """The question put to the verifier about one class's shipped weights."""
+    inner_radius = config.epsilon / float(np.sqrt(len(domain.lower))) * (1 - 1e-12)  # in the ε-ball
     return Problem(
-        closed_loop=closed_loop_network(head, control),
-        lyapunov=lyapunov_network(function),
+        closed_loop=_loop_network(head, control),
+        lyapunov=_lyapunov_network(function),
         lower=domain.lower,
         upper=domain.upper,
         equilibrium=domain.equilibrium,
-        hole_radius=config.epsilon
-        / float(np.sqrt(len(domain.lower)))
-        * (1 - 1e-12),  # inside the L2 ball of radius ε
+        hole_radius=inner_radius,
         hole_norm="inf",
         rho=config.rho,
         positivity=config.positivity,
@@ -160,20 +152,22 @@ def collapse(
     )
 
 
-def closed_loop_network(head: Layers, control: NeuralWeights) -> Network:
+def _loop_network(head: Layers, control: NeuralWeights) -> Network:
     """C∘f of shipped weights as a network of its own, exact up to the stated error bounds."""
-    bias = _numpy(control.bias)
+    bias = float64(control.bias)
     anchored = control.form != "paper"
-    first = _centred(_numpy(control.inner), bias, _numpy(control.equilibrium) if anchored else None)
+    first = _centred(
+        float64(control.inner), bias, float64(control.equilibrium) if anchored else None
+    )
     start = np.maximum(bias, 0.0) if anchored else np.zeros_like(bias)
-    rest = (Affine(_numpy(weight), _numpy(offset)) for weight, offset in head[1:])
+    rest = (Affine(float64(weight), float64(offset)) for weight, offset in head[1:])
     return Network((first, _join(head[0], control, start), *rest))
 
 
-def lyapunov_network(function: LyapunovWeights) -> Network:
-    first = _centred(_numpy(function.inner), _numpy(function.bias), _numpy(function.centre))
+def _lyapunov_network(function: LyapunovWeights) -> Network:
+    first = _centred(float64(function.inner), float64(function.bias), float64(function.centre))
     return Network(
-        (first, Affine(_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1)))
+        (first, Affine(float64(function.outer)[None, :], float64(function.offset).reshape(1)))
     )
 
 
@@ -190,8 +184,8 @@ def _centred(weight: Array, bias: Array, centre: Array | None) -> Affine:
 
 def _join(first: tuple[Tensor, Tensor], control: NeuralWeights, start: Array) -> Affine:
     """C₁·(h + B·(t − start)) + c₁ as an affine map of t, the controller's hidden layer."""
-    weight, bias = _numpy(first[0]), _numpy(first[1])
-    outer, offset = _numpy(control.outer), _numpy(control.offset)
+    weight, bias = float64(first[0]), float64(first[1])
+    outer, offset = float64(control.outer), float64(control.offset)
     dots = np.array([[exact_dot(row, column) for column in outer.T] for row in weight])
     values, errors = dots[..., 0], dots[..., 1]
     rest = []
@@ -201,7 +195,3 @@ def _join(first: tuple[Tensor, Tensor], control: NeuralWeights, start: Array) ->
         rest.append((value, sum_up([error, *map(product_up, errors[i], start)])))
     moved = np.array(rest)
     return Affine(values, moved[:, 0], weight_error=errors, bias_error=moved[:, 1])
-
-
-def _numpy(tensor: Tensor) -> Array:
-    return tensor.detach().double().numpy()

@@ -1,5 +1,4 @@
-"""What to train and what to prove, as one typed configuration; `None` means the form's own
-default."""
+"""The configuration of training and proof; `None` means the form's own default."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from typing import Any
 from graphkeel.control.neural import FORMS
 from graphkeel.core.errors import ConfigError
 
-LOSSES = ("margin", "paper")
-GAUGES = ("l1", "general")
+_LOSSES = ("margin", "paper")
+_GAUGES = ("l1", "general")
 
 # The paper states neither ε, δ nor the domain; these are ours. Its condition is ΔV < 0, i.e. ρ = 1,
 # and V > 0.
@@ -46,12 +45,12 @@ class LyapunovConfig:
         gauge: V of the other forms: `l1` is Σ rᵢ|yᵢ−Yᵢ| (2n units); `general` has free positively
             spanning rows.
         lyapunov_hidden: units of a `general` gauge; at least n + 1.
-        margin: a state belongs to a class's region if its logit leads all others by this much.
+        margin: a state belongs to a class's region if its margin is at least this.
         contraction: the factor that training aims at, below ρ by a margin that rounding and search
             can live on.
         rounds, steps: of Algorithm 1, and of Adam within a round.
         start_node: Algorithm 1 as printed: the prediction of this node is the only state that
-            training starts from, counterexamples are added as they are, every step looks at all
+            training starts from, counterexamples are added as they are, every step uses all
             states, Adam keeps its moments between rounds, and the verifier is asked the paper's two
             conditions and nothing else. None: many states, as the other fields say.
         falsify_rounds: so many first rounds ask for counterexamples first, and for a proof only if
@@ -86,9 +85,9 @@ class LyapunovConfig:
 
     def __post_init__(self) -> None:
         _one_of("form", self.form, FORMS)
-        _one_of("gauge", self.gauge, GAUGES)
+        _one_of("gauge", self.gauge, _GAUGES)
         if self.loss is not None:
-            _one_of("loss", self.loss, LOSSES)
+            _one_of("loss", self.loss, _LOSSES)
         for name in (
             "hidden",
             "rounds",
@@ -127,7 +126,7 @@ class LyapunovConfig:
         return ResolvedConfig(**values)
 
     def with_(self, **changes: Any) -> LyapunovConfig:
-        """The same configuration with other values.
+        """A configuration with other values.
 
         Args:
             changes: fields by name.
@@ -137,7 +136,7 @@ class LyapunovConfig:
 
 @dataclass(frozen=True)
 class ResolvedConfig(LyapunovConfig):
-    """The same with every default filled in; what training and the certificate use."""
+    """A configuration with every default filled in, for training and the certificate."""
 
     loss: str = "margin"
     epsilon: float = 1e-3
@@ -151,8 +150,8 @@ class ResolvedConfig(LyapunovConfig):
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """What training works for; Eq. 11 knows nothing of the last two, which are asked about all
-        the same."""
+        """Conditions that training works for; Eq. 11 knows nothing of the last two, which are
+        verified all the same."""
         known = ("positivity", "decrease")
         return known if self.loss == "paper" else (*known, "invariance", "region")
 

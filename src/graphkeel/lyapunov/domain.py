@@ -5,16 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphkeel.core.errors import DataError
+from graphkeel.verify.problem import Array
 
-Array = NDArray[np.float64]
 
-ENLARGE = 0.1  # of the box's width, on each side of the logits
-# of the box's width, at least, between Y and each face: at a corner it would have no neighbourhood
-MARGIN = 0.25
-GRID = 64  # faces lie on multiples of 1/64, so that they read well and print without loss
+@dataclass(frozen=True)
+class DomainSettings:
+    """The box around logits and equilibria.
+
+    Attributes:
+        enlarge: of the box's width, on each side of the logits.
+        margin: of the box's width, at least, between Y and each face: at a corner it would have no
+            neighbourhood.
+        grid: faces lie on multiples of 1/grid, so that they read well and print without loss.
+    """
+
+    enlarge: float = 0.1
+    margin: float = 0.25
+    grid: int = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +39,15 @@ class Domain:
         return (self.upper - self.lower) / 2
 
 
-def shared_domains(logits: Array, equilibria: Array) -> list[Domain]:
+def shared_domains(
+    logits: Array, equilibria: Array, settings: DomainSettings = DomainSettings()
+) -> list[Domain]:
     """One box for every class, so that a state of D is a state of each class's loop.
 
     Args:
         logits: of all nodes, shape (nodes, n).
         equilibria: Y of each class, shape (classes, n).
+        settings: how much larger than the logits the box is.
     """
     logits, equilibria = np.asarray(logits, np.float64), np.asarray(equilibria, np.float64)
     if logits.ndim != 2 or not len(logits):
@@ -49,8 +61,10 @@ def shared_domains(logits: Array, equilibria: Array) -> list[Domain]:
     first, last = equilibria.min(axis=0), equilibria.max(axis=0)
     low = np.minimum(logits.min(axis=0), first - 0.5)  # a constant logit still spans a box
     high = np.maximum(logits.max(axis=0), last + 0.5)
-    low, high = low - ENLARGE * (high - low), high + ENLARGE * (high - low)
-    margin = MARGIN * (high - low)
+    more = settings.enlarge * (high - low)
+    low, high = low - more, high + more
+    margin = settings.margin * (high - low)
     low, high = np.minimum(low, first - margin), np.maximum(high, last + margin)
-    low, high = np.floor(low * GRID) / GRID, np.ceil(high * GRID) / GRID
+    low, high = np.floor(low * settings.grid), np.ceil(high * settings.grid)
+    low, high = low / settings.grid, high / settings.grid
     return [Domain(equilibrium, low, high) for equilibrium in equilibria]

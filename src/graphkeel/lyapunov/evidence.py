@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from graphkeel.certificate import (
     ClassProof,
@@ -20,11 +19,10 @@ from graphkeel.certificate import (
 )
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
+from graphkeel.lyapunov.exact import float64
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.training.records import ClassOutcome, TrainResult
+from graphkeel.lyapunov.records import ClassOutcome, TrainResult
 from graphkeel.verify.result import ConditionReport, Verdict
-
-SMALL = 16.0  # times δ is the least size of Y
 
 
 def certificate_of(
@@ -56,7 +54,7 @@ def certificate_of(
         **(provenance or {}),
     }
     return build_certificate(
-        head_source(plant.layers),
+        _head_source(plant.layers),
         proofs,
         provenance=details,
         data_sha256=data_sha256,
@@ -64,11 +62,11 @@ def certificate_of(
     )
 
 
-def _tolerance(outcome: ClassOutcome, delta: float) -> float:
-    """δ, smaller where Y itself is small: a tolerance of Y's own size would say nothing."""
+def _tolerance(outcome: ClassOutcome, delta: float, share: float = 1 / 16) -> float:
+    """δ, at most a share of Y's size: a tolerance of Y's own size would say nothing."""
     centre = outcome.problem.equilibrium
     size = max(float(np.abs(centre).max()), float(np.ptp(centre)))
-    return min(delta, size / SMALL) if size > 0 else delta
+    return min(delta, size * share) if size > 0 else delta
 
 
 def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> ClassProof:
@@ -84,7 +82,7 @@ def class_proof(outcome: ClassOutcome, delta: float, margin: float = 0.0) -> Cla
         label=outcome.label,
         form=control.form,
         controller=controller_source(control),
-        lyapunov=lyapunov_source(outcome.function),
+        lyapunov=_lyapunov_source(outcome.function),
         anchor=anchor_of(control),
         problem=outcome.problem,
         conditions={
@@ -115,25 +113,20 @@ def anchor_of(control: NeuralWeights) -> np.ndarray:
     return anchor.numpy()
 
 
-def head_source(layers: Layers) -> Source:
-    return mlp((_numpy(weight), _numpy(bias)) for weight, bias in layers)
+def _head_source(layers: Layers) -> Source:
+    return mlp((float64(weight), float64(bias)) for weight, bias in layers)
 
 
 def controller_source(control: NeuralWeights) -> Source:
     inner, bias, outer, offset = map(
-        _numpy, (control.inner, control.bias, control.outer, control.offset)
+        float64, (control.inner, control.bias, control.outer, control.offset)
     )
     if control.form == "paper":
         return mlp(((inner, bias), (outer, offset)))
-    return anchored_controller(inner, bias, outer, offset, _numpy(control.equilibrium))
+    return anchored_controller(inner, bias, outer, offset, float64(control.equilibrium))
 
 
-def lyapunov_source(function: LyapunovWeights) -> Source:
-    first = (_numpy(function.inner), _numpy(function.bias))
-    last = (_numpy(function.outer)[None, :], _numpy(function.offset).reshape(1))
-    return (chain((None, -_numpy(function.centre)), first), chain(last))
-
-
-def _numpy(tensor: Tensor) -> np.ndarray:
-    """Float64, whose products the certificate forms exactly."""
-    return tensor.detach().double().numpy()
+def _lyapunov_source(function: LyapunovWeights) -> Source:
+    first = (float64(function.inner), float64(function.bias))
+    last = (float64(function.outer)[None, :], float64(function.offset).reshape(1))
+    return (chain((None, -float64(function.centre)), first), chain(last))

@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
+from torch import Tensor
 
-Array = NDArray[np.float64]
+from graphkeel.verify.problem import Array
 
 _SPLIT = 134217729.0  # 2^27 + 1
 _SAFE = (2.0**-450, 2.0**450)  # inside, neither a product nor its error over- or underflows
+
+
+def float64(tensor: Tensor) -> Array:
+    """A tensor's numbers, whose products are formed exactly."""
+    return tensor.detach().double().numpy()
 
 
 def exact_dot(left: Array, right: Array) -> tuple[float, float]:
@@ -32,15 +37,15 @@ def exact_dot(left: Array, right: Array) -> tuple[float, float]:
     terms = np.concatenate([product, _product_error(left, right, product)]).tolist()
     value = math.fsum(terms)
     terms.append(-value)
-    return value, round_up(abs(math.fsum(terms)))
+    return value, _round_up(abs(math.fsum(terms)))
 
 
 def sum_up(values: Iterable[float]) -> float:
     """An upper bound on the exact sum of non-negative floats."""
-    return round_up(math.fsum(values))
+    return _round_up(math.fsum(values))
 
 
-def round_up(value: float) -> float:
+def _round_up(value: float) -> float:
     """The next float: covers the half unit by which a correctly rounded result may fall short."""
     return math.nextafter(value, math.inf) if value else 0.0
 

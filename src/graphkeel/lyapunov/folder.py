@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +13,21 @@ from torch import Tensor
 
 from graphkeel.certificate import sealed, write_certificate
 from graphkeel.certificate.equilibrium import STATES
+from graphkeel.core.digests import file_sha256, json_sha256, sha256_of, tensors_sha256
 from graphkeel.core.files import locked, write_text
-from graphkeel.core.tensor_files import file_sha256, save_tensors, tensors_sha256
+from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
-from graphkeel.lyapunov.certify import CertifyResult, certify
+from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.evidence import anchor_of
-from graphkeel.lyapunov.training.records import RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.records import RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.result import CertifyResult
 from graphkeel.models.frozen import FrozenModel
 
 CERTIFICATE = "certificate.json"
-CONTROLLERS = "controllers.safetensors"
-STATE = "training-state.safetensors"  # what an interrupted run goes on from
-TRAINING = "training.json"
+_CONTROLLERS = "controllers.safetensors"
+_STATE = "training-state.safetensors"  # that an interrupted run resumes from
+_TRAINING = "training.json"
 
 
 def certify_into(
@@ -45,7 +46,7 @@ def certify_into(
     fingerprint = _fingerprint(config, classes, subject)
 
     def keep(log: RoundLog, state: TrainState) -> None:
-        save_state(folder / STATE, state, fingerprint)
+        save_state(folder / _STATE, state, fingerprint)
         on_round(log)
 
     trained = task.train_mask.nonzero().flatten()
@@ -57,7 +58,7 @@ def certify_into(
         classes=classes,
         verifier=verifier,
         on_round=keep,
-        resume=load_state(folder / STATE, fingerprint),
+        resume=load_state(folder / _STATE, fingerprint),
         provenance=remarks,
         labelled=(trained, task.y[trained]),
     )
@@ -65,7 +66,7 @@ def certify_into(
         return result
     with locked(folder):
         _write(folder, result.training, result.certificate, result.states)
-    (folder / STATE).unlink(missing_ok=True)  # not before the results are on disk
+    (folder / _STATE).unlink(missing_ok=True)  # not before the results are on disk
     return result
 
 
@@ -78,11 +79,11 @@ def _write(
     """Controllers, states and the log first; then the certificate, which names their checksums."""
     if states is not None:
         save_tensors(folder / STATES, states)
-    save_tensors(folder / CONTROLLERS, _controllers(training), {"form": training.config.form})
+    save_tensors(folder / _CONTROLLERS, _controllers(training), {"form": training.config.form})
     rounds = [entry.as_dict() for entry in training.log]
     log = {"config": training.config.as_dict(), "stopped": training.stopped, "rounds": rounds}
-    write_text(folder / TRAINING, json.dumps(log, indent=1) + "\n")
-    checksum = {"controllers_sha256": file_sha256(folder / CONTROLLERS)}
+    write_text(folder / _TRAINING, json.dumps(log, indent=1) + "\n")
+    checksum = {"controllers_sha256": file_sha256(folder / _CONTROLLERS)}
     certificate["provenance"] |= checksum
     certificate["sha256"] = sealed(certificate)["sha256"]
     write_certificate(certificate, folder / CERTIFICATE)
@@ -105,18 +106,18 @@ def _controllers(training: TrainResult) -> dict[str, Tensor]:
 def _fingerprint(config: LyapunovConfig, classes: list[int], subject: str) -> str:
     settings = {**config.resolved().as_dict(), "seconds": 0.0}
     content = {**settings, "labels": classes, "subject": subject}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json_sha256(content)
 
 
 def save_state(path: Path, state: TrainState, fingerprint: str) -> None:
-    """Write what a run needs to go on."""
+    """Write the state that a run resumes from."""
     log = json.dumps([entry.as_dict() for entry in state.log])
     metadata = {"fingerprint": fingerprint, "log": log, "sha256": _digest(state.tensors, log)}
     save_tensors(path, state.tensors, metadata)
 
 
 def load_state(path: Path, fingerprint: str) -> TrainState | None:
-    """What an interrupted run left; None if that was another run, or if the file is damaged."""
+    """The state of an interrupted run; None if that was another run, or if the file is damaged."""
     if not path.exists():
         return None
     try:
@@ -134,4 +135,4 @@ def load_state(path: Path, fingerprint: str) -> TrainState | None:
 
 
 def _digest(tensors: dict[str, Tensor], log: str) -> str:
-    return hashlib.sha256(f"{tensors_sha256(tensors)} {log}".encode()).hexdigest()
+    return sha256_of([f"{tensors_sha256(tensors)} {log}"])

@@ -1,10 +1,9 @@
 """Candidate Lyapunov functions V, for every class at once; each is a two-layer ReLU network.
 
-* `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y and positive elsewhere by construction, and the
-one for which
-  the contraction factor has a closed form.
+* `L1Gauge`: V(y) = Σ rᵢ|yᵢ − Yᵢ|, r ≥ c. Zero at Y alone and positive otherwise by construction,
+  and the one for which the contraction factor has a closed form.
 * `GeneralGauge`: V(y) = Σ vₖ·relu(uₖ·(y − Y)), v > 0, rows u₁…uₙ₊₁ positively spanning R^n, the
-rest free.
+  rest free.
 * `FreeFunction`: the paper's V, where nothing holds by construction.
 """
 
@@ -85,9 +84,8 @@ class L1Gauge(LyapunovBatch):
         self.raw = nn.Parameter(torch.log(torch.expm1(relative.clamp(max=20.0))))
 
     def gains(self, active: Tensor) -> Tensor:
-        return self.floor * (
-            1.0 + softplus(self.raw[active])
-        )  # above the floor even after rounding
+        # Above the floor even after rounding.
+        return self.floor * (1.0 + softplus(self.raw[active]))
 
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
         offsets = (y - self.targets[active].unsqueeze(1)).abs()
@@ -109,14 +107,13 @@ class GeneralGauge(LyapunovBatch):
         classes, n = unit.shape
         if units < n + 1:
             raise ConfigError(f"a gauge on R^{n} needs at least {n + 1} units", got=units)
-        scale = (unit.amax(dim=1, keepdim=True) / unit).unsqueeze(
-            1
-        )  # rows act on z in each axis's own unit
+        # Rows act on z in each axis's own unit.
+        scale = (unit.amax(dim=1, keepdim=True) / unit).unsqueeze(1)
         self.basis = nn.Parameter(torch.eye(n, dtype=torch.float64).repeat(classes, 1, 1) * scale)
         self.mix = nn.Parameter(torch.zeros(classes, n, dtype=torch.float64))
         free = uniform_start((classes, units - n - 1, n), n, generator)
         with torch.no_grad():
-            # rows −eᵢ first: they make V symmetric at the start wherever there is room for them
+            # rows −eᵢ first: they make V symmetric at the start as far as there are units for them
             for k in range(min(n, units - n - 1)):
                 free[:, k] = -self.basis[:, k]
         self.free = free
@@ -149,12 +146,10 @@ class FreeFunction(LyapunovBatch):
         self.offset = uniform_start((classes,), units, generator)
 
     def forward(self, y: Tensor, active: Tensor) -> Tensor:
-        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active]) + self.bias[active].unsqueeze(
-            1
-        )
-        return torch.einsum("kbu,ku->kb", heights.relu(), self.outer[active]) + self.offset[
-            active
-        ].unsqueeze(1)
+        heights = torch.einsum("kbn,kun->kbu", y, self.inner[active])
+        heights = (heights + self.bias[active].unsqueeze(1)).relu()
+        values = torch.einsum("kbu,ku->kb", heights, self.outer[active])
+        return values + self.offset[active].unsqueeze(1)
 
     @torch.no_grad()
     def shipped(self, index: int) -> LyapunovWeights:

@@ -15,9 +15,18 @@ from torch import Tensor
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.models.aggregation import Aggregation, Branch, operator_of, run_layer, spread
 
-STEPS = 500
-ENTRIES = 1 << 24  # of features in work at once
-STILL = 1e-12  # relative change of a step below which margins no longer notice
+
+@dataclass(frozen=True)
+class GraphLoopSettings:
+    """Attributes:
+    steps: at most.
+    change: of a step, relative, below which margins no longer move.
+    entries: of features in work at once.
+    """
+
+    steps: int = 500
+    change: float = 1e-12
+    entries: int = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class GraphLoop:
         controls: the controller of each class.
         nodes: controlled nodes, int64, shape (M,).
         shares: p of each of them, float64, shape (M, n).
+        settings: of the run.
     """
 
     def __init__(
@@ -57,7 +67,9 @@ class GraphLoop:
         controls: Mapping[int, NeuralWeights],
         nodes: Tensor,
         shares: Tensor,
+        settings: GraphLoopSettings = GraphLoopSettings(),
     ) -> None:
+        self.settings = settings
         self.aggregation = aggregation
         self.nodes = nodes
         matrix, self.scale = operator_of(aggregation.operator, edge_index, len(x))
@@ -66,7 +78,10 @@ class GraphLoop:
             self.matrix = matrix.to_sparse_csr()  # products are several times as fast
         self.parts = [_Part(control, nodes, shares[:, c]) for c, control in controls.items()]
         first = aggregation.layers[0]
-        self.branches = [_FirstBranch(one, x, self.parts, len(nodes)) for one in first]
+        self.branches = [
+            _FirstBranch(one, _projected(x, one, settings.entries), self.parts, len(nodes))
+            for one in first
+        ]
         self.everywhere = torch.equal(nodes, torch.arange(len(x)))  # then no row has to be moved
 
     def answer(self) -> Tensor:
@@ -88,7 +103,7 @@ class GraphLoop:
         return self._answer(fed)
 
     def _answer(self, fed: list[Tensor]) -> Tensor:
-        """What follows from the first layer's values, before they are spread."""
+        """The model's answer, given the first layer's values before they are spread."""
         value = torch.zeros_like(fed[0])
         for branch, part in zip(self.branches, fed, strict=True):
             value = value + spread(part, self.matrix, branch.power)
@@ -103,7 +118,7 @@ class GraphLoop:
             x: given features, shape (N, d).
             states: Ŷ, float64, shape (N, n).
         """
-        step = max(1, ENTRIES // int(x.shape[1]))
+        step = max(1, self.settings.entries // int(x.shape[1]))
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
             value = x[rows].double()
@@ -125,14 +140,14 @@ class GraphLoop:
         states = self.answer()
         residuals = []
         certain = []
-        for _ in range(STEPS):
+        for _ in range(self.settings.steps):
             following = self.step(states)
             change = float((following - states).abs().max())
             residuals.append(self._norm(following - states, gauge))
             sure = self.certain(states, residuals[-1] / (1.0 - kappa), gauge)
             certain.append(int(sure.sum()))
             states = following
-            if change <= STILL * (1.0 + float(states.abs().max())):
+            if change <= self.settings.change * (1.0 + float(states.abs().max())):
                 break
         return GraphRun(states, tuple(residuals), tuple(certain))
 
@@ -140,16 +155,16 @@ class GraphLoop:
         return float(((states.abs() @ gauge) / self.scale).max())
 
     def certain(self, states: Tensor, radius: float, gauge: Tensor) -> Tensor:
-        """Which nodes lead by more than a distance to the equilibrium allows, bool, shape (N,).
+        """Where the margin exceeds the distance to the equilibrium, bool, shape (N,).
 
         Args:
             states: shape (N, n).
             gauge: r of V, shape (n,).
         """
         best = states.argmax(dim=1, keepdim=True)
-        lead = states.gather(1, best) - states
+        margins = states.gather(1, best) - states
         needed = radius * self.scale.unsqueeze(1) / torch.minimum(gauge[best], gauge)
-        return (lead > needed).scatter(1, best, True).all(dim=1)
+        return (margins > needed).scatter(1, best, True).all(dim=1)
 
 
 class _Part:
@@ -169,10 +184,10 @@ class _Part:
 class _FirstBranch:
     """A branch of the first layer, with all that no state changes computed once."""
 
-    def __init__(self, branch: Branch, x: Tensor, parts: list[_Part], controlled: int) -> None:
+    def __init__(self, branch: Branch, given: Tensor, parts: list[_Part], controlled: int) -> None:
         self.power = branch.power
         self.parts = parts
-        self.given = _projected(x, branch.weight) + branch.bias
+        self.given = given
         self.outers = [branch.weight @ part.control.outer.double() for part in parts]
         self.rest = [branch.weight @ part.control.offset.double() for part in parts]
         self.bias = branch.bias
@@ -188,14 +203,13 @@ class _FirstBranch:
         return own
 
     def placed(self, nodes: Tensor, own: Tensor) -> Tensor:
-        """The same of all nodes, with given features where none is controlled, shape (N, out)."""
+        """The values of all nodes, with given features where none is controlled, shape (N, out)."""
         fed = self.given.clone()
         fed[nodes] = own
         return fed
 
 
-def _projected(x: Tensor, weight: Tensor) -> Tensor:
-    """X·Wᵀ in float64, some rows at a time."""
-    return torch.cat(
-        [part.double() @ weight.T for part in x.split(max(1, ENTRIES // int(x.shape[1])))]
-    )
+def _projected(x: Tensor, branch: Branch, entries: int) -> Tensor:
+    """X·Wᵀ + b in float64, some rows at a time."""
+    parts = x.split(max(1, entries // int(x.shape[1])))
+    return torch.cat([part.double() @ branch.weight.T for part in parts]) + branch.bias

@@ -8,6 +8,7 @@ Here a good gauge is chosen in floats; the factor is computed exactly where it i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -19,26 +20,40 @@ from graphkeel.certificate import GraphProof
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov.closed_loop import axis_factors
 from graphkeel.models.aggregation import Aggregation
-
-Array = NDArray[np.float64]
-
-MOST_WORDS = 1024
-POWER_STEPS = 200
-FOLLOW_STEPS = 2  # of the gauge, for each step of training
+from graphkeel.verify.problem import Array
 
 
-def graph_proof(aggregation: Aggregation, controls: Sequence[NeuralWeights]) -> GraphProof:
-    """What a certificate may claim of message passing; a reason where that is nothing."""
+@dataclass(frozen=True)
+class GaugeSettings:
+    """Attributes:
+    most_words: of a model whose factor is bounded.
+    power_steps: of the power iteration that finds a gauge.
+    follow_steps: of the same for each step of training, from the gauge before.
+    mixing: added to every entry of the matrix, the largest being one: all of the gauge is positive.
+    """
+
+    most_words: int = 1024
+    power_steps: int = 200
+    follow_steps: int = 2
+    mixing: float = 1e-3
+
+
+def graph_proof(
+    aggregation: Aggregation,
+    controls: Sequence[NeuralWeights],
+    settings: GaugeSettings = GaugeSettings(),
+) -> GraphProof:
+    """The claim of a certificate about message passing; a reason where there is none."""
     if aggregation.reason:
         return GraphProof(reason=aggregation.reason)
     layers = used_layers(aggregation)
     count = int(np.prod([len(layer) for layer in layers]))
-    if count > MOST_WORDS:
+    if count > settings.most_words:
         return GraphProof(reason=f"{count} products of powers are too many to bound")
     gains = word_gains(layers, controls)
     return GraphProof(
         layers=layers,
-        gauge=common_gauge(gains),
+        gauge=_common_gauge(gains, settings),
         operator=aggregation.operator,
         undirected=aggregation.undirected,
     )
@@ -51,7 +66,8 @@ class Passing:
         aggregation: the model, recognised or not; nothing is asked of one that was not.
     """
 
-    def __init__(self, aggregation: Aggregation) -> None:
+    def __init__(self, aggregation: Aggregation, settings: GaugeSettings = GaugeSettings()) -> None:
+        self.settings = settings
         self.layers = [] if aggregation.reason else used_layers(aggregation)
 
     def factor(self, controls: Sequence[NeuralWeights]) -> float:
@@ -59,11 +75,11 @@ class Passing:
         if not self.layers:
             return 0.0
         gains = word_gains(self.layers, controls)
-        return loop_factor(gains, common_gauge(gains))
+        return loop_factor(gains, _common_gauge(gains, self.settings))
 
     def term(self, controller: ControllerBatch) -> PassingTerm | None:
-        """What training adds to the loss; None where there is nothing to train for."""
-        return PassingTerm(self.layers, controller) if self.layers else None
+        """A term of the loss; None where there is nothing to train for."""
+        return PassingTerm(self.layers, controller, self.settings) if self.layers else None
 
 
 class PassingTerm:
@@ -77,7 +93,13 @@ class PassingTerm:
         controller: of all classes, in an anchored form.
     """
 
-    def __init__(self, layers: list[list[tuple[int, Array]]], controller: ControllerBatch) -> None:
+    def __init__(
+        self,
+        layers: list[list[tuple[int, Array]]],
+        controller: ControllerBatch,
+        settings: GaugeSettings,
+    ) -> None:
+        self.settings = settings
         first, *rest = layers
         self.controller = controller
         self.seen = [torch.from_numpy(weight) @ controller.lift for _, weight in first]
@@ -103,8 +125,8 @@ class PassingTerm:
         return self.beyond @ starts @ self.controller.inner(active).abs()
 
     def _follow(self, matrix: Tensor) -> None:
-        mixed = matrix / matrix.max().clamp_min(1e-300) + 1e-3
-        for _ in range(FOLLOW_STEPS):
+        mixed = matrix / matrix.max().clamp_min(1e-300) + self.settings.mixing
+        for _ in range(self.settings.follow_steps):
             self.gauge = self.gauge @ mixed
             self.gauge = self.gauge / self.gauge.max()
 
@@ -131,18 +153,10 @@ def word_gains(
 ) -> NDArray[np.float64]:
     """M ≥ 0 with |ΔF| ≤ M·|Δy| along each word, shape (words, classes, n, n)."""
     first, *rest = layers
-    ends = []
-    for word in product(*rest):
-        matrix = None
-        for _, weight in word:
-            matrix = np.abs(weight) if matrix is None else np.abs(weight) @ matrix
-        ends.append(matrix)
-    gains = []
-    for _, weight in first:
-        starts = [_start(weight, control) for control in controls]
-        for end in ends:
-            gains.append(np.stack([one if end is None else end @ one for one in starts]))
-    return np.stack(gains)
+    width = first[0][1].shape[0]
+    ends = [_merged([[branch] for branch in word], width) for word in product(*rest)]
+    starts = [[_start(weight, control) for control in controls] for _, weight in first]
+    return np.stack([[end @ one for one in start] for start in starts for end in ends])
 
 
 def _start(weight: Array, control: NeuralWeights) -> Array:
@@ -152,22 +166,23 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
     return np.abs(weight @ outer) @ np.abs(inner)
 
 
-def common_gauge(gains: Array) -> Array:
+def _common_gauge(gains: Array, settings: GaugeSettings) -> Array:
     """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
-    candidates = [np.ones(total.shape[0]), _perron(total), np.sqrt(_perron(total))]
+    perron = _perron(total, settings)
+    candidates = [np.ones(total.shape[0]), perron, np.sqrt(perron)]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
     return (best / best.max()).astype(np.float32).astype(np.float64)
 
 
-def _perron(matrix: Array) -> Array:
+def _perron(matrix: Array, settings: GaugeSettings) -> Array:
     """r with r·M ≈ ρ(M)·r, all of it positive: in the norm Σ rᵢ|zᵢ| the matrix M expands least."""
     scale = float(matrix.max())
     if scale == 0:
         return np.ones(matrix.shape[0])
-    mixed = matrix / scale + 1e-3
+    mixed = matrix / scale + settings.mixing
     r = np.ones(matrix.shape[0])
-    for _ in range(POWER_STEPS):
+    for _ in range(settings.power_steps):
         r = r @ mixed
         r = r / r.max()
     return r

@@ -19,12 +19,28 @@ from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.config import ResolvedConfig
 
-STRENGTHS = (1.0, 0.5, 2.0, 0.25)  # of the one asked for
-SHIFTS = (0.0, -0.5, 0.5, -1.0, 1.0)  # added, in units of the target's strength
-STEPS = 60
-CLEAR = 0.1  # of m: a lead below it is taken only if there is no larger one
-CLIMB_STEPS = 300
-CLIMB_STARTS = 8
+
+@dataclass(frozen=True)
+class TargetSettings:
+    """The search for another target where the head does not reach m·e_c + s.
+
+    Attributes:
+        strengths: of the targets tried, as shares of m.
+        shifts: added to all their logits, as shares of their strength.
+        steps: of Levenberg–Marquardt, at most.
+        clear: a margin below this share of m is taken only if there is no larger one.
+        climb_steps: of Adam uphill along the class's margin, where no answer is of the class.
+        climb_rate: its learning rate.
+        climb_starts: random starts of it besides the features found before.
+    """
+
+    strengths: tuple[float, ...] = (1.0, 0.5, 2.0, 0.25)
+    shifts: tuple[float, ...] = (0.0, -0.5, 0.5, -1.0, 1.0)
+    steps: int = 60
+    clear: float = 0.1
+    climb_steps: int = 300
+    climb_rate: float = 0.05
+    climb_starts: int = 8
 
 
 @dataclass(frozen=True)
@@ -44,13 +60,13 @@ class Targets:
     notes: tuple[str, ...]
     unreachable: tuple[int, ...] = ()
 
-    def leads(self, classes: Sequence[int]) -> Tensor:
-        """By how much Y leads with its own class, shape (classes,)."""
-        return leads(self.equilibria, torch.tensor(list(classes)))
+    def margins(self, classes: Sequence[int]) -> Tensor:
+        """The margin of each Y for its own class, shape (classes,)."""
+        return class_margins(self.equilibria, torch.tensor(list(classes)))
 
 
-def leads(states: Tensor, classes: Tensor) -> Tensor:
-    """By how much each state's own logit leads all others, shape (B,).
+def class_margins(states: Tensor, classes: Tensor) -> Tensor:
+    """Each state's own logit minus the largest other one, shape (B,).
 
     Args:
         states: logits, shape (B, n).
@@ -62,7 +78,11 @@ def leads(states: Tensor, classes: Tensor) -> Tensor:
 
 
 def targets_at(
-    plant: Plant, classes: Sequence[int], anchors: Tensor, config: ResolvedConfig
+    plant: Plant,
+    classes: Sequence[int],
+    anchors: Tensor,
+    config: ResolvedConfig,
+    settings: TargetSettings = TargetSettings(),
 ) -> Targets:
     """The states with which the head answers given features: these are certified as they are.
 
@@ -78,34 +98,37 @@ def targets_at(
         )
     shipped = anchors.detach().float().cpu()
     answers = plant(shipped.double()).detach()
-    lead = leads(answers, torch.tensor(list(classes)))
-    asked = asked_targets(plant.n_out, classes, config)
+    margins = class_margins(answers, torch.tensor(list(classes)))
+    asked = _asked_targets(plant.n_out, classes, config)
     found = []
     for k, label in enumerate(classes):
-        if float(lead[k]) > 0:
+        if float(margins[k]) > 0:
             found.append(_Found(answers[k], shipped[k]))
             continue
-        other = _target(plant, label, asked[k], config)
+        other = _target(plant, label, asked[k], config, settings)
         note = f"the anchor in use is answered with class {int(answers[k].argmax())}"
         note += f"; {other.note}" if other.note else ""
         found.append(replace(other, note=note))
     return _gathered(found)
 
 
-def asked_targets(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
+def _asked_targets(n: int, classes: Sequence[int], config: ResolvedConfig) -> Tensor:
     """m·e_c + s of each class, float64, shape (classes, n)."""
     return config.strength * torch.eye(n, dtype=torch.float64)[list(classes)] + config.shift
 
 
-def choose_targets(plant: Plant, classes: Sequence[int], config: ResolvedConfig) -> Targets:
+def choose_targets(
+    plant: Plant,
+    classes: Sequence[int],
+    config: ResolvedConfig,
+    settings: TargetSettings = TargetSettings(),
+) -> Targets:
     """An equilibrium for each class that the head can answer."""
-    asked = asked_targets(plant.n_out, classes, config)
+    asked = _asked_targets(plant.n_out, classes, config)
     if config.form == "paper":
         return Targets(asked, None, ("",) * len(classes))
-    found = [
-        _target(plant, label, want, config) for label, want in zip(classes, asked, strict=True)
-    ]
-    return _gathered(found)
+    wanted = zip(classes, asked, strict=True)
+    return _gathered([_target(plant, label, want, config, settings) for label, want in wanted])
 
 
 @dataclass(frozen=True)
@@ -127,72 +150,80 @@ def _gathered(found: Sequence[_Found]) -> Targets:
     )
 
 
-def _target(plant: Plant, label: int, asked: Tensor, config: ResolvedConfig) -> _Found:
+def _target(
+    plant: Plant, label: int, asked: Tensor, config: ResolvedConfig, settings: TargetSettings
+) -> _Found:
     anchor = solve_anchor(plant, asked).float()
     tolerance = config.delta / 2
     if float((plant(anchor.double()) - asked).norm()) <= tolerance:
         return _Found(asked, anchor)
-    features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config)])
-    best = _nearest(plant, label, asked, features, config.strength)
+    features = torch.cat([anchor.unsqueeze(0), _searched(plant, label, config, settings)])
+    clear = settings.clear * config.strength
+    best = _nearest(plant, label, asked, features, clear)
     if best is None:
-        best = _nearest(plant, label, asked, _climbed(plant, label, features), config.strength)
+        features = _climbed(plant, label, features, settings)
+        best = _nearest(plant, label, asked, features, clear)
     if best is None:
         note = f"no feature was found that the head answers with class {label}"
         return _Found(asked, anchor, note, reachable=False)
     answer = plant(best.double()).detach()
-    lead = float(leads(answer.unsqueeze(0), torch.tensor([label])))
+    margin = float(class_margins(answer.unsqueeze(0), torch.tensor([label])))
     note = (
         f"the head does not reach {config.strength:g} times the one-hot; Y is an answer of the head"
-        f" that leads by {lead:.3g}"
+        f" that leads by {margin:.3g}"
     )
     return _Found(answer, best, note)
 
 
-def _searched(plant: Plant, label: int, config: ResolvedConfig) -> Tensor:
+def _searched(plant: Plant, label: int, config: ResolvedConfig, settings: TargetSettings) -> Tensor:
     """Levenberg–Marquardt to targets of several strengths and shifts, float32, shape (B, d)."""
     one_hot = torch.eye(plant.n_out, dtype=torch.float64)[label]
-    strengths = [config.strength * share for share in STRENGTHS]
-    wanted = torch.stack([m * one_hot + config.shift + m * s for m in strengths for s in SHIFTS])
+    strengths = [config.strength * share for share in settings.strengths]
+    wanted = torch.stack(
+        [m * one_hot + config.shift + m * s for m in strengths for s in settings.shifts]
+    )
     generator = torch.Generator().manual_seed(label)
     start = 0.1 * torch.randn(len(wanted), plant.n_in, generator=generator, dtype=torch.float64)
     goal = config.delta / 10
-    found, _ = levenberg_marquardt(plant, wanted, start, steps=STEPS, damping=1.0, goal=goal)
+    steps = settings.steps
+    found, _ = levenberg_marquardt(plant, wanted, start, steps=steps, damping=1.0, goal=goal)
     return found.float()
 
 
 def _nearest(
-    plant: Plant, label: int, asked: Tensor, features: Tensor, strength: float
+    plant: Plant, label: int, asked: Tensor, features: Tensor, clear: float
 ) -> Tensor | None:
     """The feature whose answer is of the class and nearest to the target but for a common shift,
-    which changes no prediction; among answers with a small lead the one with the largest."""
+    which changes no prediction; where no margin is `clear`, the one with the largest."""
     answers = plant(features.double()).detach()
-    lead = leads(answers, torch.full((len(features),), label))
+    margins = class_margins(answers, torch.full((len(features),), label))
     finite = answers.isfinite().all(dim=1)
-    if not bool(((lead > 0) & finite).any()):
+    if not bool(((margins > 0) & finite).any()):
         return None
     apart = answers - asked
     distance = (apart - apart.mean(dim=1, keepdim=True)).norm(dim=1)
-    clear = (lead >= CLEAR * strength) & finite
-    if bool(clear.any()):
-        return features[int(torch.where(clear, distance, torch.inf).argmin())]
-    return features[int(torch.where(finite, lead, -torch.inf).argmax())]
+    sure = (margins >= clear) & finite
+    if bool(sure.any()):
+        return features[int(torch.where(sure, distance, torch.inf).argmin())]
+    return features[int(torch.where(finite, margins, -torch.inf).argmax())]
 
 
-def _climbed(plant: Plant, label: int, features: Tensor) -> Tensor:
-    """Features moved uphill along the class's lead, float32, shape (B, d)."""
+def _climbed(plant: Plant, label: int, features: Tensor, settings: TargetSettings) -> Tensor:
+    """Features moved uphill along the class's margin, float32, shape (B, d)."""
     generator = torch.Generator().manual_seed(label)
-    shape = (CLIMB_STARTS, plant.n_in)
+    starts = settings.climb_starts
+    shape = (starts, plant.n_in)
     noise = torch.randn(shape, generator=generator, dtype=torch.float64)
-    reach = torch.logspace(-1, 2, CLIMB_STARTS, dtype=torch.float64).unsqueeze(1)
+    reach = torch.logspace(-1, 2, starts, dtype=torch.float64).unsqueeze(1)
     x = torch.cat([features.double(), noise * reach]).requires_grad_(True)
-    optimiser = torch.optim.Adam([x], lr=0.05)
-    for _ in range(CLIMB_STEPS):
+    optimiser = torch.optim.Adam([x], lr=settings.climb_rate)
+    for _ in range(settings.climb_steps):
         optimiser.zero_grad()
-        (-_soft_lead(plant(x), label).sum()).backward()
+        (-_soft_margin(plant(x), label).sum()).backward()
         optimiser.step()
     return x.detach().float()
 
 
-def _soft_lead(states: Tensor, label: int) -> Tensor:
+def _soft_margin(states: Tensor, label: int) -> Tensor:
     others = torch.cat([states[:, :label], states[:, label + 1 :]], dim=1)
     return states[:, label] - others.logsumexp(dim=1)

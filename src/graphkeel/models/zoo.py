@@ -13,8 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+from graphkeel.core.digests import tensors_sha256
 from graphkeel.core.errors import ConfigError, ModelError
-from graphkeel.core.tensor_files import save_tensors, tensors_sha256
+from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
 from graphkeel.models.training import TrainingConfig, train

@@ -14,6 +14,7 @@ from graphkeel.checker import CheckResult
 from graphkeel.checker.certificate import guarded
 from graphkeel.checker.exact import Matrix, Vector, Work
 from graphkeel.checker.levels import EVERYWHERE
+from graphkeel.checker.limits import MOST_BOUNDS, WEIGHT_COST
 from graphkeel.checker.problem import Row
 from graphkeel.checker.reading import (
     Rejected,
@@ -26,13 +27,12 @@ from graphkeel.checker.reading import (
     vector,
 )
 from graphkeel.checker.relaxation import Box, Lines, Pair, RowBound, Supports
-from graphkeel.checker.trees import DEFAULT, MOST_BOUNDS, STORED, Part, parts, spend
+from graphkeel.checker.trees import DEFAULT, STORED, Part, parts, spend
 from graphkeel.property_checker.stages import Block, Form, Shape, forms_of, row_of, shape_of
 from graphkeel.property_checker.sublevel import FALLS, STAYS, Loop, cases_of, covers, read_loop
 
-FORMAT = "graphkeel-proof"
+_FORMAT = "graphkeel-proof"
 _REMARKS = frozenset({"sha256", "provenance"})
-_DEAR = 100_000  # a weight is counted as so many products: as a fraction it takes memory
 _TREE = {"axis", "cut", "slopes", "multipliers"}
 
 
@@ -69,7 +69,7 @@ def check_bytes(raw: bytes) -> CheckResult:
     Args:
         raw: all of them.
     """
-    return guarded(raw, FORMAT, _check)
+    return guarded(raw, _FORMAT, _check)
 
 
 def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _term(value: Any, widths: list[int], height: int, work: Work) -> tuple[int, 
     known = type(source) is int and 0 <= source < len(widths)
     if not known or (weight.height, weight.width) != (height, widths[source]):
         raise Unreadable("the blocks do not fit together")
-    work.spend(height * weight.width * _DEAR, weight.bits)
+    work.spend(height * weight.width * WEIGHT_COST, weight.bits)
     return source, weight
 
 

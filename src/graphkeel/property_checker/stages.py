@@ -94,7 +94,7 @@ def shape_of(blocks: list[Block], rows: list[Form], n: int, work: Work) -> Shape
         owns.append(len(own))
         before = [unit for unit, _ in own] + along + y
     lines = _over(finals, before)
-    ends = [(lines.row(j), form.get(None, Fraction(0))) for j, form in enumerate(finals)]
+    ends = [(lines.row(j), form[None]) for j, form in enumerate(finals)]
     return Shape(stages, ends, units, owns)
 
 

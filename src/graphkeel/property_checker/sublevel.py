@@ -1,7 +1,7 @@
 """Conditions on a sublevel set of a loop, compiled from the loop itself (proof format, 8).
 
 A proof carries F, V, the box and the levels, never the network or the inequalities that the search
-looked at: blocks, cases and the parts of the box that they need are derived here. A case lists what
+used: blocks, cases and the parts of the box that they need are derived here. A case lists what
 a violating state satisfies; all cases together are all violations.
 """
 
@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from graphkeel.checker.exact import Vector, Work
+from graphkeel.checker.limits import WEIGHT_COST
 from graphkeel.checker.networks import Layer, Network
 from graphkeel.checker.reading import Unreadable, items, mapping, matrix, number, vector
 from graphkeel.property_checker.stages import Block, Form, Unit, forms_of
@@ -19,7 +20,6 @@ from graphkeel.property_checker.stages import Block, Form, Unit, forms_of
 STAYS, FALLS = "sublevel-invariance", "sublevel-decrease"
 _ARRAYS = ("lower", "upper", "equilibrium")
 _NUMBERS = ("hole_radius", "rho", "level")
-_DEAR = 100_000  # a weight is counted as so many products: as a fraction it takes memory
 Ends = list[tuple[Fraction, Fraction]]
 
 
@@ -114,7 +114,7 @@ def _network(value: Any, where: str, work: Work) -> Network:
     for layer in items(value, where, most=64):
         content = mapping(layer, where, {"weight", "bias"})
         weight = matrix(content["weight"], f"{where}.weight")
-        work.spend(weight.height * weight.width * _DEAR, weight.bits)
+        work.spend(weight.height * weight.width * WEIGHT_COST, weight.bits)
         bias = vector(content["bias"], f"{where}.bias", weight.height)
         network.append(Layer(weight, bias))
     if any(after.weight.width != before.weight.height for before, after in pairwise(network)):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
-from graphkeel.lyapunov.certify import enclosed, steered
+from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context

@@ -572,7 +572,7 @@ class Reconstructor(BaseEstimator):
         """With other labels the features change, and with them the loop on this graph."""
         same = self.labels_.nodes.equal(labels.nodes) and self.labels_.classes.equal(labels.classes)
         if not same and self.certificate_ is not None:
-            from graphkeel.lyapunov.certify import released  # loads the verifiers
+            from graphkeel.lyapunov.on_graph import released  # loads the verifiers
 
             self.certificate_ = released(self.certificate_)
             self.states_ = None

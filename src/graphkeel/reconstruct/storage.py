@@ -15,9 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from graphkeel.core.digests import file_sha256
 from graphkeel.core.errors import DataError
 from graphkeel.core.files import cannot_write, locked, write_text
-from graphkeel.core.tensor_files import file_sha256, save_tensors
+from graphkeel.core.tensor_files import save_tensors
 
 FACTS = "reconstruction.json"
 FORMAT = 4

@@ -22,6 +22,7 @@ _IGNORED = (
     "graphkeel.certificate",
     "graphkeel.checker",
     "graphkeel.property_checker",
+    "graphkeel.core.digests",
     "graphkeel.core.errors",
     "graphkeel.core.files",
     "graphkeel.core.tensor_files",

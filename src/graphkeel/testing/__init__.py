@@ -8,19 +8,20 @@ torch."""
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOME = {
-    "Check": "checks",
-    "Conformance": "checks",
-    "ConformanceError": "checks",
-    "check_controller": "controller",
-    "yield_controller_checks": "controller",
-    "check_reconstruction": "reconstruction",
-    "yield_reconstruction_checks": "reconstruction",
-    "check_verifier": "verifier",
-    "yield_verifier_checks": "verifier",
+from graphkeel.core.lazy import lazy_names
+
+_HOMES = {
+    "Check": "graphkeel.testing.checks",
+    "Conformance": "graphkeel.testing.checks",
+    "ConformanceError": "graphkeel.testing.checks",
+    "check_controller": "graphkeel.testing.controller",
+    "yield_controller_checks": "graphkeel.testing.controller",
+    "check_reconstruction": "graphkeel.testing.reconstruction",
+    "yield_reconstruction_checks": "graphkeel.testing.reconstruction",
+    "check_verifier": "graphkeel.testing.verifier",
+    "yield_verifier_checks": "graphkeel.testing.verifier",
 }
 
 __all__ = [
@@ -41,12 +42,5 @@ if TYPE_CHECKING:
     from graphkeel.testing.reconstruction import check_reconstruction, yield_reconstruction_checks
     from graphkeel.testing.verifier import check_verifier, yield_verifier_checks
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'graphkeel.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"graphkeel.testing.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+else:
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,9 +1,10 @@
-"""What a check is: a name, a deed, and a message that says what was expected and what came."""
+"""A check: a name, a function, and a message that says what was expected and what came."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from unittest import SkipTest
 
 from graphkeel.core.errors import KeelError
@@ -71,10 +72,18 @@ class Check:
 
 @dataclass(frozen=True)
 class Conformance:
-    """What a part passed, and which checks did not apply to it and why."""
+    """The checks that a part passed, and those that did not apply to it, with the reason."""
 
     passed: tuple[str, ...]
     skipped: dict[str, str] = field(default_factory=dict)
+
+
+def checks_of(part: str, subject: object, functions: Iterable[Callable[..., None]]) -> list[Check]:
+    """A check for each function of the part under test, named as the function is."""
+    return [
+        Check(part, function.__name__.strip("_").replace("_", " "), partial(function, subject))
+        for function in functions
+    ]
 
 
 def run_all(checks: Iterable[Check]) -> Conformance:

@@ -14,24 +14,23 @@ from torch import Tensor
 
 from graphkeel.control.base import Controller, Plant, Regulation
 from graphkeel.core.errors import KeelError
-from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal, run_all
+from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
 from graphkeel.testing.plants import OpaquePlant, affine_plant, blind_plant, random_plant
 from graphkeel.testing.surroundings import global_seed, left_alone
 
-Factory = Callable[[Plant, Tensor], Controller]
+_Factory = Callable[[Plant, Tensor], Controller]
 
-REACHABLE: dict[str, dict[str, Plant]] = {
+_REACHABLE: dict[str, dict[str, Plant]] = {
     "affine": {"by hand": affine_plant(), "20 features": random_plant((20, 7), seed=1)},
     "relu": {
         "30-16-4": random_plant((30, 16, 4), seed=5),
         "8-24-24-3": random_plant((8, 24, 24, 3), seed=1),
     },
 }
-STRENGTHS = (1.0, 5.0)
 
 
 def check_controller(
-    controller: Controller | type[Controller] | Factory,
+    controller: Controller | type[Controller] | _Factory,
     *,
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
@@ -50,7 +49,7 @@ def check_controller(
 
 
 def yield_controller_checks(
-    controller: Controller | type[Controller] | Factory,
+    controller: Controller | type[Controller] | _Factory,
     *,
     reaches: Collection[str] = ("affine", "relu"),
     tolerance: float = 1e-3,
@@ -64,13 +63,13 @@ def yield_controller_checks(
     """
     subject = _Subject(controller, tolerance)
     for kind in reaches:
-        for name, plant in REACHABLE[kind].items():
+        for name, plant in _REACHABLE[kind].items():
             yield subject.check(f"reaches its targets ({kind} plant, {name})", _reaches, plant)
     for name, plant in _every_plant().items():
         yield subject.check(
             f"measures its residual at the shipped feature ({name})", _tells_the_truth, plant
         )
-    for deed in (
+    functions = (
         _has_the_promised_form,
         _begins_where_it_is_told,
         _admits_what_cannot_be_reached,
@@ -81,14 +80,14 @@ def yield_controller_checks(
         _takes_any_precision,
         _refuses_wrong_targets,
         _refuses_wrong_starts,
-    ):
-        yield subject.check(deed.__name__.strip("_").replace("_", " "), deed)
+    )
+    yield from checks_of(subject.name, subject, functions)
 
 
 class _Subject:
     """The controller under test, made anew for a plant and target where it comes as a function."""
 
-    def __init__(self, given: Controller | type[Controller] | Factory, tolerance: float) -> None:
+    def __init__(self, given: Controller | type[Controller] | _Factory, tolerance: float) -> None:
         self.given = given() if isinstance(given, type) else given
         self.tolerance = tolerance
 
@@ -110,21 +109,21 @@ class _Subject:
     def regulate(self, plant: Plant, target: Tensor, start: Tensor | None = None) -> Regulation:
         return self.of(plant, target).regulate(plant, target, start)
 
-    def check(self, name: str, deed: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.name, name, partial(deed, self, *arguments))
+    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.name, name, partial(body, self, *arguments))
 
 
 def _every_plant() -> dict[str, Plant]:
     reachable = {
         f"{kind}, {name}": plant
-        for kind, plants in REACHABLE.items()
+        for kind, plants in _REACHABLE.items()
         for name, plant in plants.items()
     }
     return {**reachable, "without layers": OpaquePlant(), "blind to a logit": blind_plant()}
 
 
 def _targets(plant: Plant) -> Iterator[Tensor]:
-    for strength in STRENGTHS:
+    for strength in (1.0, 5.0):
         yield from strength * torch.eye(plant.n_out, dtype=torch.float64)
 
 

@@ -14,12 +14,12 @@ from graphkeel.graph.task import UNLABELLED
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 
-PER_NODE = ("x", "y", "train_mask", "val_mask", "test_mask")
+_PER_NODE = ("x", "y", "train_mask", "val_mask", "test_mask")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What a method is given: a frozen model, a task, and the nodes whose labels it may use or
+    """A method's arguments: a frozen model, a task, and the nodes whose labels it may use or
     select on."""
 
     frozen: FrozenModel
@@ -63,10 +63,7 @@ class Case:
         names = torch.randperm(self.task.n_nodes, generator=generator)
         order = torch.randperm(self.task.n_edges, generator=generator)
         back = names.argsort()
-        by_node = {
-            field: getattr(self.task, field)[back]
-            for field in ("x", "y", "train_mask", "val_mask", "test_mask")
-        }
+        by_node = {field: getattr(self.task, field)[back] for field in _PER_NODE}
         task = replace(self.task, edge_index=names[self.task.edge_index][:, order], **by_node)
         return Case(self.frozen, task, names[self.labelled], names[self.validation]), names
 

@@ -1,7 +1,7 @@
-"""What a part has to leave as it found it: random generators, numerical settings, the working
-folder.
+"""Global state that a part leaves as it found it: random generators, numerical settings, the
+working folder.
 
-Torch is looked at only where somebody has imported it: an engine's checks do not need it.
+Torch counts only where somebody has imported it: an engine's checks do not need it.
 """
 
 from __future__ import annotations

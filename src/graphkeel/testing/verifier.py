@@ -1,8 +1,7 @@
 """The contract of a verification engine: never wrong, never over budget, `unknown` always with a
 reason.
 
-No torch is needed here. `graphkeel.testing.loops` has the loops with known truth, `random_loops`
-those without."""
+No torch is needed here; `graphkeel.testing.loops` has the loops."""
 
 from __future__ import annotations
 
@@ -15,20 +14,26 @@ from unittest import SkipTest
 
 import numpy as np
 
-from graphkeel.testing.checks import Check, Conformance, expect, expect_refusal, run_all
-from graphkeel.testing.loops import ALL, Known, corner_only, stable, unstable
-from graphkeel.testing.random_loops import hard_loop, random_loop, suspicious_states
+from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
+from graphkeel.testing.loops import (
+    KNOWN,
+    Known,
+    corner_only,
+    hard_loop,
+    random_loop,
+    stable,
+    suspicious_states,
+    unstable,
+)
 from graphkeel.testing.surroundings import global_seed, left_alone
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, Verifier, VerifyReport
 
-RANDOM_LOOPS = 12
-
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run of an engine may take.
+    """Limits of an engine's runs.
 
     Attributes:
         seconds: for each known loop.
@@ -36,12 +41,14 @@ class Limits:
             in.
         nodes_grace: boxes it may go beyond its node budget, for the batch it is in.
         memory_mb: growth of the process while it works on a hard loop.
+        random_loops: how many of them its proofs are compared on with a grid of states.
     """
 
     seconds: float = 10.0
     grace: float = 5.0
     nodes_grace: int = 5_000
     memory_mb: float = 1024.0
+    random_loops: int = 12
 
 
 def check_verifier(
@@ -71,9 +78,9 @@ def yield_verifier_checks(
     subject = _Subject(
         verifier() if isinstance(verifier, type) else verifier, complete, limits or Limits()
     )
-    for known in ALL:
+    for known in KNOWN:
         yield subject.check(f"is not wrong about: {known.name}", _is_not_wrong, known)
-    for deed in (
+    functions = (
         _proves_nothing_that_a_grid_contradicts,
         _decides_something,
         _answers_what_it_is_asked,
@@ -85,8 +92,8 @@ def yield_verifier_checks(
         _leaves_the_problem_alone,
         _leaves_its_surroundings_alone,
         _refuses_unknown_conditions,
-    ):
-        yield subject.check(deed.__name__.strip("_").replace("_", " "), deed)
+    )
+    yield from checks_of(subject.verifier.name, subject, functions)
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,8 @@ class _Subject:
     complete: bool
     limits: Limits
 
-    def check(self, name: str, deed: Callable[..., None], *arguments: object) -> Check:
-        return Check(self.verifier.name, name, partial(deed, self, *arguments))
+    def check(self, name: str, body: Callable[..., None], *arguments: object) -> Check:
+        return Check(self.verifier.name, name, partial(body, self, *arguments))
 
     def solve(
         self,
@@ -165,7 +172,7 @@ def _expect_a_whole_answer(problem: Problem, answer: ConditionReport) -> None:
 
 
 def _proves_nothing_that_a_grid_contradicts(subject: _Subject) -> None:
-    for problem in map(random_loop, range(RANDOM_LOOPS)):
+    for problem in map(random_loop, range(subject.limits.random_loops)):
         if subject.verifier.supports(problem) is not None:
             continue
         for answer in subject.solve(problem).conditions:
@@ -201,7 +208,7 @@ def _answers_what_it_is_asked(subject: _Subject) -> None:
 
 
 def _says_beforehand_what_it_cannot_do(subject: _Subject) -> None:
-    for known in ALL:
+    for known in KNOWN:
         against = subject.verifier.supports(known.problem)
         is_reason = against is None or (isinstance(against, str) and bool(against))
         expect(is_reason, "None or a reason against it from supports()", against)

@@ -42,7 +42,7 @@ def chosen_model(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
             "a model of your own needs both --weights FILE and --factory MODULE:FUNCTION",
             got=f"{given} alone",
         )
-    from graphkeel.core.tensor_files import file_sha256
+    from graphkeel.core.digests import file_sha256
 
     if not args.weights.is_file():
         raise ConfigError("there is no such file of weights", got=str(args.weights))

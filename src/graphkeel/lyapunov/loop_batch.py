@@ -1,5 +1,4 @@
-"""Controllers, Lyapunov functions and states of all classes: what is trained, and what is shipped
-of it."""
+"""Controllers, Lyapunov functions and states of all classes, as they are trained and shipped."""
 
 from __future__ import annotations
 
@@ -16,16 +15,14 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
 from graphkeel.lyapunov.config import ResolvedConfig
 from graphkeel.lyapunov.domain import shared_domains
+from graphkeel.lyapunov.fit_settings import FitSettings
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
+from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
+from graphkeel.lyapunov.replay import ShippedLoop
+from graphkeel.lyapunov.states import NodeStates, StateSet
 from graphkeel.lyapunov.targets import Targets, choose_targets
-from graphkeel.lyapunov.training.loss import LossContext, lyapunov_loss, total
-from graphkeel.lyapunov.training.replay import violates
-from graphkeel.lyapunov.training.states import NodeStates, StateSet
 from graphkeel.verify.problem import Problem
-
-TIGHTEN = 0.6
-SATISFIED = 1e-9  # a sum of hinges this small has nothing left to teach
 
 
 class LoopBatch:
@@ -39,9 +36,11 @@ class LoopBatch:
         config: ResolvedConfig,
         goals: Targets | None = None,
         passing: Passing | None = None,
+        settings: FitSettings | None = None,
     ) -> None:
         _check(plant, classes)
         self.plant, self.classes, self.config = plant, list(classes), config
+        self.settings = settings = settings or FitSettings()
         self.generator = torch.Generator().manual_seed(config.seed)
         self.goals = goals or choose_targets(plant, self.classes, config)
         targets = self.goals.equilibria
@@ -61,9 +60,8 @@ class LoopBatch:
         low = torch.from_numpy(np.stack([domain.lower for domain in self.domains]))
         high = torch.from_numpy(np.stack([domain.upper for domain in self.domains]))
         loop = ClosedLoopBatch(plant, self.controller)
-        aims = torch.full(
-            (len(self.classes),), min(config.contraction, 0.95 * config.rho), dtype=torch.float64
-        )
+        aim = min(config.contraction, settings.aim * config.rho)
+        aims = torch.full((len(self.classes),), aim, dtype=torch.float64)
         self.context = LossContext(
             loop,
             self.function,
@@ -73,7 +71,8 @@ class LoopBatch:
             high,
             aims,
             config,
-            self.goals.leads(self.classes),
+            self.goals.margins(self.classes),
+            settings,
             passing.term(self.controller) if passing and config.form != "paper" else None,
         )
         self.states = self._first_states(logits, low, high)
@@ -88,7 +87,8 @@ class LoopBatch:
                 )
             return NodeStates(logits, config.start_node, len(self.classes))
         targets = self.goals.equilibria
-        states = StateSet(logits, low, high, targets, config.samples, config.epsilon)
+        samples, hole = config.samples, config.epsilon
+        states = StateSet(logits, low, high, targets, samples, hole, self.settings)
         states.fill(self.generator)
         return states
 
@@ -111,7 +111,7 @@ class LoopBatch:
             terms = lyapunov_loss(self.context, states, chosen)
             loss = total(terms)
             steps += 1
-            if float(loss.detach()) <= SATISFIED and not as_printed:
+            if float(loss.detach()) <= self.settings.satisfied and not as_printed:
                 break
             optimiser.zero_grad()
             loss.backward()
@@ -135,15 +135,14 @@ class LoopBatch:
         """Add a counterexample to the states if the shipped model confirms it."""
         state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
         control, function = self.shipped(k)
-        real = violates(
-            condition, state, self.plant, control, function, self.domains[k], self.config
-        )
+        loop = ShippedLoop(self.plant, control, function, self.domains[k])
+        real = loop.violates(condition, state, self.config, self.settings.replay)
         if real:
             self.states.learn(k, state, self.generator)
         return real
 
     @torch.no_grad()
-    def hold(self, k: int) -> None:
+    def make_constant(self, k: int) -> None:
         """f ≡ h for one class: B = 0."""
         self.controller.raw_outer[k] = 0.0
 
@@ -161,7 +160,7 @@ class LoopBatch:
 
     def tighten(self, k: int) -> None:
         """Aim lower: a loop that contracts faster is one whose proof takes fewer boxes."""
-        self.context.aims[k] *= TIGHTEN
+        self.context.aims[k] *= self.settings.tighten
 
     def tensors(self) -> dict[str, Tensor]:
         """All that changes during training, for a resumable state."""

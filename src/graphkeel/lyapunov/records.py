@@ -1,4 +1,4 @@
-"""What a training run writes down, hands out, and needs to go on after an interruption."""
+"""Records of a training run: its log, its result, and the state that it resumes from."""
 
 from __future__ import annotations
 

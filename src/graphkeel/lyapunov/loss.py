@@ -1,7 +1,7 @@
 """The Lyapunov loss: Eq. 11 as published, and the same conditions with margins.
 
 Eq. 11 is zero, with zero gradient, at V ≡ 0: nothing in it separates V from zero or F(Y) from Y.
-The margin loss asks for what is to be proved, with room to spare: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
+The margin loss asks for a little more than is to be proved: V ≥ c‖y−Y‖, V(F(y)) ≤ ρV(y), F(D)
 ⊆ D, F(Y) = Y, a decision region that keeps its states; where V is an l1 gauge, a contraction factor
 that proves the decrease without any search; and, in one gauge for all classes, a factor below one
 of the loop with message passing."""
@@ -19,24 +19,20 @@ from graphkeel.lyapunov.closed_loop import (
     axis_factors,
     gain_matrix,
     interval_bounds,
-    lead_bounds,
+    margin_bounds,
     run_layers,
 )
 from graphkeel.lyapunov.config import ResolvedConfig
+from graphkeel.lyapunov.fit_settings import FitSettings
 from graphkeel.lyapunov.function import LyapunovBatch
 from graphkeel.lyapunov.message_passing import PassingTerm
 
-Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
-
-ROOM = 0.1  # how far inside D (as a share of the half-width) training wants F(D) to stay
-# by how much more than the margin (as a share of Y's own lead) training wants a class to keep its
-# lead
-LEAD = 0.1
+_Terms = dict[str, Tensor]  # each of shape (active,); their sum over everything is minimised
 
 
 @dataclass(frozen=True)
 class LossContext:
-    """What stays the same through a run; equilibria and domains have shape (classes, n)."""
+    """Constants of a run; equilibria and domains have shape (classes, n)."""
 
     loop: ClosedLoopBatch
     function: LyapunovBatch
@@ -46,11 +42,12 @@ class LossContext:
     high: Tensor
     aims: Tensor  # (classes,): the decrease factor that training aims at, below ρ
     config: ResolvedConfig
-    leads: Tensor  # (classes,): by how much Y leads with its own class
+    margins: Tensor  # (classes,): of Y, for its own class
+    settings: FitSettings
     passing: PassingTerm | None = None  # the graph's loop, where it can be proved to contract
 
 
-def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms:
+def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> _Terms:
     """All terms for states y of shape (active, points, n)."""
     layers = context.loop.layers(active)
     if context.config.loss == "paper":
@@ -58,7 +55,7 @@ def lyapunov_loss(context: LossContext, states: Tensor, active: Tensor) -> Terms
     return _margin_loss(context, layers, states, active)
 
 
-def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
     """Eq. 11: mean of relu(−V) + relu(ΔV), plus V(Y)²."""
     value = context.function(y, active)
     change = context.function(run_layers(layers, y), active) - value
@@ -70,7 +67,7 @@ def _paper_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Te
     }
 
 
-def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> Terms:
+def _margin_loss(context: LossContext, layers: BatchLayers, y: Tensor, active: Tensor) -> _Terms:
     config, origin = context.config, context.targets[active]
     distance = (y - origin.unsqueeze(1)).abs().amax(dim=2).clamp_min(1e-12)
     value, following = context.function(y, active), run_layers(layers, y)
@@ -101,7 +98,8 @@ def _invariance(
     box."""
     low, high = context.low[active], context.high[active]
     half = (high - low) / 2
-    inner_low, inner_high = low + ROOM * half, high - ROOM * half
+    edge = context.settings.inside * half
+    inner_low, inner_high = low + edge, high - edge
     spread_low, spread_high = interval_bounds(layers, low, high)
     whole = ((spread_high - inner_high).relu() + (inner_low - spread_low).relu()) / half
     seen = (following - inner_high.unsqueeze(1)).relu() + (
@@ -114,13 +112,14 @@ def _region(context: LossContext, layers: BatchLayers, active: Tensor) -> Tensor
     """How far a state that belongs to the class may come to belong to another one, by bounds over
     the whole region."""
     config, classes = context.config, context.classes[active]
-    bounds = lead_bounds(layers, context.low[active], context.high[active], classes, config.margin)
-    lead = context.leads[active].unsqueeze(1)
-    excess = (bounds + LEAD * (lead - config.margin)).relu() / lead
+    low, high = context.low[active], context.high[active]
+    bounds = margin_bounds(layers, low, high, classes, config.margin)
+    margin = context.margins[active].unsqueeze(1)
+    excess = (bounds + context.settings.margin * (margin - config.margin)).relu() / margin
     return excess.sum(dim=1) - excess[torch.arange(len(classes)), classes]
 
 
-def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
+def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> _Terms:
     """The two factors that need no search: κ in V's norm, and the one that keeps the hole in
     itself."""
     gain = gain_matrix(layers)
@@ -130,5 +129,5 @@ def _closed_form(layers: BatchLayers, gains: Tensor, aim: Tensor) -> Terms:
     }
 
 
-def total(terms: Terms) -> Tensor:
+def total(terms: _Terms) -> Tensor:
     return torch.stack([term.sum() for term in terms.values()]).sum()

@@ -1,4 +1,4 @@
-"""Algorithm 1: train on the states at hand, ask the verifier, learn from its counterexamples,
+"""Algorithm 1: train on the states known so far, ask the verifier, learn from its counterexamples,
 repeat.
 
 All classes are trained as one tensor program; a class leaves it once it is proved. The verifier is
@@ -18,17 +18,16 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
 from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
 from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import Targets
-from graphkeel.lyapunov.training.batch import LoopBatch
-from graphkeel.lyapunov.training.records import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.verify.problem import Problem, Region
 from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
 OnRound = Callable[[RoundLog, TrainState], None]
-Factor = Callable[[Sequence[NeuralWeights]], float]
-
-CALM = 0.9  # the factor with message passing that controllers are scaled down to
+_Factor = Callable[[Sequence[NeuralWeights]], float]
 
 
 def train(
@@ -44,6 +43,7 @@ def train(
     targets: Targets | None = None,
     constant: bool = False,
     passing: Passing | None = None,
+    fitting: FitSettings | None = None,
 ) -> TrainResult:
     """Train and prove a controller and a Lyapunov function for each class.
 
@@ -59,20 +59,20 @@ def train(
         targets: equilibria and anchors of the classes; chosen for the configuration where None.
         constant: give a class that ends without a proof the constant controller f ≡ h instead.
         passing: the loop with message passing: the loss knows its factor; where training leaves it
-            above `CALM`, the controllers are scaled down, unless that costs a proof.
+            above `fitting.passing`, the controllers are scaled down, unless that costs a proof.
+        fitting: numbers of the loss and of its states; by default `FitSettings()`.
     """
     settings = (config or LyapunovConfig()).resolved()
     labels = list(range(plant.n_out)) if classes is None else list(classes)
-    batch = LoopBatch(plant, logits, labels, settings, targets, passing)
+    batch = LoopBatch(plant, logits, labels, settings, targets, passing, fitting)
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
     verification = _Verification(
         batch, ask, ask_region, deadline=time.monotonic() + settings.seconds
     )
-    if (
-        resume is not None
-    ):  # a proof is not stored but found again: the weights are the same to the bit
+    if resume is not None:
+        # A proof is not stored but found again: the weights are equal to the bit.
         verification.all([labels.index(label) for label in _proved(resume)], complete=True)
 
     while not (stopped := verification.stopped(len(log))):
@@ -97,9 +97,9 @@ def train(
         if on_round is not None:
             on_round(log[-1], TrainState(batch.tensors(), tuple(log)))
     if constant:
-        verification.hold()
+        verification.make_constant()
     if passing is not None and settings.form != "paper":
-        verification.calm(passing.factor)
+        verification.scale_down(passing.factor)
     return TrainResult(
         verification.outcomes(), tuple(log), settings, verification.elapsed(), stopped
     )
@@ -124,7 +124,7 @@ class _Verification:
         self.seconds = [0.0] * len(batch.classes)
         self.patience = [batch.config.verify_seconds] * len(batch.classes)
         self.started = time.monotonic()
-        self.held: set[int] = set()
+        self.constant: set[int] = set()
         self.scaled = 1.0
 
     def all(self, active: Sequence[int], *, complete: bool) -> dict[int, tuple[int, int]]:
@@ -139,15 +139,15 @@ class _Verification:
             report = self._query(k, complete=True)  # the quick search came back empty-handed
         self.reports[k] = report
         goals = self._goals(report)
-        found = [(c.condition, c.counterexample) for c in goals if c.counterexample is not None]
         found = [
-            (condition, state) for condition, state in found if condition != "region"
-        ]  # trained by bounds alone
+            (c.condition, c.counterexample)
+            for c in goals
+            if c.counterexample is not None and c.condition != "region"  # trained by bounds alone
+        ]
         confirmed = sum(self.batch.learn(k, condition, state) for condition, state in found)
         if not found and any(c.verdict is not Verdict.PROVED for c in goals):
-            self.batch.tighten(
-                k
-            )  # neither a proof nor anything to learn from: an easier question, and more time
+            # Neither a proof nor anything to learn from: an easier question, and more time.
+            self.batch.tighten(k)
             self.patience[k] *= 2
         return confirmed, len(found) - confirmed
 
@@ -159,9 +159,8 @@ class _Verification:
         if self.ask_region is not None:
             region = Region(self.batch.classes[k], self.batch.config.margin)
             problem = replace(self.problems[k], region=region)
-            worth = (
-                complete and report.verdict is Verdict.PROVED
-            )  # nothing follows from a region alone
+            # Nothing follows from a region alone.
+            worth = complete and report.verdict is Verdict.PROVED
             answer = self.ask_region(problem, seconds=seconds, complete=worth)
             report = replace(
                 report,
@@ -180,28 +179,29 @@ class _Verification:
         """No training leads a loop to a state that the head cannot answer."""
         return self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable
 
-    def hold(self) -> None:
+    def make_constant(self) -> None:
         """Constant controllers for the classes that training left without a proof."""
         if self.batch.config.form == "paper":
             return  # its offset is no solution of C(h) = Y
         for k in range(len(self.batch.classes)):
-            if self.verdict(k) is Verdict.PROVED or k in self.batch.goals.unreachable:
+            if self._closed(k):
                 continue
-            self.batch.hold(k)
+            self.batch.make_constant(k)
             self.problems[k] = self.batch.problem(k)
             self.deadline = time.monotonic() + self.batch.config.verify_seconds
             self.reports[k] = self._query(k, complete=True)
-            self.held.add(k)
+            self.constant.add(k)
 
-    def calm(self, factor: Factor) -> None:
+    def scale_down(self, factor: _Factor) -> None:
         """Make all controllers answer less, so that the loop with message passing contracts, too:
         its factor falls in proportion. Taken back where a proof would be lost."""
         everyone = range(len(self.batch.classes))
         before = factor([self.batch.shipped(k)[0] for k in everyone])
-        if before <= CALM:
+        aim = self.batch.settings.passing
+        if before <= aim:
             return
         kept = (dict(self.problems), dict(self.reports))
-        weights = self.batch.scale(CALM / before)
+        weights = self.batch.scale(aim / before)
         self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
         for k in everyone:
             self.problems[k] = self.batch.problem(k)
@@ -211,7 +211,7 @@ class _Verification:
             self.batch.unscale(weights)
             self.problems, self.reports = kept
             return
-        self.scaled = CALM / before
+        self.scaled = aim / before
 
     def _goals(self, report: VerifyReport) -> list[ConditionReport]:
         return [c for c in report.conditions if c.condition in self.batch.config.goals]
@@ -256,7 +256,7 @@ class _Verification:
 
     def _note(self, k: int) -> str:
         notes = [self.batch.goals.notes[k]]
-        if k in self.held:
+        if k in self.constant:
             notes.append("training ended without a proof, so that its controller is constant")
         if self.scaled < 1.0:
             share = f"{self.scaled:.2g} of the trained one"

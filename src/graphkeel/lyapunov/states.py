@@ -1,4 +1,4 @@
-"""The states that training looks at: logits of real nodes, samples of the domain, and
+"""The states of training: logits of real nodes, samples of the domain, and
 counterexamples."""
 
 from __future__ import annotations
@@ -7,10 +7,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
-
-JITTER = 0.02  # of the half-width: a counterexample's neighbourhood is wrong too, mostly
-NEIGHBOURS = 15
-KEPT = 2048  # newest counterexamples kept per class
+from graphkeel.lyapunov.fit_settings import FitSettings
 
 
 class NodeStates:
@@ -51,8 +48,16 @@ class StateSet:
     near its middle."""
 
     def __init__(
-        self, logits: Tensor, low: Tensor, high: Tensor, targets: Tensor, size: int, hole: float
+        self,
+        logits: Tensor,
+        low: Tensor,
+        high: Tensor,
+        targets: Tensor,
+        size: int,
+        hole: float,
+        settings: FitSettings,
     ) -> None:
+        self.settings = settings
         self.low, self.high, self.targets = low, high, targets
         self.logits, self.size, self.hole = logits.double(), size, hole
         self.extra = [torch.empty(0, low.shape[1], dtype=torch.float64) for _ in range(len(low))]
@@ -97,7 +102,8 @@ class StateSet:
     def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
         """Add a counterexample y with its neighbourhood, clipped to the domain."""
         low, high = self.low[index], self.high[index]
-        noise = torch.rand(NEIGHBOURS, len(state), generator=generator, dtype=torch.float64) * 2 - 1
-        around = state + noise * JITTER * (high - low) / 2
+        shape = (self.settings.neighbours, len(state))
+        noise = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
+        around = state + noise * self.settings.jitter * (high - low) / 2
         found = torch.cat([state.unsqueeze(0), torch.maximum(torch.minimum(around, high), low)])
-        self.extra[index] = torch.cat([self.extra[index], found])[-KEPT:]
+        self.extra[index] = torch.cat([self.extra[index], found])[-self.settings.kept :]

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from graphkeel.testing.loops import base, linear_loop, norm_one, with_bumps
-from graphkeel.testing.random_loops import random_loop
+from graphkeel.testing.loops import base, linear_loop, norm_one, random_loop, with_bumps
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 
 Rng = np.random.Generator

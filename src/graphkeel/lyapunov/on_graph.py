@@ -1,0 +1,263 @@
+"""Claims of a certificate about one graph: its equilibrium, and the features that ship."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from graphkeel.certificate import decode_array, sealed
+from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
+from graphkeel.certificate.graph_check import GraphStates
+from graphkeel.certificate.graph_link import (
+    answers_difference,
+    given_array,
+    is_undirected,
+    model_layers,
+)
+from graphkeel.certificate.steering import (
+    ShippedFeatures,
+    linear_contraction,
+    with_steering,
+    without_features,
+)
+from graphkeel.certificate.steering_link import linear_difference
+from graphkeel.core.errors import CertificateError
+from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
+from graphkeel.lyapunov.result import CertifyResult
+from graphkeel.models.aggregation import Aggregation, recognise
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import Head
+
+_log = logging.getLogger(__name__)
+
+
+def passing_of(frozen: FrozenModel, head: Head, model_kwargs: dict[str, Any]) -> Aggregation:
+    """The model with its message passing, or the reason why nothing is said of that."""
+    if model_kwargs:
+        given = ", ".join(sorted(model_kwargs))
+        return Aggregation(reason=f"the model takes further arguments: {given}")
+    if frozen.calling.has_adjacency:
+        return Aggregation(reason="the model is given an adjacency matrix, which may weigh edges")
+    if not isinstance(frozen.model, nn.Module):
+        return Aggregation(reason="the model is a callable, not a module whose layers can be seen")
+    found = recognise(frozen.model, head.n_in)
+    if found.layers and len(found.layers[-1][0].bias) != head.n_out:
+        return Aggregation(reason="the model's last layer has another width than its classes")
+    return found
+
+
+def recognised_on_graph(
+    found: Aggregation, frozen: FrozenModel, x: Tensor, edge_index: Tensor
+) -> Aggregation:
+    """The recognised model, if it answers like its layers on this very graph, too."""
+    if not found.layers or _is_directed(found, edge_index.cpu().numpy()):
+        return found  # nothing is claimed of a directed graph then
+    difference = answers_difference(found, frozen, x, edge_index)
+    return found if difference is None else Aggregation(reason=difference)
+
+
+def _is_directed(found: Aggregation, edges: NDArray[np.int64]) -> bool:
+    """Whether the graph is directed, and the model was recognised on undirected ones only."""
+    return found.undirected and not is_undirected(edges)
+
+
+def enclosed(
+    result: CertifyResult,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    labelled: tuple[Tensor, Tensor],
+    *,
+    shares: Tensor | None = None,
+    shipped: Tensor | None = None,
+) -> CertifyResult:
+    """The result with a claim about one graph's nodes, where the loop on the graph contracts.
+
+    Args:
+        x: features of the graph, shape (N, d).
+        edge_index: its edges, shape (2, E).
+        labelled: nodes and their classes, int64, shape (L,) each; they are controlled, each by the
+            controller of its class, where no shares are given.
+        shares: p_v(c) of a mixture of controllers at every node, shape (N, n).
+        shipped: features in use, shape (N, d), to be compared with those of the equilibrium.
+    """
+    certificate = result.certificate
+    if certificate is None or certificate["graph"]["contraction"] != "proved":
+        return result
+    edges = edge_index.cpu().numpy()
+    if _is_directed(result.passing, edges):
+        _log.warning(
+            "the graph is directed; message passing was recognised on undirected ones only"
+        )
+        return result
+    started = time.monotonic()
+    parts = _controlled(result, labelled, shares)
+    arrays = {name: part.numpy() for name, part in parts.items()}
+    start = np.zeros((len(x), result.head.n_out))
+    graph = GraphStates(x.cpu().numpy(), edges, start, **arrays)
+    loop = _loop(result, x, edge_index, graph)
+    run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
+    graph = replace(graph, states=run.states.numpy())
+    provenance = {**certificate["provenance"], "graph_steps": _steps(run)}
+    try:
+        stated = with_equilibrium(
+            {**certificate, "provenance": provenance}, model_layers(result.passing), graph
+        )
+    except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
+        _log.warning("the equilibrium on this graph is not enclosed: %s", error)
+        return result
+    if shipped is not None:
+        facts = _shipped(loop, run, frozen, edge_index, x, shipped, stated)
+        stated = sealed({**stated, "provenance": {**provenance, "shipped": facts}})
+    return replace(
+        result,
+        certificate=stated,
+        states={"states": run.states, **parts},
+        seconds=result.seconds + time.monotonic() - started,
+    )
+
+
+def steered(
+    result: CertifyResult,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    features: Tensor,
+    wanted: Tensor,
+    *,
+    fall: Sequence[float] = (),
+    passes: int = 0,
+    linear: dict[str, Any] | None = None,
+) -> CertifyResult:
+    """The result with a claim about the features that ship, where the model was recognised.
+
+    Args:
+        x: given features of the graph, shape (N, d).
+        edge_index: its edges, shape (2, E).
+        features: those that ship, shape (N, d).
+        wanted: the decided class of every node, int64, shape (N,).
+    """
+    found = result.passing
+    edges = edge_index.cpu().numpy()
+    if result.certificate is None or not found.layers or _is_directed(found, edges):
+        return result
+    difference = answers_difference(found, frozen, features, edge_index, "the shipped")
+    if difference is not None:
+        _log.warning("nothing is certified of the features that ship: %s", difference)
+        return result
+    kept = torch.from_numpy(given_array(features)).clone()
+    parts = {"features": kept, "wanted": wanted.long().cpu().clone()}
+    try:
+        shipped = ShippedFeatures(given_array(x), edges, kept.numpy(), parts["wanted"].numpy())
+        certificate = with_steering(
+            result.certificate,
+            model_layers(found),
+            found.operator,
+            shipped,
+            fall=fall,
+            passes=passes,
+            contraction=_linear(result, edges, linear),
+        )
+    except CertificateError as error:  # numbers beyond what floats can bound: nothing is claimed
+        _log.warning("nothing is certified of the features that ship: %s", error)
+        return result
+    return replace(result, certificate=certificate, steering=parts)
+
+
+def _linear(
+    result: CertifyResult, edges: NDArray[np.int64], linear: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    """L, step and factor of a model that is linear on an undirected graph."""
+    if linear is None:
+        return None
+    weight = result.head.layers[0][0].detach().double().cpu().numpy()
+    if linear_difference(weight, linear["hops"], result.passing, edges) is not None:
+        return None
+    return linear_contraction(weight, **linear)
+
+
+def released(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate without what `enclosed` and `steered` said of one graph."""
+    return without_features(without_equilibrium(certificate))
+
+
+def _controlled(
+    result: CertifyResult, labelled: tuple[Tensor, Tensor], shares: Tensor | None
+) -> dict[str, Tensor]:
+    """Labelled nodes, their classes, and the shares of the controllers where these are mixed."""
+    nodes = labelled[0].long().cpu().clone()  # stored beside the labels that they were taken from
+    labels = labelled[1].long().cpu().clone()
+    if shares is not None:
+        return {"nodes": nodes, "labels": labels, "mix": _mixture(shares, list(result.verdicts))}
+    known = torch.isin(labels, torch.tensor(list(result.verdicts)))
+    return {"nodes": nodes[known], "labels": labels[known]}
+
+
+def _mixture(shares: Tensor, controlled: list[int]) -> Tensor:
+    """Shares of the controllers that there are, float64, shape (N, n), each row with a sum of at
+    most one, in exact arithmetic too."""
+    mix = torch.zeros(shares.shape, dtype=torch.float64)
+    mix[:, controlled] = shares.detach().cpu().double()[:, controlled].clamp_min(0.0)
+    sums = mix.sum(dim=1, keepdim=True).clamp_min(1.0)
+    return mix / sums * (1.0 - (mix.shape[1] + 2) * 2.0**-50)  # more than the sum's own rounding
+
+
+def _loop(result: CertifyResult, x: Tensor, edge_index: Tensor, graph: GraphStates) -> GraphLoop:
+    controls = {outcome.label: outcome.control for outcome in result.outcomes}
+    nodes, shares = graph.shares()
+    return GraphLoop(
+        result.passing,
+        x.cpu(),
+        edge_index.cpu(),
+        controls,
+        torch.from_numpy(nodes),
+        torch.from_numpy(shares),
+    )
+
+
+def _shipped(
+    loop: GraphLoop,
+    run: GraphRun,
+    frozen: FrozenModel,
+    edge_index: Tensor,
+    x: Tensor,
+    shipped: Tensor,
+    certificate: dict[str, Any],
+) -> dict[str, Any]:
+    """How far the features in use are from the equilibrium's, and where both have the same class;
+    in floats."""
+    apart = torch.cat(
+        [
+            (there - shipped[rows].cpu().double()).abs().amax(dim=1)
+            for rows, there in loop.features(x.cpu(), run.states)
+        ]
+    )
+    classes = frozen.logits(shipped, edge_index).argmax(dim=1).cpu()
+    graph = certificate["graph"]
+    radius = graph["equilibrium"]["residual"] / (1.0 - graph["kappa"])
+    certain = loop.certain(run.states, radius, torch.from_numpy(_gauge(certificate)))
+    same = certain & (classes == run.states.argmax(dim=1))
+    return {
+        "norm": "largest feature",
+        "max": float(apart.max()),
+        "median": float(apart.median()),
+        "size": float(shipped.abs().max()),
+        "same_class": int(same.sum()),
+    }
+
+
+def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
+    return decode_array(certificate["graph"]["gauge"])
+
+
+def _steps(run: GraphRun) -> dict[str, Any]:
+    """Numbers of a figure: ‖loop(Ŷ) − Ŷ‖ and the certain nodes, step by step."""
+    return {"residuals": list(run.residuals), "certain": list(run.certain)}

@@ -1,0 +1,128 @@
+"""The result of certify."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphkeel.certificate import sealed
+from graphkeel.certificate.equilibrium import graph_sentences
+from graphkeel.lyapunov.evidence import anchor_of
+from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult
+from graphkeel.models.aggregation import Aggregation
+from graphkeel.models.head import Head
+
+
+@dataclass(frozen=True, eq=False)
+class CertifyResult:
+    """Controllers, their proofs and the certificate; false unless every class is proved.
+
+    Attributes:
+        head: the plant C that was taken out of the model.
+        certificate: the JSON object, or None where the head cannot be proved anything about.
+        training: controllers, answers and log of Algorithm 1, or None likewise.
+        reason: why there is no certificate, or an empty text.
+        seconds: for everything but the model's own training.
+        remark: whether the certificate is about the anchors in use, where there are any.
+        states: of the graph at its equilibrium, `states` (N, n), with the labelled `nodes` and
+            their `labels`, and the controllers' shares `mix` (N, n) where they are mixed; None
+            where that was not asked for or cannot be proved.
+        passing: the model with its message passing.
+        steering: the `features` that ship (N, d) and the decided classes `wanted` (N,), where the
+            certificate speaks of them.
+    """
+
+    head: Head
+    certificate: dict[str, Any] | None
+    training: TrainResult | None
+    reason: str
+    seconds: float
+    remark: str = ""
+    states: dict[str, Tensor] | None = None
+    passing: Aggregation = field(default_factory=Aggregation)
+    steering: dict[str, Tensor] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
+
+    def with_remark(self, remark: str) -> CertifyResult:
+        """This result with a remark, which the certificate carries too.
+
+        Args:
+            remark: whether the certificate is about the anchors in use.
+        """
+        if self.certificate is None:
+            return replace(self, remark=remark)
+        provenance = {**self.certificate["provenance"], "anchors": remark}
+        certificate = sealed({**self.certificate, "provenance": provenance})
+        return replace(self, remark=remark, certificate=certificate)
+
+    @property
+    def verdicts(self) -> dict[int, str]:
+        """Proved, refuted or unknown, by class."""
+        entries = self.certificate["classes"] if self.certificate else []
+        return {entry["class"]: entry["verdict"] for entry in entries}
+
+    @property
+    def graph(self) -> dict[str, Any]:
+        """The claim about message passing, with `contraction` first, then κ or the reason."""
+        unknown = {"contraction": "unknown", "reason": self.reason or "not looked at"}
+        return dict((self.certificate or {}).get("graph", unknown))
+
+    @property
+    def equilibrium(self) -> dict[str, Any]:
+        """The claim about this graph, with certain nodes counted, uncertain ones listed and the
+        distance of the features; empty where no equilibrium was enclosed."""
+        return dict(self.graph.get("equilibrium", {}))
+
+    @property
+    def shipped(self) -> dict[str, Any]:
+        """The distance of the features in use from those of the equilibrium, and on how many nodes
+        both are answered with the same class; measured in floats, empty if not asked for."""
+        return dict((self.certificate or {}).get("provenance", {}).get("shipped", {}))
+
+    def sentences(self) -> list[str]:
+        """Sentences about message passing and steering."""
+        steering = (self.certificate or {}).get("steering")
+        words = graph_sentences(self.graph, self.shipped)
+        return words if steering is None else [*words, f"Steering: {steering['sentence']}"]
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """For each class that is not proved the conditions that fail, in words."""
+        entries = self.certificate["classes"] if self.certificate else []
+        notes = {outcome.label: outcome.note for outcome in self.outcomes}
+        return {
+            entry["class"]: _reason(entry, notes.get(entry["class"], ""))
+            for entry in entries
+            if entry["verdict"] != "proved"
+        }
+
+    @property
+    def outcomes(self) -> tuple[ClassOutcome, ...]:
+        """Controller, V, question and answers of each class."""
+        return self.training.outcomes if self.training else ()
+
+    @property
+    def log(self) -> tuple[RoundLog, ...]:
+        """One entry a round of Algorithm 1."""
+        return self.training.log if self.training else ()
+
+    def anchors(self) -> Tensor:
+        """h* of every class, float32, shape (classes, d)."""
+        return torch.stack(
+            [torch.from_numpy(anchor_of(outcome.control)).float() for outcome in self.outcomes]
+        )
+
+
+def _reason(entry: dict[str, Any], note: str) -> str:
+    """Which conditions fail, and why; the note of the class first."""
+    parts = [note] if note else []
+    for name, answer in entry["conditions"].items():
+        if answer["verdict"] != "proved":
+            why = answer.get("reason") or answer.get("kind") or f"off by {answer.get('distance')}"
+            parts.append(f"{name} {answer['verdict']} ({why})")
+    return "; ".join(parts)
