@@ -29,8 +29,8 @@ from graphkeel.models.narrowed import Ask, Narrowed
 class SteerSettings:
     """Numbers that decide how features are steered.
 
-    Chosen on splits 20 and 21 of cases of `benchmarks/bench_steer.py`, by agreement, passes and
-    change; looked at again on split 0.
+    The preconditioner and `goal` were chosen on split 0 of cases of `benchmarks/bench_steer.py`;
+    figures are means of splits 20 and 21. `margin` was chosen before there was a preconditioner.
 
     Attributes:
         margin: by which the wanted class should win, in median margins of the untouched model. On
@@ -45,7 +45,8 @@ class SteerSettings:
             85 passes instead of 45 on Computers SGC for 0.3 points, 144 for 75 on chameleon GCN.
         progress: share of nodes that the last 2 · `passes` must have won over.
         rank: directions in which features may move if the model's weights do not tell them.
-        memory: steps that L-BFGS remembers; 5, 10, 20 and 40 agree within 0.2 points.
+        memory: steps that L-BFGS remembers; SGC with 5, 20 and 40, GCN with 10, 20 and 40 agree
+            within 0.2 points.
         damping: of a linear model's preconditioner, in ridges; 1 and 100 agree within 0.2 points,
             1 at a fifth more change on Cora, 100 and 1000 after 1.2 and 1.8 times the passes.
         softening: of other models' preconditioner, beside the largest eigenvalue 1. Chameleon GCN
