@@ -84,7 +84,6 @@ def work() -> None:
 def row(name: str, seed: int) -> dict[str, float]:
     """One case on one split; shares in percent."""
     from graphkeel.models import train_model
-    from graphkeel_paper.datasets import load
 
     graph, model, features, split, options = CASES[name]
     task = task_of(graph, seed, features, split)
