@@ -16,6 +16,8 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -73,13 +75,21 @@ def work() -> None:
 _KEPT: dict[str, Any] = {}
 
 
+def part(before: str, now: str) -> Any:
+    """A module of version 0.2, or where it is now: beside the library or in it."""
+    if find_spec("graphkeel.paper") is not None:
+        return import_module(f"graphkeel.{before}")
+    home = "graphkeel" if now.startswith("runs") else "graphkeel_paper"
+    return import_module(f"{home}.{now}")
+
+
 def trained(case: dict[str, Any]) -> tuple[Any, Any, float]:
     """Graph and model of a case; kept for the next one of the same kind."""
     import time
 
     from graphkeel.models import train_model
-    from graphkeel_paper.datasets import load
 
+    load = part("graph", "datasets").load
     key = json.dumps([case[k] for k in ("graph", "model", "features", "split", "seed")])
     if key not in _KEPT:
         _KEPT.clear()
@@ -120,9 +130,9 @@ def pair_case(case: dict[str, Any]) -> dict[str, Any]:
 
     import graphkeel as gk
     from graphkeel.models import train_model
-    from graphkeel.runs.adapt_case import tasks
-    from graphkeel_paper.specs import AdaptSpec
 
+    tasks = part("paper.adapt.case", "runs.adapt_case").tasks
+    AdaptSpec = part("paper.adapt.spec", "specs").AdaptSpec
     key = json.dumps([case["graph"], case["target"], case["seed"]])
     if key not in _KEPT:
         _KEPT.clear()

@@ -27,8 +27,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from graphkeel_paper.adapt.case import tasks
-from graphkeel_paper.adapt.spec import AdaptSpec
 from joblib import Memory
 from scipy.optimize import minimize
 
@@ -36,7 +34,9 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.features import FittedPca, dense
 from graphkeel.models import train_model
 from graphkeel.reconstruct.scene import Scene
+from graphkeel.runs.adapt_case import tasks
 from graphkeel_paper.datasets import load, load_graph
+from graphkeel_paper.specs import AdaptSpec
 
 rule = import_module("graphkeel.reconstruct.decide")
 
