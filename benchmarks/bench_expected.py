@@ -94,7 +94,9 @@ def main() -> None:
         for key in rows[0]:
             mean = np.mean([row[key] for row in rows])
             worst = max(row[key] for row in rows)
-            print(f"{name} {key[0]:10} {key[1]:10} error {mean:5.1f} worst {worst:5.1f}", flush=True)
+            print(
+                f"{name} {key[0]:10} {key[1]:10} error {mean:5.1f} worst {worst:5.1f}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ Development cases (paper/docs/research.md says which of their nodes are test nod
   the target; scored on 500 others there. Their third graphs take no part.
 
 Every case counts alike. The weights at the corners of the prior minimise the mean log-loss of all
-cases: one convex problem a round. Evidence of the second round depends on the prior of the first,
-so the first is fitted first. Where no label is known, evidence from labels has no weight."""
+cases: one convex problem a round. Evidence of a round depends on the priors before it, so they
+are fitted one after the other. Where no label is known, evidence from labels has no weight."""
 
 from __future__ import annotations
 
@@ -70,6 +70,7 @@ CUT = ("cora", "citeseer", "pubmed", "photo", "cora_ml", "digits", "chameleon", 
 FRESH = (0, 10, 20, 50, 100)
 TARGET_LABELS = (0, 10, 20, 50, 100, 500)
 SCORED = 500
+ROUNDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,8 +284,9 @@ def main() -> None:
     torch.set_num_threads(1)
     target = Path(rule.__file__).with_name("prior.json")
     memory = Memory(given.cache, verbose=0)
-    first = fit(collect(memory, [FIRST]), given.pull)
-    rounds = [first, fit(collect(memory, [first, first]), given.pull)]
+    rounds: list[Any] = []
+    for _ in range(ROUNDS):
+        rounds.append(fit(collect(memory, [*rounds, (rounds or [FIRST])[-1]]), given.pull))
     for table in rounds:
         for corner, weights in table.items():
             print(corner, weights)
