@@ -267,7 +267,8 @@ def cases_of(kind: str, seeds: list[int]) -> list[dict[str, Any]]:
 
 
 def compare(kind: str, seeds: list[int], other: str | None, out: str | None) -> None:
-    here = str(Path(__file__).resolve().parents[1] / "src")
+    root = Path(__file__).resolve().parents[1]
+    here = os.pathsep.join([str(root / "src"), str(root / "paper" / "src")])
     versions = [Version("new", here)] + ([Version("other", other)] if other else [])
     rows = []
     for case in cases_of(kind, seeds):
