@@ -130,7 +130,7 @@ class Explanation:
 
 def kind_of(name: str) -> str:
     """The group of a source."""
-    if name.startswith(("soft ", "top")):
+    if name.startswith(("soft ", "pseudo-")):
         return "self-training"
     if name.startswith("model"):
         return "model"
