@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphkeel.control.anchors import Anchors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
-from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.steer import SteerSettings, linear_units

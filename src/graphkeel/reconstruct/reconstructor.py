@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
@@ -25,14 +26,13 @@ from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.node_graph import node_graph
+from graphkeel.graph.propagate.coverage import greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
-from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -63,13 +63,14 @@ from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import Steered
-from graphkeel.reconstruct.storage import load_folder, save_folder
-from graphkeel.reconstruct.suggest import (
-    allowed_nodes,
-    checked_count,
-    suggested,
-    uncertainty,
+from graphkeel.reconstruct.storage import (
+    load_folder,
+    restored,
+    save_folder,
+    summary_contents,
+    whole_contents,
 )
+from graphkeel.reconstruct.suggest import allowed_nodes, checked_count, uncertainty
 from graphkeel.reconstruct.summary import SourceSummary, summarise
 from graphkeel.reconstruct.update import arguments_again, check_grown
 
@@ -529,7 +530,7 @@ class Reconstructor(BaseEstimator):
         with self._step("suggest") as facts:
             weights = uncertainty(self._probabilities())
             propagator = Propagator.of_matrix(self._context.scene.matrix)
-            nodes = suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+            nodes = greedy_coverage(propagator, weights, self.labels_.nodes, allowed, wanted)
             facts["nodes"] = len(nodes)
         return nodes
 

@@ -5,7 +5,6 @@ not."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -52,10 +51,6 @@ class SourceSummary:
                 got=int(context.x.shape[1]),
                 fix="Prepare them in the same way: the same words, the same fitted PCA.",
             )
-
-    def facts(self) -> dict[str, Any]:
-        """JSON values."""
-        return dict(self.__dict__)
 
 
 def summarise(context: Context, known: Known, rule: Rule) -> SourceSummary:
