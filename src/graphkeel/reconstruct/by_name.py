@@ -50,7 +50,7 @@ class Setting:
 
 
 def settings_of(method: str) -> tuple[Setting, ...]:
-    """What a method tries."""
+    """The settings that a method tries."""
     if method == "replace":
         return tuple(Setting(strength) for strength in (1.0, 5.0, 20.0, None))
     alphas = (0.5, 0.8, 0.9, 0.95)

@@ -61,7 +61,7 @@ class Context:
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
     def differentiable_logits_for(self, features: Tensor) -> Tensor:
-        """The same with gradients into the features.
+        """`logits_for`, with gradients into the features.
 
         Args:
             features: shape (N, d).
@@ -79,7 +79,7 @@ class Context:
 
     @cached_property
     def scene(self) -> Scene:
-        """What evidence is drawn from."""
+        """The answers, features and graph that evidence is drawn from."""
         arrays = (self.logits.numpy(), self.x.numpy(), self.edge_index.numpy())
         return Scene(*arrays, seed=self.seed)
 

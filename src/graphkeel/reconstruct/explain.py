@@ -1,4 +1,4 @@
-"""What answers rest on: the share of each source of evidence for the whole graph, and the terms of
+"""Explanations: the share of each source of evidence for the whole graph, and the terms of
 the sum for one node."""
 
 from __future__ import annotations

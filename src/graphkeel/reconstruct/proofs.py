@@ -49,72 +49,36 @@ def certify_context(
     if not len(others):
         anchors = replace(kept, controller=CERTIFIED)
         return result.with_remark(IN_USE), anchors if result else None
-    anchors = Anchors(features, config.strength, _residuals(result, features, config), CERTIFIED)
-    return result.with_remark(_about_others(others)), anchors if result else None
+    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
+    residuals = (result.head(features.double()) - targets).norm(dim=1)
+    anchors = Anchors(features, config.strength, tuple(residuals.tolist()), CERTIFIED)
+    labels = ", ".join(map(str, others.tolist()))
+    remark = f"the certificate is about other anchors than those in use for class {labels}"
+    return result.with_remark(remark), anchors if result else None
 
 
-def enclose(
+def certify_on_graph(
     result: CertifyResult,
     context: Context,
     labels: Labels,
     features: Tensor,
-) -> CertifyResult:
-    """The same with the equilibrium on the context's graph, and the distance of the features in
-    use from it.
-
-    Args:
-        features: those in use, shape (N, d).
-    """
-    if not len(labels):
-        return result  # nothing is controlled
-    return enclosed(
-        result,
-        context.frozen,
-        context.x,
-        context.edge_index,
-        (labels.nodes, labels.classes),
-        shipped=features,
-    )
-
-
-def with_shipped(
-    result: CertifyResult,
-    context: Context,
-    features: Tensor,
-    wanted: Tensor,
+    wanted: Tensor | None,
     fall: tuple[float, ...],
     passes: int,
 ) -> CertifyResult:
-    """The same with what holds of steered features: the class of every node, by rigorous rounding,
-    and for a linear model the contraction.
+    """The result with the equilibrium on the context's graph and the distance of the features in
+    use from it; of steered ones the class of every node, by rigorous rounding, and for a linear
+    model the contraction.
 
     Args:
-        features: those that ship, shape (N, d).
-        wanted: the decided classes, shape (N,).
+        features: those in use, shape (N, d).
+        wanted: the decided classes, shape (N,); None where nothing was decided.
     """
+    graph = (context.frozen, context.x, context.edge_index)
+    if len(labels):  # else nothing is controlled
+        result = enclosed(result, *graph, (labels.nodes, labels.classes), shipped=features)
+    if wanted is None or not fall:
+        return result
     linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
     units = None if linear is None else linear_units(linear, context.x, SteerSettings())
-    return steered(
-        result,
-        context.frozen,
-        context.x,
-        context.edge_index,
-        features,
-        wanted,
-        fall=fall,
-        passes=passes,
-        linear=units,
-    )
-
-
-def _residuals(
-    result: CertifyResult, features: Tensor, config: LyapunovConfig
-) -> tuple[float, ...]:
-    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
-    gaps = (result.head(features.double()) - targets).norm(dim=1)
-    return tuple(gaps.tolist())
-
-
-def _about_others(classes: Tensor) -> str:
-    labels = ", ".join(map(str, classes.tolist()))
-    return f"the certificate is about other anchors than those in use for class {labels}"
+    return steered(result, *graph, features, wanted, fall=fall, passes=passes, linear=units)

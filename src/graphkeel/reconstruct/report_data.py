@@ -1,4 +1,4 @@
-"""What a page about a fitted reconstructor needs to know, as plain values and columns."""
+"""Data of the page about a fitted reconstructor: plain values and columns."""
 
 from __future__ import annotations
 

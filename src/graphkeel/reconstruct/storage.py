@@ -152,7 +152,7 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
 
 
 def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
-    """Tensors, none, and JSON values of what may leave the house: no feature, label or edge."""
+    """Tensors, none, and JSON values of a summary: no feature, label or edge."""
     summary = rec._summary()
     return {}, {
         "parameters": _parameters(rec),
@@ -220,6 +220,6 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
 
 
 def _parameters(rec: Reconstructor) -> dict[str, Any]:
-    """What can be stored of the constructor's arguments: not the model, and no function."""
+    """The constructor's arguments without the model and functions, which are not stored."""
     left_out = ("model", "callbacks")
     return {name: value for name, value in rec.get_params().items() if name not in left_out}

@@ -1,6 +1,5 @@
-"""What is kept of the graph a model was trained on: how sure the rule was there without labels, and
-how right. No feature, no label and no edge of it, so it may leave the house where the graph may
-not."""
+"""Summary of the graph a model was trained on: how sure the rule was there without labels, and how
+right. It holds no feature, label or edge, so it may be passed on where the graph may not."""
 
 from __future__ import annotations
 
