@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import Known
-from graphkeel.reconstruct.labels import Labels
 
 
 def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None) -> Tensor:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
+from graphkeel.graph.labels import Labels
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.by_name import best_setting
@@ -31,7 +32,6 @@ from graphkeel.reconstruct.guard import (
     contests,
     probability_of_harm,
 )
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.statement import (
     StatementSettings,
     approximate_statement,

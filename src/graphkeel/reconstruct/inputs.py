@@ -12,7 +12,6 @@ from torch_geometric.data import Data
 
 from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
-from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
 
 NEURAL = "neural"
@@ -86,36 +85,7 @@ def _check_callbacks(value: object) -> None:
         )
 
 
-# ---- the graph, and the model on it
-
-
-def check_graph(data: object) -> None:
-    """Refuse what is no graph, before a model fails on it with words of its own.
-
-    Args:
-        data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
-    """
-    for field in ("x", "edge_index"):
-        if not hasattr(data, field):
-            raise DataError(
-                "the graph must be a PyG Data object with x and edge_index",
-                got=type(data).__name__,
-                fix="Data(x=…, edge_index=…, y=…, train_mask=…) makes one.",
-            )
-        value = getattr(data, field)
-        if not isinstance(value, Tensor):
-            missing = value is None
-            raise DataError(
-                f"data.{field} is missing" if missing else f"data.{field} must be a torch tensor",
-                got=None if missing else type(value).__name__,
-                fix=f"Set data.{field} before handing the graph over.",
-            )
-    x, edge_index = data.x, data.edge_index  # type: ignore[attr-defined]
-    if x.dim() != 2:
-        raise DataError("x must have shape (nodes, features)", got=tuple(x.shape))
-    if edge_index.is_floating_point():
-        raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
-    check_edges(edge_index, x.shape[0])
+# ---- the model on the graph
 
 
 def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) -> Tensor:

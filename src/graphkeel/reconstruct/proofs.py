@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from graphkeel.control.anchors import Anchors
+from graphkeel.graph.labels import Labels
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.steer import SteerSettings, linear_units
 
 IN_USE = "the certificate is about the anchors in use"

@@ -25,7 +25,8 @@ from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
-from graphkeel.graph.node_graph import node_graph
+from graphkeel.graph.labels import Labels, known_labels
+from graphkeel.graph.node_graph import check_graph, node_graph
 from graphkeel.graph.propagate.coverage import greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
@@ -53,14 +54,12 @@ from graphkeel.reconstruct.explain import (
 from graphkeel.reconstruct.inputs import (
     arguments_again,
     check_choice,
-    check_graph,
     check_grown,
     check_parameters,
     check_scores,
     checked_feedback,
     first_scores,
 )
-from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import Steered, relative_change

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphkeel.graph.labels import Labels
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.guard import GuardDecision
-from graphkeel.reconstruct.labels import Labels
 
 TRAIN, VALIDATION, TEST = 1, 2, 3  # codes of a node's part in the page's list
 

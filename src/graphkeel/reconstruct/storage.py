@@ -24,10 +24,10 @@ from graphkeel.core.errors import DataError
 from graphkeel.core.files import cannot_write, locked, write_text
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.fingerprint import Fingerprint
+from graphkeel.graph.labels import Labels
 from graphkeel.reconstruct.decide import PoolWeights
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.summary import SourceSummary
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FACTS = "reconstruction.json"
 FORMAT = 4
-_START = ("start", "start_judging")  # begin the names of the labels that `fit` saw
+_LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
 
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
@@ -115,12 +115,9 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "held_scores": held,
         "held_classes": judged,
         "trained_on": rec._trained_on.nonzero().flatten(),
-        "label_nodes": rec.labels_.nodes,
-        "label_classes": rec.labels_.classes,
-        "judging_nodes": rec._validation.nodes,
-        "judging_classes": rec._validation.classes,
     }
-    for name, part in zip(_START, rec._start, strict=True):
+    labels = (rec.labels_, rec._validation, *rec._start)
+    for name, part in zip(_LABELS, labels, strict=True):
         # copies: the format holds no tensor twice
         nodes, classes = part.nodes.clone(), part.classes.clone()
         tensors |= {f"{name}_nodes": nodes, f"{name}_classes": classes}
@@ -187,12 +184,10 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     if facts["n_classes"] != anchors.shape[0] or rec.features_.shape[1:] != anchors.shape[1:]:
         raise ValueError(f"{facts['n_classes']} classes, anchors {tuple(anchors.shape)}")
     n_classes = anchors.shape[0]
-    rec.labels_ = Labels(tensors["label_nodes"], tensors["label_classes"], n_classes)
-    rec._validation = Labels(tensors["judging_nodes"], tensors["judging_classes"], n_classes)
-    served, judged = (
-        Labels(tensors[f"{name}_nodes"], tensors[f"{name}_classes"], n_classes) for name in _START
+    rec.labels_, rec._validation, *start = (
+        Labels(tensors[f"{name}_nodes"], tensors[f"{name}_classes"], n_classes) for name in _LABELS
     )
-    rec._start = (served, judged)
+    rec._start = (start[0], start[1])
     rec._correction = float(facts["correction"])
     rec._trained_on = torch.zeros(len(rec.features_), dtype=torch.bool)
     rec._trained_on[tensors["trained_on"]] = True
@@ -211,9 +206,8 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
-    stored_states = {key: tensors[key] for key in tensors if key.startswith(_AT_REST)}
-    states = {key.removeprefix(_AT_REST): part for key, part in stored_states.items()}
-    rec.states_ = states or None
+    at_rest = [key for key in tensors if key.startswith(_AT_REST)]
+    rec.states_ = {key.removeprefix(_AT_REST): tensors[key] for key in at_rest} or None
     rec.n_features_in_ = int(rec.features_.shape[1])
     graph = facts.get("graph")
     rec._fingerprint = None if graph is None else Fingerprint(**graph)

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import Labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.by_name import replace
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.training import as_split, unit_scale
 from graphkeel_paper.baselines.rival import Baseline, drawn_class
