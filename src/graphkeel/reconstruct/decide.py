@@ -223,11 +223,8 @@ def decide_again(
     settings: DecideSettings = DecideSettings(),
 ) -> Decision:
     """The answer with weights that were chosen before: the same graph, later."""
-    serving = known.chosen(
-        np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging
-    )
-    used = np.ones((1, len(serving.nodes)), bool)
-    labels = LabelSets(serving.nodes, serving.classes, used, known.n_classes)
+    labels, _ = known.sets(1, 0)
+    labels = replace(labels, used=labels.used[-1:])  # all that serve
     coming = iter(rounds)
     scores, found = _rounds(scene, labels, settings, lambda _: next(coming), frozenset())
     return Decision(

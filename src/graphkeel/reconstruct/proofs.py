@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from graphkeel.control.anchors import Anchors
-from graphkeel.graph.labels import Labels
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.steer import SteerSettings, linear_units
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
 
 IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
@@ -57,28 +58,25 @@ def certify_context(
     return result.with_remark(remark), anchors if result else None
 
 
-def certify_on_graph(
-    result: CertifyResult,
-    context: Context,
-    labels: Labels,
-    features: Tensor,
-    wanted: Tensor | None,
-    fall: tuple[float, ...],
-    passes: int,
-) -> CertifyResult:
-    """The result with the equilibrium on the context's graph and the distance of the features in
-    use from it; of steered ones the class of every node, by rigorous rounding, and for a linear
-    model the contraction.
-
-    Args:
-        features: those in use, shape (N, d).
-        wanted: the decided classes, shape (N,); None where nothing was decided.
-    """
+def certify_on_graph(result: CertifyResult, rec: Reconstructor) -> CertifyResult:
+    """The result with the equilibrium on the graph and the distance of the features in use from it;
+    of steered ones the class of every node, by rigorous rounding, and for a linear model the
+    contraction."""
+    context, labels = rec._context, rec.labels_
     graph = (context.frozen, context.x, context.edge_index)
     if len(labels):  # else nothing is controlled
-        result = enclosed(result, *graph, (labels.nodes, labels.classes), shipped=features)
-    if wanted is None or not fall:
+        result = enclosed(result, *graph, (labels.nodes, labels.classes), shipped=rec.features_)
+    if rec.posterior_ is None or not rec.fall_:
         return result
+    wanted = rec.posterior_.argmax(dim=1)
     linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
     units = None if linear is None else linear_units(linear, context.x, SteerSettings())
-    return steered(result, *graph, features, wanted, fall=fall, passes=passes, linear=units)
+    return steered(
+        result,
+        *graph,
+        rec.features_,
+        wanted,
+        fall=rec.fall_,
+        passes=rec._passes,
+        linear=units,
+    )

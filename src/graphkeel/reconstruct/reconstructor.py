@@ -48,7 +48,6 @@ from graphkeel.reconstruct.explain import (
     Explanation,
     Source,
     explain_node,
-    shares_by_kind,
     sources_of,
 )
 from graphkeel.reconstruct.inputs import (
@@ -250,6 +249,7 @@ class Reconstructor(BaseEstimator):
         labels: Tensor | None,
         source: SourceSummary | None = None,
     ) -> None:
+        """The choice on a graph, with further labels where there are any."""
         self._look_at_labels(self._make_context(data, model_kwargs))
         if source is not None:
             source.check(self._context)
@@ -558,18 +558,7 @@ class Reconstructor(BaseEstimator):
             data = node_graph(self._same_graph(data))
         from graphkeel.report import write_own_report  # needs what the extra `report` installs
 
-        facts = report_data(
-            self._context,
-            self.features_,
-            self.guard_,
-            self.labels_,
-            self._trained_on,
-            self._validation,
-            data,
-        )
-        facts["evidence"] = shares_by_kind(self.evidence_)
-        facts["change"] = float(self.change_.median())
-        return write_own_report(facts, self.certificate_, Path(path))
+        return write_own_report(report_data(self, data), self.certificate_, Path(path))
 
     def _forget_equilibrium(self, labels: Labels) -> None:
         """With other labels the features change, and with them the loop on this graph."""
@@ -796,15 +785,7 @@ class Reconstructor(BaseEstimator):
             if anchors is not None:
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):
-                result = certify_on_graph(
-                    result,
-                    self._context,
-                    self.labels_,
-                    self.features_,
-                    self._wanted(),
-                    self.fall_,
-                    self._passes,
-                )
+                result = certify_on_graph(result, self)
             self.certificate_ = result.certificate
             self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
@@ -812,21 +793,14 @@ class Reconstructor(BaseEstimator):
         _warn_of(result)
         return result
 
-    def _wanted(self) -> Tensor | None:
-        """The decided classes, shape (N,)."""
-        return None if self.posterior_ is None else self.posterior_.argmax(dim=1)
-
     @property
     def steering_(self) -> dict[str, Tensor] | None:
         """The features that ship and the decided classes, for `check`; None where the certificate
         says nothing of them."""
         said = ((self.certificate_ or {}).get("steering") or {}).get("features")
-        wanted = self._wanted()
-        return (
-            None
-            if said is None or wanted is None
-            else {"features": self.features_, "wanted": wanted}
-        )
+        if said is None or self.posterior_ is None:
+            return None
+        return {"features": self.features_, "wanted": self.posterior_.argmax(dim=1)}
 
     def _adopt(self, result: CertifyResult, anchors: Anchors) -> CertifyResult:
         """Use proved anchors: at once where features do not depend on them, else if labels find
