@@ -159,7 +159,7 @@ def test_corners_of_the_prior_share_one(agreement, labels_per_class) -> None:
 
 def test_each_round_has_its_own_prior() -> None:
     """Half way in agreement and in labels, all four corners count alike."""
-    settings = DecideSettings(homophilous=0.6, heterophilous=0.2, half=10.0)
+    settings = DecideSettings(alike=0.6, unlike=0.2, half=10.0)
     stored = json.loads(files("graphkeel.reconstruct").joinpath("prior.json").read_text())["rounds"]
     found = prior_weights(0.4, 10.0, settings)
     assert len(found) == len(stored) == 2 and found[0] != found[1]

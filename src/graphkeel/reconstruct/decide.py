@@ -49,15 +49,15 @@ class DecideSettings:
 
     Attributes:
         folds: parts in which labels judge evidence that was made without them.
-        homophilous: agreement of neighbours beyond chance at which the prior is all homophilous;
-        heterophilous: at which it is all heterophilous.
+        alike: agreement of neighbours beyond chance at which the prior is all homophilous;
+        unlike: at which it is all heterophilous.
         half: labels a class has where the prior is half way to that of many labels.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
     """
 
     folds: int = 5
-    homophilous: float = 0.6
-    heterophilous: float = 0.2
+    alike: float = 0.6
+    unlike: float = 0.2
     half: float = 10.0
     seen_edges: int = 20
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
@@ -297,8 +297,8 @@ def prior_corners(
     agreement: float, labels_per_class: float, settings: DecideSettings
 ) -> dict[str, float]:
     """How much each corner of the prior counts: bilinear in agreement and in labels."""
-    span = settings.homophilous - settings.heterophilous
-    homophily = float(np.clip((agreement - settings.heterophilous) / span, 0.0, 1.0))
+    span = settings.alike - settings.unlike
+    homophily = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
     many = labels_per_class**2 / (labels_per_class**2 + settings.half**2)
     shares = np.outer([homophily, 1 - homophily], [many, 1 - many])
     return dict(zip(CORNERS, shares.ravel().tolist(), strict=True))
