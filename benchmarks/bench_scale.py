@@ -106,11 +106,11 @@ def _graph_steps(meter: Meter, folder: Path) -> Any:
 
 
 def _model_steps(meter: Meter, task: Any, folder: Path) -> None:
+    from graphkeel.graph.labels import known_labels
     from graphkeel.models import save_model, train_model
     from graphkeel.models.frozen import FrozenModel
     from graphkeel.reconstruct.correction import known_from, written
     from graphkeel.reconstruct.decide import decide
-    from graphkeel.reconstruct.labels import known_labels
     from graphkeel.reconstruct.steer import SteerSettings
 
     model = meter.step(

@@ -7,11 +7,11 @@ import pytest
 import torch
 from small_graphs import PATH, Linear, gcn, sgc
 
+from graphkeel.control.anchors import blendable_anchors
 from graphkeel.core.errors import ConfigError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct import Context, solve_anchors
-from graphkeel.reconstruct.anchors import blendable_anchors, plant_of
 
 
 def test_affine_anchors_by_hand():
@@ -63,7 +63,7 @@ def test_of_two_kinds_of_anchors_the_more_faithful_are_taken():
 def test_a_callable_without_layers_still_has_anchors():
     model = sgc()
     frozen = FrozenModel(lambda x, edge_index: model(x, edge_index).tanh())
-    plant = plant_of(frozen, 6)
+    plant = extract_head(frozen, 6)
     assert plant.layers == ()
     assert plant.n_out == 3
     assert solve_anchors(plant, 0.5).relative_residual < 1e-3

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -116,7 +118,8 @@ def test_evidence_that_leans_on_neighbours_gets_no_weight_where_these_differ() -
     nodes = np.arange(n // 2)
     found = decide(scene, known(nodes, y[nodes], 2))
     assert found.agreement == pytest.approx(-1.0, abs=0.02)
-    leaning = sum(found.weights[name] for name in ("labels", "labels=", "model~", "lda~", "means~"))
+    names = ("labels", "labels=", "model~", "means~", "soft means~", "soft labels")
+    leaning = sum(found.weights[name] for name in names)
     assert leaning < 0.1 * sum(found.weights.values())
     assert (found.scores.argmax(axis=1) == y).mean() > 0.85
 
@@ -150,7 +153,31 @@ def test_corners_of_the_prior_share_one(agreement, labels_per_class) -> None:
     shares = prior_corners(agreement, labels_per_class, DecideSettings())
     assert sum(shares.values()) == pytest.approx(1.0)
     assert min(shares.values()) >= 0.0
-    assert all(weight >= 0 for weight in prior_weights(agreement, 5.0, DecideSettings()).values())
+    for weights in prior_weights(agreement, labels_per_class, DecideSettings()):
+        assert min(weights.values()) >= 0.0
+
+
+def test_each_round_has_its_own_prior() -> None:
+    """Half way in agreement and in labels, all four corners count alike."""
+    settings = DecideSettings(alike=0.6, unlike=0.2, half=10.0)
+    stored = json.loads(files("graphkeel.reconstruct").joinpath("prior.json").read_text())["rounds"]
+    found = prior_weights(0.4, 10.0, settings)
+    assert len(found) == len(stored) == 2 and found[0] != found[1]
+    for weights, corners in zip(found, stored, strict=True):
+        for name, weight in weights.items():
+            assert weight == pytest.approx(sum(c.get(name, 0.0) for c in corners.values()) / 4)
+    first = prior_weights(0.7, 1e9, settings)[0]
+    named = {name: weight for name, weight in first.items() if weight > 1e-9}
+    assert named == pytest.approx(stored[0]["homophilous, many labels"])
+
+
+def test_the_prior_names_sources_that_its_round_has() -> None:
+    scene, y = small_scene()
+    found = decide(scene, known(range(9), y[:9], 3))
+    priors = prior_weights(0.4, 3.0, DecideSettings())
+    for prior, chosen in zip(priors, found.rounds, strict=True):
+        assert set(prior) <= set(chosen.weights)
+    assert not any(name.startswith(("soft", "pseudo")) for name in priors[0])
 
 
 def test_without_labels_the_prior_is_what_counts() -> None:
@@ -158,8 +185,8 @@ def test_without_labels_the_prior_is_what_counts() -> None:
     found = decide(scene, known([], [], 3))
     expected = prior_weights(found.agreement, 0.0, DecideSettings())
     assert found.held.shape == (0, 3)
-    for name, weight in found.weights.items():
-        assert weight == expected.get(name, 0.0)
+    for prior, chosen in zip(expected, found.rounds, strict=True):
+        assert chosen.weights == {name: prior.get(name, 0.0) for name in chosen.weights}
     assert found.offsets.tolist() == [0.0, 0.0, 0.0]
 
 
@@ -298,8 +325,39 @@ def test_the_order_of_nodes_does_not_matter() -> None:
     np.testing.assert_allclose(after.posterior[place], before.posterior, atol=5e-3)
 
 
-def test_balanced_labels_favour_the_small_class() -> None:
+@pytest.fixture(scope="module")
+def plain_and_balanced():
     scene, y = small_scene(150, homophily=0.5)
     nodes = np.concatenate([np.flatnonzero(y == c)[:k] for c, k in ((0, 40), (1, 40), (2, 5))])
-    plain, fair = (decide(scene, known(nodes, y[nodes], 3), balanced=b) for b in (False, True))
-    assert fair.posterior[:, 2].mean() > plain.posterior[:, 2].mean()
+    labels = known(nodes, y[nodes], 3)
+    return [decide(scene, labels, balanced=balanced) for balanced in (False, True)]
+
+
+def test_balanced_divides_the_posterior_by_its_class_shares(plain_and_balanced) -> None:
+    plain, fair = plain_and_balanced
+    divided = plain.posterior / plain.posterior.mean(axis=0)
+    expected = divided / divided.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fair.posterior, expected, atol=1e-5)
+    shift = -np.log(plain.posterior.mean(axis=0))
+    np.testing.assert_allclose(fair.held - plain.held, np.tile(shift, (85, 1)), atol=1e-4)
+    np.testing.assert_allclose(fair.offsets - plain.offsets, shift, atol=1e-4)
+    assert fair.weights == plain.weights
+    assert fair.posterior[:, 2].mean() > plain.posterior[:, 2].mean()  # the small class
+
+
+def test_balanced_answers_maximise_the_expected_balanced_accuracy(plain_and_balanced) -> None:
+    """By the plain posterior's account, no node's answer can be changed for the better."""
+    plain, fair = plain_and_balanced
+    p = plain.posterior.astype(np.float64)
+
+    def expected(answer) -> float:
+        return np.mean([p[answer == c, c].sum() / p[:, c].sum() for c in range(3)])
+
+    answer = fair.scores.argmax(axis=1)
+    best = expected(answer)
+    assert best > expected(plain.scores.argmax(axis=1))
+    for node in range(150):
+        for other in range(3):
+            changed = answer.copy()
+            changed[node] = other
+            assert expected(changed) <= best + 1e-9

@@ -143,11 +143,26 @@ def test_pseudo_labels_are_the_surest_of_each_class() -> None:
     sure = np.array([0.95, 0.9, 0.85, 0.8, 0.75, 0.55, 0.3, 0.1], dtype=np.float32)
     posterior = np.stack([sure, 1 - sure], axis=1)[:, None]
     labels = sets([7], [0], 2)  # what is known, against the posterior
-    found = pseudo_labels(labels, posterior, 0.6)[:, 0]
+    found = pseudo_labels(labels, posterior, EvidenceSettings(share=0.5, fewest=1))[:, 0]
     assert found[:3, 0].tolist() == [1, 1, 1]  # three of the six of class 0
     assert found[3:6].sum() == 0
     assert found[6].tolist() == [0, 1]  # of one there is one
     assert found[7].tolist() == [1, 0]  # a label stands
+    at_least = pseudo_labels(labels, posterior, EvidenceSettings(share=0.1, fewest=2))[:, 0]
+    assert np.flatnonzero(at_least[:, 0]).tolist() == [0, 1, 7]
+
+
+def test_pseudo_labels_spread_with_classes_of_one_size() -> None:
+    scene = path_scene()
+    posterior = np.array([[[0.9, 0.1]], [[0.75, 0.25]], [[0.2, 0.8]]], dtype=np.float32)
+    settings = EvidenceSettings(steps=1, share=1.0)
+    found = dict(second_evidence(scene, sets([], [], 2), posterior, settings))
+    side = 0.9 * ROOT6  # from nodes 0 and 1, and from node 2
+    near = np.array([[0.55 + side, 0.0], [0.4 + side, side], [side, 0.55]])
+    sizes = near.sum(axis=0)
+    alike = log_rows((near * sizes.mean() / sizes + settings.floor).astype(np.float32))
+    expected = tempered(alike[:, None], posterior, settings)
+    np.testing.assert_allclose(found["pseudo-labels="], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_soft_members_are_sharpened_and_known_labels_stand() -> None:

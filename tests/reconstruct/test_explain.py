@@ -11,7 +11,7 @@ from small_graphs import known, small_scene
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.reconstruct.decide import decide
-from graphkeel.reconstruct.explain import KINDS, explain_node, shares_by_kind, sources_of
+from graphkeel.reconstruct.explain import KINDS, explain_node, kind_of, shares_by_kind, sources_of
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
 
@@ -75,6 +75,19 @@ def test_shares_sum_to_one(situation) -> None:
     assert set(groups) == set(KINDS.values())
     assert sum(groups.values()) == pytest.approx(1.0)
     assert list(groups.values()) == sorted(groups.values(), reverse=True)
+
+
+def test_every_source_has_the_right_kind(situation) -> None:
+    _, decision, _ = situation
+    kinds = {
+        "model": {"model", "model~"},
+        "labels": {"labels", "labels="},
+        "features": {"means~", "own", "hops~", "links"},
+        "self-training": {"soft lda", "soft means~", "soft labels", "pseudo-labels="},
+    }
+    assert set(decision.evidence) == set.union(*kinds.values())
+    for kind, names in kinds.items():
+        assert {name for name in decision.evidence if kind_of(name) == kind} == names
 
 
 def test_without_labels_the_model_is_named(situation) -> None:

@@ -9,36 +9,67 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import beta
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv
 
 import graphkeel as gk
-from graphkeel.reconstruct import GuardDecision, mid_p
-from graphkeel.reconstruct.guard import balanced, compare, weighted_p
+from graphkeel.reconstruct import GuardDecision, probability_of_harm
+from graphkeel.reconstruct.guard import (
+    GuardSettings,
+    balanced,
+    believed_share,
+    class_weights,
+    contests,
+)
 
 
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_mid_p_is_the_binomial_tail_with_ties_counted_half(wins, losses) -> None:
-    n = wins + losses
-    expected = binom.sf(wins, n, 0.5) + 0.5 * binom.pmf(wins, n, 0.5)
-    assert mid_p(wins, losses) == pytest.approx(expected)
+@given(st.floats(0, 60), st.floats(0, 60), st.floats(0, 1), st.floats(0, 10))
+def test_harm_is_the_lower_half_of_a_beta_distribution(wins, losses, believed, trust) -> None:
+    after = beta(0.5 + wins + trust * believed, 0.5 + losses + trust * (1 - believed))
+    assert probability_of_harm(wins, losses, believed, trust) == pytest.approx(after.cdf(0.5))
 
 
-def test_mid_p_by_hand() -> None:
-    assert mid_p(0, 0) == 0.5
-    assert mid_p(1, 0) == 0.25  # half of the chance of one in one
-    assert mid_p(0, 1) == 0.75
-    assert mid_p(2, 0) == 0.125
-    assert mid_p(7, 3) + mid_p(3, 7) == pytest.approx(1.0)
-    assert mid_p(3000, 2800) == pytest.approx(norm.sf(200 / 5800**0.5), abs=1e-4)
+def test_harm_by_hand() -> None:
+    """With trust 1 in one half the distribution before labels is Beta(1, 1), the uniform one; after
+    w wins and l losses, q < 1/2 is as probable as w + 1 heads or more in w + l + 1 fair tosses."""
+    assert probability_of_harm(0, 0) == 0.5
+    assert probability_of_harm(7, 7, 0.5, 3.0) == 0.5
+    assert probability_of_harm(1, 0, 0.5, 1.0) == pytest.approx(1 / 4)
+    assert probability_of_harm(0, 1, 0.5, 1.0) == pytest.approx(3 / 4)
+    assert probability_of_harm(2, 0, 0.5, 1.0) == pytest.approx(1 / 8)
+    assert probability_of_harm(2, 1, 0.5, 1.0) == pytest.approx(5 / 16)
+    without = probability_of_harm(3, 1)
+    assert probability_of_harm(3, 1, 0.9, 4.0) < without < probability_of_harm(3, 1, 0.1, 4.0)
 
 
-def test_weighted_p_by_hand() -> None:
-    """Weights 3, 1, 1: won, lost, tied. Sum 2, spread √10."""
-    assert weighted_p(np.array([3.0, -1.0, 0.0])) == pytest.approx(norm.sf(2 / 10**0.5))
-    assert weighted_p(np.zeros(4)) == 0.5
-    assert weighted_p(np.zeros(0)) == 0.5
+def test_weighted_contests_count_for_as_many_as_have_their_variance() -> None:
+    """Weights 3 won, 1 lost, 5 tied: Kish's size of the first two is (3 + 1)² / (9 + 1) = 1.6."""
+    after = np.array([True, False, True])
+    before = np.array([False, True, True])
+    assert contests(after, before) == (1.0, 1.0)
+    assert contests(after, before, np.array([3.0, 1.0, 5.0])) == pytest.approx((1.2, 0.4))
+    assert contests(after, before, np.full(3, 7.0)) == pytest.approx((1.0, 1.0))
+    assert contests(after, after, np.ones(3)) == (0.0, 0.0)
+
+
+def test_believed_share_by_hand() -> None:
+    """The first node is answered as before; the others would be right with 0.8 + 0.6 + 0.5, the
+    untouched model with 0.2 + 0.4 + 0.3."""
+    posterior = np.array(
+        [[0.7, 0.3, 0.0], [0.2, 0.8, 0.0], [0.6, 0.4, 0.0], [0.5, 0.2, 0.3]], np.float32
+    )
+    untouched = np.array([0, 0, 1, 2])
+    assert believed_share(posterior, untouched) == pytest.approx(1.9 / 2.8)
+    assert believed_share(posterior, posterior.argmax(axis=1)) == 0.5
+
+
+def test_class_weights_count_classes_alike() -> None:
+    classes = np.array([0] * 6 + [1] * 2 + [3])
+    each = class_weights(classes, 4)
+    assert each.sum() == pytest.approx(9)
+    sums = [each[classes == label].sum() for label in (0, 1, 3)]
+    assert sums == pytest.approx([3.0, 3.0, 3.0])
 
 
 def test_weights_decide_where_classes_count_alike() -> None:
@@ -48,11 +79,11 @@ def test_weights_decide_where_classes_count_alike() -> None:
     before = np.ones(100, bool)
     before[:6] = False
     after[90:94] = False
-    wins, losses, p_value = compare(after, before, None)
-    assert (wins, losses) == (6, 4)
-    assert p_value == mid_p(6, 4) < 0.5
-    weights = np.where(classes == 0, 100 / 180, 100 / 20)
-    assert compare(after, before, weights)[2] > 0.9
+    assert contests(after, before) == (6.0, 4.0)
+    assert probability_of_harm(6, 4) < 0.5
+    wins, losses = contests(after, before, class_weights(classes, 2))
+    assert wins / losses == pytest.approx((6 / 90) / (4 / 10))
+    assert probability_of_harm(wins, losses) > 0.9
     assert balanced(after, classes) == pytest.approx(80.0)
     assert balanced(before, classes) == pytest.approx((100 * 84 / 90 + 100) / 2)
 
@@ -78,12 +109,12 @@ def judged(model, data, call: str, **options):
 @pytest.mark.parametrize("call", ["fit", "adapt"])
 def test_a_change_is_kept_up_to_the_risk_and_not_beyond(model, data, call, class_weight) -> None:
     options = {"class_weight": class_weight}
-    p_value = judged(model, data, call, risk=1.0, **options).guard_.p_value
-    assert 0.0 < p_value < 1.0
-    kept = judged(model, data, call, risk=p_value, **options)
-    assert kept.guard_.kept and kept.guard_.p_value == p_value
-    refused = judged(model, data, call, risk=p_value * (1 - 1e-9), **options)
-    assert refused.guard_.left_alone and refused.guard_.p_value == p_value
+    harm = judged(model, data, call, risk=1.0, **options).guard_.harm
+    assert 0.0 < harm < 1.0
+    kept = judged(model, data, call, risk=harm, **options)
+    assert kept.guard_.kept and kept.guard_.harm == harm
+    refused = judged(model, data, call, risk=harm * (1 - 1e-9), **options)
+    assert refused.guard_.left_alone and refused.guard_.harm == harm
     assert "left unchanged" in refused.guard_.reason
     assert refused.guard_.accuracy == refused.guard_.untouched
     assert refused.guard_.statement.gain == 0.0
@@ -120,12 +151,19 @@ def test_counts_add_up(fitted, task) -> None:
     assert 0.0 <= guard.expected <= 100.0
 
 
-def test_without_a_label_that_judges_it_says_so(model, data) -> None:
+def test_without_a_label_that_judges_the_posterior_alone_speaks(model, data) -> None:
     data.val_mask = torch.zeros_like(data.val_mask)
     rec = gk.Reconstructor(model).fit(data)
-    assert rec.guard_.kept and rec.guard_.statement is None and rec.guard_.p_value is None
+    untouched = gk.FrozenModel(model)(data.x, data.edge_index).argmax(dim=1)
+    believed = believed_share(rec.posterior_.numpy(), untouched.numpy())
+    harm = probability_of_harm(0, 0, believed, GuardSettings().trust)
+    assert rec.guard_.harm == pytest.approx(harm) and harm < 0.5
+    assert rec.guard_.kept and rec.guard_.statement is None and rec.guard_.n_labels == 0
     assert "no label judges here" in rec.guard_.reason
+    assert f"probability of harm {harm:.2g}" in rec.guard_.reason
     assert 0.0 < rec.guard_.expected <= 100.0
+    careful = gk.Reconstructor(model, risk=0.9 * harm).fit(data)
+    assert careful.guard_.left_alone and torch.equal(careful.features_, data.x)
 
 
 def test_where_nothing_is_changed_no_word_says_so() -> None:

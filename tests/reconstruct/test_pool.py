@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from graphkeel.reconstruct.decide import class_weights
 from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
 
 SETTINGS = PoolSettings(pull=2.0, few=10.0)
-NO_FEW = PoolSettings(pull=2.0, few=0.0)
 
 
 def problem(seed: int, n_sources: int = 5, n_labels: int = 40, n_classes: int = 3):
@@ -25,12 +23,10 @@ def problem(seed: int, n_sources: int = 5, n_labels: int = 40, n_classes: int = 
     return evidence, classes, rng.random(n_sources)
 
 
-def fit(evidence, classes, prior, settings=SETTINGS, each=None, nodes=None):
-    """Weights and offsets; all nodes are those that have a label, unless said otherwise."""
-    each = np.ones(len(classes)) if each is None else each
-    products = gram(evidence if nodes is None else nodes)
+def fit(evidence, classes, prior, settings=SETTINGS):
+    """Weights and offsets; all nodes are those that have a label."""
     parts = np.arange(len(classes)) % 5
-    return fit_pool(Judged(evidence, classes, prior, products, parts, each), settings)
+    return fit_pool(Judged(evidence, classes, prior, gram(evidence), parts), settings)
 
 
 def pull_of(n_labels: int) -> float:
@@ -112,38 +108,15 @@ def test_labels_outweigh_the_prior_as_they_become_more() -> None:
     assert many[4] < 0.05 < 0.3 < many[0]
 
 
-def test_a_label_of_weight_two_is_two_labels() -> None:
-    evidence, classes, prior = problem(2)
-    twice = np.arange(40) % 4 == 0
-    weighted = fit(evidence, classes, prior, NO_FEW, 1.0 + twice)
-    repeated = fit(
-        np.concatenate([evidence, evidence[:, twice]], axis=1),
-        np.concatenate([classes, classes[twice]]),
-        prior,
-        NO_FEW,
-        nodes=evidence,
-    )
-    np.testing.assert_allclose(weighted[0], repeated[0], atol=1e-3)
-    np.testing.assert_allclose(weighted[1], repeated[1], atol=1e-3)
-
-
 def test_held_out_scores_are_made_with_the_weights_of_the_other_parts() -> None:
     evidence, classes, prior = problem(4)
     parts = np.arange(40) % 3
-    judged = Judged(evidence, classes, prior, gram(evidence), parts, np.ones(40))
+    judged = Judged(evidence, classes, prior, gram(evidence), parts)
     found = held_out(judged, SETTINGS)
     for part in range(3):
         weights, offsets = fit_pool(judged.chosen(parts != part), SETTINGS)
         expected = np.tensordot(weights, evidence[:, parts == part], 1) + offsets
         np.testing.assert_allclose(found[parts == part], expected)
-
-
-def test_balanced_weights_count_classes_alike() -> None:
-    classes = np.array([0] * 6 + [1] * 2 + [3])
-    each = class_weights(classes, 4)
-    assert each.sum() == pytest.approx(9)
-    sums = [each[classes == label].sum() for label in (0, 1, 3)]
-    assert sums == pytest.approx([3.0, 3.0, 3.0])
 
 
 def test_offsets_take_up_what_all_sources_have_wrong() -> None:

@@ -34,7 +34,7 @@ def test_predictions_improve_and_come_from_the_same_weights(fitted, model, task,
     untouched = accuracy(model(task.x, task.edge_index).argmax(1), task)
     assert accuracy(fitted.predict(data), task) > untouched + 5
     assert not fitted.guard_.left_alone
-    assert fitted.guard_.p_value < 0.05
+    assert fitted.guard_.harm < 0.05
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     changed = fitted.transform(data)
     assert torch.equal(model(changed.x, changed.edge_index).argmax(1), fitted.predict(data))
@@ -135,7 +135,10 @@ def test_few_validation_labels_judge_as_well_as_they_can(model, data, count):
     data.val_mask[few] = True
     rec = gk.Reconstructor(model, labels="train").fit(data)
     assert rec.guard_.n_labels == count
-    assert rec.guard_.statement.accuracy_low < 60 < rec.guard_.statement.accuracy_high
+    statement = rec.guard_.statement
+    assert statement.accuracy_high - statement.accuracy_low > 30  # few labels say little
+    truth = 100 * rec.score(data, mask=data.test_mask)
+    assert statement.accuracy_low < truth < statement.accuracy_high
     assert rec.predict_sets(data).all()  # nothing can be ruled out
 
 
@@ -176,7 +179,7 @@ def test_held_out_labels_take_no_part_in_the_choice(model, task, data, tmp_path)
 
 def test_class_weight_counts_classes_alike(model, data):
     plain, fair = (gk.Reconstructor(model, class_weight=w).fit(data) for w in (None, "balanced"))
-    assert plain.guard_.p_value != fair.guard_.p_value
+    assert plain.guard_.harm != fair.guard_.harm
     assert fair.guard_.balanced_accuracy >= fair.guard_.balanced_untouched
     with pytest.raises(ConfigError, match="class_weight must be one of balanced"):
         gk.Reconstructor(model, class_weight="even").fit(data)

@@ -7,10 +7,11 @@ import torch
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import make_sbm, make_task
+from graphkeel.graph.propagate.coverage import CoverageSettings, greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
-from graphkeel.reconstruct.suggest import suggested, uncertainty
+from graphkeel.reconstruct.suggest import uncertainty
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_lazy_is_greedy():
     labelled = torch.tensor([1, 5, 9])
     allowed = torch.ones(80, dtype=torch.bool)
     allowed[labelled] = False
-    found = suggested(propagator, weights, labelled, allowed, 12)
+    found = greedy_coverage(propagator, weights, labelled, allowed, 12)
     assert found.tolist() == plain_greedy(propagator, weights, labelled, allowed, 12)
 
 
@@ -96,7 +97,7 @@ def test_nodes_that_are_none(fitted):
 
 
 @pytest.mark.parametrize("n_labelled", [0, 3, 200])
-def test_gains_computed_beforehand_lead_to_the_same_nodes(monkeypatch, n_labelled) -> None:
+def test_gains_computed_beforehand_lead_to_the_same_nodes(n_labelled) -> None:
     generator = torch.Generator().manual_seed(4)
     edges = torch.randint(0, 500, (2, 2500), generator=generator)
     propagator = Propagator(edges, 500)
@@ -104,7 +105,7 @@ def test_gains_computed_beforehand_lead_to_the_same_nodes(monkeypatch, n_labelle
     labelled = torch.randperm(500, generator=generator)[:n_labelled]
     allowed = torch.ones(500, dtype=torch.bool)
     allowed[labelled] = False
-    plain = suggested(propagator, weights, labelled, allowed, 30)
-    monkeypatch.setattr("graphkeel.reconstruct.suggest.MANY", 0)
-    monkeypatch.setattr("graphkeel.reconstruct.suggest.CHUNK", 16)
-    assert torch.equal(suggested(propagator, weights, labelled, allowed, 30), plain)
+    plain = greedy_coverage(propagator, weights, labelled, allowed, 30)
+    early = CoverageSettings(many=0, chunk=16)
+    found = greedy_coverage(propagator, weights, labelled, allowed, 30, early)
+    assert torch.equal(found, plain)

@@ -10,7 +10,8 @@ from torch_geometric.nn import GCNConv
 from graphkeel.core.errors import DataError
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.correction import Rule, corrected_again, held_away, known_from
+from graphkeel.reconstruct.correction import Rule, held_away, known_from, written
+from graphkeel.reconstruct.decide import decide_again
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
 N = 600
@@ -45,7 +46,8 @@ def fresh(rec, model, data):
     known = known_from(rec.labels_, rec._validation, rec._trained_on)
     if rec.guard == "holdout":
         known, _ = held_away(known, Rule())
-    return corrected_again(context, known, rec._rounds, Rule())
+    decision = decide_again(context.scene, known, rec._rounds)
+    return decision, *written(context, decision, Rule().steer)
 
 
 @pytest.mark.parametrize("options", [{}, {"labels": "train"}, {"guard": "holdout"}])

@@ -12,6 +12,7 @@ from torch_geometric.data import Data, HeteroData
 
 from graphkeel.core.errors import DataError
 from graphkeel.graph.sparse_layouts import edges_of, is_adjacency
+from graphkeel.graph.task import check_edges
 
 
 def node_graph(data: Any) -> Any:
@@ -37,6 +38,35 @@ def node_graph(data: Any) -> Any:
     for name, value in changes.items():
         changed[name] = value
     return changed
+
+
+def check_graph(data: object) -> None:
+    """Refuse what is no graph, before a model fails on it with words of its own.
+
+    Args:
+        data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
+    """
+    for field in ("x", "edge_index"):
+        if not hasattr(data, field):
+            raise DataError(
+                "the graph must be a PyG Data object with x and edge_index",
+                got=type(data).__name__,
+                fix="Data(x=…, edge_index=…, y=…, train_mask=…) makes one.",
+            )
+        value = getattr(data, field)
+        if not isinstance(value, Tensor):
+            missing = value is None
+            raise DataError(
+                f"data.{field} is missing" if missing else f"data.{field} must be a torch tensor",
+                got=None if missing else type(value).__name__,
+                fix=f"Set data.{field} before handing the graph over.",
+            )
+    x, edge_index = data.x, data.edge_index  # type: ignore[attr-defined]
+    if x.dim() != 2:
+        raise DataError("x must have shape (nodes, features)", got=tuple(x.shape))
+    if edge_index.is_floating_point():
+        raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
+    check_edges(edge_index, x.shape[0])
 
 
 def graph_edges(graph: Data) -> Tensor | None:

@@ -1,14 +1,15 @@
 """Reconstruction: rewrite node features so that the same frozen weights predict better, where that
 shows on held-back labels."""
 
-from graphkeel.reconstruct.anchors import Anchors, solve_anchors
+from graphkeel.control.anchors import Anchors, solve_anchors
+from graphkeel.graph.labels import Labels, known_labels
+from graphkeel.graph.propagate.diffusion import Diffusion, diffuse
+from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import Correction, Rule, correct
 from graphkeel.reconstruct.decide import DecideSettings, Decision, Known
-from graphkeel.reconstruct.diffuse import Diffusion, diffuse, replace
 from graphkeel.reconstruct.explain import Explanation, Source
 from graphkeel.reconstruct.guard import GuardDecision, probability_of_harm
-from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.methods import METHODS, get_method
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.statement import Statement

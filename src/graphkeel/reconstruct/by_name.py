@@ -3,7 +3,6 @@ and spread over the graph. What held-back labels prefer of a few settings is tak
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +10,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.graph.labels import Labels
+from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import Known
-from graphkeel.reconstruct.diffuse import diffuse, replace
-from graphkeel.reconstruct.labels import Labels
+
+
+def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None) -> Tensor:
+    """r(h*, X): a copy of x whose labelled rows are anchors.
+
+    Args:
+        x: features, shape (N, d).
+        labels: which nodes are replaced, and by which anchor.
+        anchors: h*_c, shape (n_classes, d).
+        only: replace this class alone, as the paper does; all classes when None.
+    """
+    nodes = labels.nodes
+    classes = labels.classes
+    if only is not None:
+        nodes = nodes[classes == only]
+        classes = classes[classes == only]
+    replaced = x.clone()
+    replaced[nodes] = anchors[classes].to(x.dtype)
+    return replaced
 
 
 @dataclass(frozen=True)
@@ -32,7 +50,7 @@ class Setting:
 
 
 def settings_of(method: str) -> tuple[Setting, ...]:
-    """What a method tries."""
+    """The settings that a method tries."""
     if method == "replace":
         return tuple(Setting(strength) for strength in (1.0, 5.0, 20.0, None))
     alphas = (0.5, 0.8, 0.9, 0.95)
@@ -75,8 +93,7 @@ def features_of(context: Context, labels: Labels, setting: Setting) -> Tensor:
     written = replace(context.x, labels, context.anchors(setting.strength).features)
     if setting.alpha is None:
         return written
-    propagator: Callable[[Tensor], Tensor] = Propagator.of_matrix(context.scene.matrix)
-    return diffuse(written, propagator, setting.alpha).features  # type: ignore[arg-type]
+    return diffuse(written, Propagator.of_matrix(context.scene.matrix), setting.alpha).features
 
 
 def _labels(nodes: NDArray[np.int64], classes: NDArray[np.int64], known: Known) -> Labels:

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.anchors import (
+from graphkeel.control.anchors import (
     Anchors,
+    AnchorSettings,
     blendable_anchors,
     hidden_is_free,
-    plant_of,
     solve_anchors,
 )
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.scene import Scene
-
-
-@dataclass(frozen=True)
-class AnchorSettings:
-    """How class anchors are set and blended.
-
-    Attributes:
-        strong: times the model's largest logit that an affine head is asked for. Where Ŝ's rows do
-            not sum to one, the head's bias is off by as much, and strong anchors make that small;
-            a model with attention answers ten-fold anchors five points worse.
-        sharper: power of the posterior in a blend for heads that are not affine: only an affine
-            head answers a mixture with the mixture of its answers.
-    """
-
-    strong: float = 10.0
-    sharper: int = 4
 
 
 class Context:
@@ -57,7 +41,7 @@ class Context:
         model_kwargs: dict[str, Any] | None = None,
         controller: str | Controller = "deadbeat",
         seed: int = 0,
-        settings: AnchorSettings = AnchorSettings(),
+        settings: AnchorSettings | None = None,
     ) -> None:
         self.frozen = frozen
         self.x = x
@@ -65,7 +49,7 @@ class Context:
         self.model_kwargs = model_kwargs or {}
         self.controller = controller
         self.seed = seed
-        self.settings = settings
+        self.settings = settings or AnchorSettings()
         self._anchors: dict[float, Anchors] = {}
 
     def logits_for(self, features: Tensor) -> Tensor:
@@ -77,7 +61,7 @@ class Context:
         return self.frozen.logits(features, self.edge_index, **self.model_kwargs)
 
     def differentiable_logits_for(self, features: Tensor) -> Tensor:
-        """The same with gradients into the features.
+        """`logits_for`, with gradients into the features.
 
         Args:
             features: shape (N, d).
@@ -95,7 +79,7 @@ class Context:
 
     @cached_property
     def scene(self) -> Scene:
-        """What evidence is drawn from."""
+        """The answers, features and graph that evidence is drawn from."""
         arrays = (self.logits.numpy(), self.x.numpy(), self.edge_index.numpy())
         return Scene(*arrays, seed=self.seed)
 
@@ -143,10 +127,11 @@ class Context:
     def _solve(self, strength: float) -> Anchors:
         """Where there are two ways to the anchors, those with which the model best repeats what it
         already says."""
-        found = solve_anchors(self.plant, strength, self.controller)
+        found = solve_anchors(self.plant, strength, self.controller, self.settings)
         if self.controller != "deadbeat" or not hidden_is_free(self.plant.layers):
             return found
-        return max((found, blendable_anchors(self.plant, strength)), key=self._faithfulness)
+        blendable = blendable_anchors(self.plant, strength, self.settings)
+        return max((found, blendable), key=self._faithfulness)
 
     def _faithfulness(self, anchors: Anchors) -> float:
         """Share of nodes whose class the model repeats when its own answers are written with these
@@ -163,5 +148,6 @@ class Context:
 
     @cached_property
     def plant(self) -> Plant:
-        """The head C."""
-        return plant_of(self.frozen, int(self.x.shape[1]), **self.model_kwargs)
+        """The head C, as an exact network where it can be read off, else the model on constant
+        fields."""
+        return extract_head(self.frozen, int(self.x.shape[1]), **self.model_kwargs)

@@ -4,7 +4,6 @@ had no part in it, and steer the features until the frozen model says so."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,17 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.statistics import percent
+from graphkeel.graph.labels import Labels
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Narrowed, narrowed
+from graphkeel.models.narrowed import narrowed
 from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.decide import (
     DecideSettings,
     Decision,
     Known,
-    PoolWeights,
     decide,
-    decide_again,
 )
 from graphkeel.reconstruct.guard import (
     GuardDecision,
@@ -34,7 +32,6 @@ from graphkeel.reconstruct.guard import (
     contests,
     probability_of_harm,
 )
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.statement import (
     StatementSettings,
     approximate_statement,
@@ -57,7 +54,8 @@ class Rule:
         holdout: half of the judging labels take no part, so that the statement is exact.
         seed: of folds.
         without: sources of evidence that are left out.
-        correction: points to add to the posterior's own account of its accuracy, found elsewhere.
+        correction: points to add to the posterior's own account of its accuracy, found at the
+            source.
     """
 
     method: str = "auto"
@@ -75,7 +73,7 @@ class Rule:
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What came of it.
+    """The features to use, and how they were found.
 
     Attributes:
         guard: whether the change is kept, and why.
@@ -103,8 +101,25 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         rule: how.
     """
     known, away = held_away(known, rule) if rule.holdout else (known, None)
-    if rule.method != "auto":
-        return _by_name(context, known, rule, away)
+    found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
+    untouched = context.logits.numpy()
+    shipped = untouched.argmax(axis=1)
+    judges = known.nodes[known.judging]
+    held = found.held if found.guard.kept else untouched[judges]
+    answer = held.argmax(axis=1)
+    if found.guard.kept:
+        shipped = _answer(context, found).numpy()
+        if found.decision is not None:
+            # Where the model could not be steered to the decided class, what it says counts.
+            missed = shipped[judges] != found.decision.scores[judges].argmax(axis=1)
+            answer = np.where(missed, shipped[judges], answer)
+    right = answer == found.judged
+    guard = _stated(context, known, right, found.guard, rule, away, shipped)
+    return replace(found, guard=guard, held=held)
+
+
+def _decided(context: Context, known: Known, rule: Rule) -> Correction:
+    """Decide, test, steer."""
     decision = decide(
         context.scene,
         known,
@@ -119,26 +134,24 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    shipped = _answer(context, features, steered).numpy() if guard.kept else None
     guard = replace(guard, expected=_expected(context, decision, guard, rule))
-    judges = known.nodes[known.judging]
-    classes = known.classes[known.judging]
-    held = decision.held if guard.kept else context.logits.numpy()[judges]
-    answer = held.argmax(axis=1)
-    if shipped is not None:
-        # Where the model could not be steered to the decided class, what it says counts.
-        missed = shipped[judges] != decision.scores[judges].argmax(axis=1)
-        answer = np.where(missed, shipped[judges], answer)
-    guard = _stated(context, known, answer == classes, guard, rule, away, shipped)
-    return Correction(guard, features, decision, steered, held, classes)
+    judged = known.classes[known.judging]
+    return Correction(guard, features, decision, steered, decision.held, judged)
 
 
-def corrected_again(
-    context: Context, known: Known, rounds: Sequence[PoolWeights], rule: Rule
-) -> tuple[Decision, Tensor, Steered | None]:
-    """The change with weights that were chosen before: the same graph, later."""
-    decision = decide_again(context.scene, known, rounds, rule.decide)
-    return decision, *written(context, decision, rule.steer)
+def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
+    """Try the settings of a method by name, test the best."""
+    tried = best_setting(context, known, rule.method, rule.decide.folds, rule.seed)
+    guard = _guarded(context, known, tried.held, rule, what=str(tried.setting))
+    features = tried.features if guard.kept else context.x
+    return Correction(guard, features, None, None, tried.held, known.classes[known.judging])
+
+
+def _answer(context: Context, found: Correction) -> Tensor:
+    """The model's classes under new features; steering has asked it already."""
+    if found.steered is not None:
+        return found.steered.answer
+    return context.logits_for(found.features).argmax(dim=1)
 
 
 def written(
@@ -146,37 +159,31 @@ def written(
 ) -> tuple[Tensor, Steered | None]:
     """Features under which the model answers what was decided.
 
-    A model that passes no gradients back gets the blend of class anchors, and its user is told."""
+    A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     posterior = torch.from_numpy(decision.posterior)
-    linear = None
-    if not context.model_kwargs:
-        linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
+    x, edge_index = context.x, context.edge_index
+    linear = None if context.model_kwargs else LinearMap.of(context.frozen, edge_index, len(x))
     if linear is None and not _is_differentiable(context):
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
         )
         return context.blend(posterior), None
+    narrow = propagation = None
+    if linear is None:
+        narrow = narrowed(context.frozen, x, edge_index, context.model_kwargs, settings.rank)
+        propagation = Propagation.of(edge_index, len(x))
     steered = steer(
         context.differentiable_logits_for,
-        context.x,
+        x,
         posterior.argmax(dim=1),
         posterior,
         settings,
         linear=linear,
-        narrow=None if linear else _narrowed(context, settings.rank),
-        propagation=None if linear else Propagation.of(context.edge_index, len(context.x)),
+        narrow=narrow,
+        propagation=propagation,
     )
     return steered.features, steered
-
-
-def _narrowed(context: Context, rank: int) -> Narrowed | None:
-    return narrowed(context.frozen, context.x, context.edge_index, context.model_kwargs, rank)
-
-
-def _answer(context: Context, features: Tensor, steered: Steered | None) -> Tensor:
-    """The model's classes under new features; steering has asked it already."""
-    return context.logits_for(features).argmax(dim=1) if steered is None else steered.answer
 
 
 def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:
@@ -192,37 +199,12 @@ def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> Guar
     )
 
 
-def relative_change(features: Tensor, x: Tensor) -> Tensor:
-    """|x' − x| / |x| of every node; for x = 0 relative to the median length, shape (N,).
-
-    Args:
-        features: x', shape (N, d).
-        x: shape (N, d).
-    """
-    lengths = x.norm(dim=1)
-    typical = lengths[lengths > 0].median() if bool((lengths > 0).any()) else torch.tensor(1.0)
-    return (features - x).norm(dim=1) / torch.where(lengths > 0, lengths, typical)
-
-
 def _is_differentiable(context: Context) -> bool:
     asked = context.x.detach().clone().requires_grad_(True)
     try:
         return bool(context.differentiable_logits_for(asked).requires_grad)
     except RuntimeError:
         return False
-
-
-def _by_name(context: Context, known: Known, rule: Rule, away: Known | None) -> Correction:
-    tried = best_setting(context, known, rule.method, rule.decide.folds, rule.seed)
-    guard = _guarded(context, known, tried.held, rule, what=str(tried.setting))
-    features = tried.features if guard.kept else context.x
-    shipped = context.logits_for(features).argmax(dim=1).numpy() if guard.kept else None
-    judges = known.nodes[known.judging]
-    classes = known.classes[known.judging]
-    held = tried.held if guard.kept else context.logits.numpy()[judges]
-    right = held.argmax(axis=1) == classes
-    guard = _stated(context, known, right, guard, rule, away, shipped)
-    return Correction(guard, features, None, None, held, classes)
 
 
 def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
@@ -288,27 +270,23 @@ def _stated(
     guard: GuardDecision,
     rule: Rule,
     away: Known | None,
-    shipped: NDArray[np.int64] | None,
+    shipped: NDArray[np.int64],
 ) -> GuardDecision:
     """The decision with what can be said of the nodes that are predicted."""
-    base = context.logits.numpy().argmax(axis=1)
+    untouched = context.logits.numpy().argmax(axis=1)
     if away is not None:
-        now = base if shipped is None else shipped
-        right = now[away.nodes] == away.classes
-        before = base[away.nodes] == away.classes
-        statement = exact_statement(right, before, rule.statement)
+        right = shipped[away.nodes] == away.classes
+        statement = exact_statement(right, untouched[away.nodes] == away.classes, rule.statement)
         reason = f"{guard.reason}; {len(right)} labels held out for the statement"
         return replace(guard, statement=statement, reason=reason)
     judges = known.nodes[known.judging]
-    before = base[judges] == known.classes[known.judging]
     n_folds = max(1, min(rule.decide.folds, len(judges)))
-    crossed = known.cross_fitted and guard.kept
-    served = 1.0 - len(judges) / (n_folds * len(known.nodes)) if crossed and len(judges) else 1.0
+    crossed = known.cross_fitted and guard.kept and len(judges)
     statement = approximate_statement(
         right,
-        before,
-        n_predicted=len(base) - len(known.nodes),
-        served=served,
+        untouched[judges] == known.classes[known.judging],
+        n_predicted=len(untouched) - len(known.nodes),
+        served=1.0 - len(judges) / (n_folds * len(known.nodes)) if crossed else 1.0,
         settings=rule.statement,
     )
     return replace(guard, statement=statement)
@@ -329,10 +307,8 @@ def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:
     Args:
         trained_on: bool, shape (N,): labels that the model has seen in training.
     """
-    parts: Sequence[Labels] = (labels, validation)
-    nodes, classes = (
-        torch.cat([getattr(part, name) for part in parts]).numpy() for name in ("nodes", "classes")
-    )
+    nodes = torch.cat([labels.nodes, validation.nodes]).numpy()
+    classes = torch.cat([labels.classes, validation.classes]).numpy()
     crossed = not len(validation)
     fresh = ~trained_on.numpy()[nodes]
     judging = fresh if crossed else np.arange(len(nodes)) >= len(labels)

@@ -132,7 +132,7 @@ class PoolWeights:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What was decided, and what it rests on.
+    """The decided answers, and the evidence they rest on.
 
     Attributes:
         scores: log-probabilities but for a constant, shape (N, C).
@@ -223,11 +223,8 @@ def decide_again(
     settings: DecideSettings = DecideSettings(),
 ) -> Decision:
     """The answer with weights that were chosen before: the same graph, later."""
-    serving = known.chosen(
-        np.ones(len(known.nodes), bool) if known.cross_fitted else ~known.judging
-    )
-    used = np.ones((1, len(serving.nodes)), bool)
-    labels = LabelSets(serving.nodes, serving.classes, used, known.n_classes)
+    labels, _ = known.sets(1, 0)
+    labels = replace(labels, used=labels.used[-1:])  # all that serve
     coming = iter(rounds)
     scores, found = _rounds(scene, labels, settings, lambda _: next(coming), frozenset())
     return Decision(
@@ -301,10 +298,10 @@ def prior_corners(
 ) -> dict[str, float]:
     """How much each corner of the prior counts: bilinear in agreement and in labels."""
     span = settings.alike - settings.unlike
-    alike = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
+    homophily = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
     many = labels_per_class**2 / (labels_per_class**2 + settings.half**2)
-    shares = (alike * many, alike * (1 - many), (1 - alike) * many, (1 - alike) * (1 - many))
-    return dict(zip(CORNERS, shares, strict=True))
+    shares = np.outer([homophily, 1 - homophily], [many, 1 - many])
+    return dict(zip(CORNERS, shares.ravel().tolist(), strict=True))
 
 
 def prior_weights(

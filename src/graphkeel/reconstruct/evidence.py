@@ -1,4 +1,4 @@
-"""What speaks for each class at each node: pure functions of the scene and the labels.
+"""Evidence for each class at each node: pure functions of the scene and the labels.
 
 Every piece of evidence is an array of log-probabilities, shape (N, S, C): one layer for each of S
 sets of labels that are left out or used together (cross-fitting), all of them computed at once. It
@@ -105,7 +105,7 @@ def _from_labels(
 
 
 def _among_labelled(values: Array, present: NDArray[np.bool_], model: Array) -> Array:
-    """What labels say, among the classes that have any (S, C); of the others only the model
+    """Evidence of labels among the classes that have any (S, C); of the others only the model
     knows."""
     partial = ~present.all(axis=1)
     if not partial.any():
@@ -180,12 +180,12 @@ def tempered(values: Array, posterior: Array, settings: EvidenceSettings) -> Arr
 
 
 def _alike(values: Array, n_sets: int) -> Array:
-    """The same for every set of labels, without a copy."""
+    """One array for every set of labels, without a copy."""
     return np.broadcast_to(values[:, None, :], (len(values), n_sets, values.shape[1]))
 
 
 def same_sizes(near: Array) -> Array:
-    """What reaches the nodes (N, S, C), with all classes of one size."""
+    """Spread labels (N, S, C), scaled so that all classes have one size."""
     sizes = near.sum(axis=0)
     return near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9))
 

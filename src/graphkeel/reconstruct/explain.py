@@ -1,4 +1,4 @@
-"""What answers rest on: the share of each source of evidence for the whole graph, and the terms of
+"""Explanations: the share of each source of evidence for the whole graph, and the terms of
 the sum for one node."""
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Explanation:
 
 def kind_of(name: str) -> str:
     """The group of a source."""
-    if name.startswith(("soft ", "top")):
+    if name.startswith(("soft ", "pseudo-")):
         return "self-training"
     if name.startswith("model"):
         return "model"

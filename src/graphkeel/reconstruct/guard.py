@@ -76,8 +76,8 @@ class GuardDecision:
             stored: what `to_dict` gave.
         """
         statement = stored.get("statement")
-        told = None if statement is None else Statement(**statement)
-        return cls(**{**stored, "statement": told})
+        whole = None if statement is None else Statement(**statement)
+        return cls(**{**stored, "statement": whole})
 
 
 def probability_of_harm(

@@ -1,4 +1,4 @@
-"""What people hand to a `Reconstructor`, checked: each mistake gets one sentence, at the door."""
+"""Checks of what people hand to a `Reconstructor`: each mistake gets one sentence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch_geometric.data import Data
 
 from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
-from graphkeel.graph.task import check_edges
 from graphkeel.models.frozen import FrozenModel
 
 NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
-LABELS = ("all", "train")  # what validation labels do: serve and judge, or judge alone
-METHODS = ("auto", "replace", "diffuse")
-GUARDS = ("cross-fit", "holdout")
-KEEP = ("graph", "summary", "model")  # what is used of the graph a model was trained on
-SHOWN = 5  # values of a list that a message shows
+CHOICES: dict[str, tuple[str | None, ...]] = {
+    "method": ("auto", "replace", "diffuse"),
+    "labels": ("all", "train"),  # what validation labels do: serve and judge, or judge alone
+    "guard": ("cross-fit", "holdout"),
+    "class_weight": (None, "balanced"),
+}
 
 # ---- the constructor's arguments
 
@@ -33,26 +33,25 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
             "there is no model to reconstruct for",
             fix="Pass the trained model: Reconstructor(model).",
         )
-    _check_choice("method", parameters["method"], METHODS)
+    for name, known in CHOICES.items():
+        check_choice(name, parameters[name], known)
     _check_controller(parameters["controller"])
     _check_verifier(parameters["verifier"])
     _check_risk(parameters["risk"])
-    _check_choice("labels", parameters["labels"], LABELS)
-    _check_choice("guard", parameters["guard"], GUARDS)
-    if parameters["class_weight"] is not None:
-        _check_choice("class_weight", parameters["class_weight"], ("balanced",))
     _check_seed(parameters["seed"])
     _check_callbacks(parameters["callbacks"])
 
 
-def _check_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ConfigError(f"{name} must be one of {', '.join(known)}", got=repr(value))
+def check_choice(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Refuse what is none of the known names; None may be one."""
+    if not isinstance(value, str | None) or value not in known:
+        names = ", ".join(one for one in known if one)
+        raise ConfigError(f"{name} must be one of {names}", got=repr(value))
 
 
 def _check_controller(value: object) -> None:
     if not hasattr(value, "regulate"):  # a controller of the user's own may be an object
-        _check_choice("the controller", value, (*CLASSICAL, NEURAL))
+        check_choice("the controller", value, (*CLASSICAL, NEURAL))
 
 
 def _check_verifier(value: object) -> None:
@@ -86,44 +85,7 @@ def _check_callbacks(value: object) -> None:
         )
 
 
-# ---- another graph
-
-
-def check_keep(value: object, known: tuple[str, ...] = KEEP) -> None:
-    """Refuse a level of keeping that there is not."""
-    _check_choice("keep", value, known)
-
-
-# ---- the graph, and the model on it
-
-
-def check_graph(data: object, *, with_ids: bool = True) -> None:
-    """Refuse what is no graph, before a model fails on it with words of its own.
-
-    Args:
-        data: a PyG `Data` with x of shape (N, d) and edge_index of shape (2, E).
-    """
-    for field in ("x", "edge_index"):
-        if not hasattr(data, field):
-            raise DataError(
-                "the graph must be a PyG Data object with x and edge_index",
-                got=type(data).__name__,
-                fix="Data(x=…, edge_index=…, y=…, train_mask=…) makes one.",
-            )
-        value = getattr(data, field)
-        if not isinstance(value, Tensor):
-            missing = value is None
-            raise DataError(
-                f"data.{field} is missing" if missing else f"data.{field} must be a torch tensor",
-                got=None if missing else type(value).__name__,
-                fix=f"Set data.{field} before handing the graph over.",
-            )
-    x, edge_index = data.x, data.edge_index  # type: ignore[attr-defined]
-    if x.dim() != 2:
-        raise DataError("x must have shape (nodes, features)", got=tuple(x.shape))
-    if edge_index.is_floating_point():
-        raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
-    check_edges(edge_index if with_ids else edge_index[..., :0], x.shape[0])
+# ---- the model on the graph
 
 
 def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) -> Tensor:
@@ -133,7 +95,7 @@ def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) 
         return frozen(data.x, data.edge_index, **model_kwargs)
     except KeelError:
         raise
-    except Exception as error:  # the model is a stranger, and it may raise anything
+    except Exception as error:  # an untrusted model may raise anything
         style = frozen.calling.signature.style.value
         raise ModelError(
             f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype}), "
@@ -188,10 +150,9 @@ def _whole_numbers(what: str, values: object, limit: int) -> Tensor:
         raise DataError(wanted, got=repr(values)[:80]) from error
     if not len(found):
         return found.long()
-    if found.is_floating_point() or found.is_complex():
-        raise DataError(wanted, got=found.tolist()[:SHOWN])
-    if int(found.min()) < 0 or int(found.max()) >= limit:
-        raise DataError(wanted, got=found.tolist()[:SHOWN])
+    is_whole = not (found.is_floating_point() or found.is_complex())
+    if not is_whole or int(found.min()) < 0 or int(found.max()) >= limit:
+        raise DataError(wanted, got=found.tolist()[:5])
     return found.long()
 
 
@@ -211,3 +172,46 @@ def _check_agreement(nodes: list[int], classes: list[int]) -> None:
                 got=f"{seen[node]} and {label}",
                 fix="Decide for one; a later call may correct an earlier one.",
             )
+
+
+# ---- the same graph, later
+
+
+def check_grown(x: Tensor, new_x: Tensor) -> None:
+    """Refuse a graph that cannot be the same one later.
+
+    Args:
+        x: features as they were, shape (n, d).
+    """
+    if new_x.shape[1] != x.shape[1]:
+        raise DataError(
+            f"update needs the {x.shape[1]} features of the graph that was fitted",
+            got=int(new_x.shape[1]),
+            fix="Prepare them in the same way, or call fit.",
+        )
+    if new_x.shape[0] < x.shape[0]:
+        raise DataError(
+            f"update keeps the ids of all {x.shape[0]} nodes that were fitted",
+            got=f"{new_x.shape[0]} nodes",
+            fix="Leave nodes that are gone in place, without edges; or call fit.",
+        )
+
+
+def arguments_again(before: dict[str, Any], given: dict[str, Any], graph: Any) -> dict[str, Any]:
+    """Arguments of the model's forward on the new graph; a tensor of the old one is of no use."""
+    arguments = dict(given)
+    for name, value in before.items():
+        if name in given:
+            continue
+        held = getattr(graph, name, None)
+        if callable(value) or isinstance(value, bool | int | float | str) or value is None:
+            arguments[name] = value
+        elif held is not None:
+            arguments[name] = held
+        else:
+            raise DataError(
+                f"the model was fitted with {name}, and the new graph needs one of its own",
+                got=f"no {name}",
+                fix=f"Pass it on: update(data, {name}=…).",
+            )
+    return arguments

@@ -16,7 +16,7 @@ from graphkeel.models.frozen import FrozenModel
 
 @dataclass(frozen=True)
 class MethodResult:
-    """What a method hands back.
+    """The answers of a method, and how they were found.
 
     Attributes:
         scores: one row of class scores per node; None means "the untouched model's".

@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, GraphTask
+from graphkeel.graph.labels import known_labels
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.diffuse import replace
-from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.reconstructor import Reconstructor
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
+from graphkeel.control.anchors import Anchors
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
-from graphkeel.reconstruct.anchors import Anchors
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.steer import SteerSettings, linear_units
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
 
 IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
@@ -49,72 +50,33 @@ def certify_context(
     if not len(others):
         anchors = replace(kept, controller=CERTIFIED)
         return result.with_remark(IN_USE), anchors if result else None
-    anchors = Anchors(features, config.strength, _residuals(result, features, config), CERTIFIED)
-    return result.with_remark(_about_others(others)), anchors if result else None
+    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
+    residuals = (result.head(features.double()) - targets).norm(dim=1)
+    anchors = Anchors(features, config.strength, tuple(residuals.tolist()), CERTIFIED)
+    labels = ", ".join(map(str, others.tolist()))
+    remark = f"the certificate is about other anchors than those in use for class {labels}"
+    return result.with_remark(remark), anchors if result else None
 
 
-def enclose(
-    result: CertifyResult,
-    context: Context,
-    labels: Labels,
-    features: Tensor,
-) -> CertifyResult:
-    """The same with the equilibrium on the context's graph, and the distance of the features in
-    use from it.
-
-    Args:
-        features: those in use, shape (N, d).
-    """
-    if not len(labels):
-        return result  # nothing is controlled
-    return enclosed(
-        result,
-        context.frozen,
-        context.x,
-        context.edge_index,
-        (labels.nodes, labels.classes),
-        shipped=features,
-    )
-
-
-def with_shipped(
-    result: CertifyResult,
-    context: Context,
-    features: Tensor,
-    wanted: Tensor,
-    fall: tuple[float, ...],
-    passes: int,
-) -> CertifyResult:
-    """The same with what holds of steered features: the class of every node, by rigorous rounding,
-    and for a linear model the contraction.
-
-    Args:
-        features: those that ship, shape (N, d).
-        wanted: the decided classes, shape (N,).
-    """
+def certify_on_graph(result: CertifyResult, rec: Reconstructor) -> CertifyResult:
+    """The result with the equilibrium on the graph and the distance of the features in use from it;
+    of steered ones the class of every node, by rigorous rounding, and for a linear model the
+    contraction."""
+    context, labels = rec._context, rec.labels_
+    graph = (context.frozen, context.x, context.edge_index)
+    if len(labels):  # else nothing is controlled
+        result = enclosed(result, *graph, (labels.nodes, labels.classes), shipped=rec.features_)
+    if rec.posterior_ is None or not rec.fall_:
+        return result
+    wanted = rec.posterior_.argmax(dim=1)
     linear = LinearMap.of(context.frozen, context.edge_index, len(context.x))
     units = None if linear is None else linear_units(linear, context.x, SteerSettings())
     return steered(
         result,
-        context.frozen,
-        context.x,
-        context.edge_index,
-        features,
+        *graph,
+        rec.features_,
         wanted,
-        fall=fall,
-        passes=passes,
+        fall=rec.fall_,
+        passes=rec._passes,
         linear=units,
     )
-
-
-def _residuals(
-    result: CertifyResult, features: Tensor, config: LyapunovConfig
-) -> tuple[float, ...]:
-    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
-    gaps = (result.head(features.double()) - targets).norm(dim=1)
-    return tuple(gaps.tolist())
-
-
-def _about_others(classes: Tensor) -> str:
-    labels = ", ".join(map(str, classes.tolist()))
-    return f"the certificate is about other anchors than those in use for class {labels}"

@@ -18,64 +18,62 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
-from graphkeel.graph.node_graph import node_graph
+from graphkeel.graph.labels import Labels, known_labels
+from graphkeel.graph.node_graph import check_graph, node_graph
+from graphkeel.graph.propagate.coverage import greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
-from graphkeel.reconstruct.anchors import Anchors
-from graphkeel.reconstruct.contents import restored, summary_contents, whole_contents
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
     Rule,
     correct,
-    corrected_again,
     held_away,
     known_from,
-    relative_change,
+    written,
 )
 from graphkeel.reconstruct.decide import Decision, Known, PoolWeights, decide_again
 from graphkeel.reconstruct.explain import (
     Explanation,
     Source,
     explain_node,
-    shares_by_kind,
     sources_of,
 )
 from graphkeel.reconstruct.inputs import (
-    check_graph,
-    check_keep,
+    arguments_again,
+    check_choice,
+    check_grown,
     check_parameters,
     check_scores,
     checked_feedback,
     first_scores,
 )
-from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
-from graphkeel.reconstruct.steer import Steered
-from graphkeel.reconstruct.storage import load_folder, save_folder
-from graphkeel.reconstruct.suggest import (
-    allowed_nodes,
-    checked_count,
-    suggested,
-    uncertainty,
+from graphkeel.reconstruct.steer import Steered, relative_change
+from graphkeel.reconstruct.storage import (
+    load_folder,
+    restored,
+    save_folder,
+    summary_contents,
+    whole_contents,
 )
+from graphkeel.reconstruct.suggest import allowed_nodes, checked_count, uncertainty
 from graphkeel.reconstruct.summary import SourceSummary, summarise
-from graphkeel.reconstruct.update import arguments_again, check_grown
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
-    from graphkeel.reconstruct.guard import GuardDecision
 
 _log = logging.getLogger(__name__)
 _UPDATED = " (judged before the graph was updated)"
@@ -237,23 +235,37 @@ class Reconstructor(BaseEstimator):
             model_kwargs: passed to the model on every call, e.g. `edge_weight=…`.
         """
         with self._step("fit") as facts:
-            self._make_context(data, model_kwargs)
-            self.certificate_: dict[str, Any] | None = None
-            self.states_: dict[str, Tensor] | None = None
-            if nodes is None and labels is None:
-                self._choose(*self._start)
-            else:
-                self._take_in(*self._start, nodes, labels)  # one without the other is refused
+            self._fit(data, model_kwargs, nodes, labels)
             facts.update(self._facts())
         if self.controller == "neural":
             self.certify()
         return self
 
+    def _fit(
+        self,
+        data: Data,
+        model_kwargs: dict[str, Any],
+        nodes: Tensor | None,
+        labels: Tensor | None,
+        source: SourceSummary | None = None,
+    ) -> None:
+        """The choice on a graph, with further labels where there are any."""
+        self._look_at_labels(self._make_context(data, model_kwargs))
+        if source is not None:
+            source.check(self._context)
+            self._correction = source.correction
+        self.certificate_: dict[str, Any] | None = None
+        self.states_: dict[str, Tensor] | None = None
+        if nodes is None and labels is None:
+            self._choose(*self._start)
+        else:
+            self._take_in(*self._start, nodes, labels)  # one without the other is refused
+
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
         return step(name, self.callbacks, verbose=self.verbose)
 
     def _facts(self) -> dict[str, Any]:
-        """What a log says of the state after a choice."""
+        """The state after a choice, for a log."""
         guard = self.guard_
         judged = guard.accuracy is not None and guard.untouched is not None
         return {
@@ -283,26 +295,25 @@ class Reconstructor(BaseEstimator):
         self._check_fitted()
         data = self._same_graph(data)
         self._check_same_model()
-        expected = len(self.classes_)
-        anchors, start = self.anchors_, self._start
-        trained_on, rounds = self._trained_on, self._rounds
-        self._make_context(data, model_kwargs)
-        if len(self.classes_) != expected:
-            raise ModelError(
-                f"this reconstruction was made for a model with {expected} classes",
-                got=len(self.classes_),
-            )
+        anchors = self.anchors_
+        self._make_context(data, model_kwargs, len(self.classes_))
         self._context.use_anchors(anchors)
-        self._start, self._trained_on, self._rounds = start, trained_on, rounds
         return self
 
-    def _make_context(self, data: Data, model_kwargs: dict[str, Any]) -> None:
-        """Model, graph and labels, checked; what depends on labels comes after."""
+    def _make_context(
+        self, data: Data, model_kwargs: dict[str, Any], n_classes: int | None = None
+    ) -> GraphTask:
+        """Model and graph, checked; a model with another number of classes is refused."""
         check_parameters(self.get_params())
         data = node_graph(data)
         check_graph(data)
         frozen, model_kwargs = self._bind(data, model_kwargs)
         scores = first_scores(frozen, data, model_kwargs)
+        if n_classes not in (None, scores.shape[1]):
+            raise ModelError(
+                f"this reconstruction was made for a model with {n_classes} classes",
+                got=int(scores.shape[1]),
+            )
         task = GraphTask.from_data(data, n_classes=int(scores.shape[1])).without_test_labels()
         check_scores(scores)
         share_convolution(data.edge_index, task.edge_index)
@@ -318,24 +329,27 @@ class Reconstructor(BaseEstimator):
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
+        self.n_features_in_ = task.n_features
+        self.classes_ = torch.arange(task.n_classes)
+        self._fingerprint: Fingerprint | None = Fingerprint.of(
+            data.x, data.edge_index, carried_by(data)
+        )
+        self._weight_digests = frozen.weight_digests
+        return task
+
+    def _look_at_labels(self, task: GraphTask) -> None:
+        """The labels in its masks, those that serve and those that only judge."""
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
         if self.labels == "all":
             known = known.with_more(validation.nodes, validation.classes)
             validation = validation.none()
         self._start = (known, validation)
-        self.n_features_in_ = task.n_features
-        self.classes_ = torch.arange(task.n_classes)
         self._trained_on = task.train_mask
-        self._fingerprint: Fingerprint | None = Fingerprint.of(
-            data.x, data.edge_index, carried_by(data)
-        )
-        self._weight_digests = frozen.weight_digests
 
     @one_at_a_time
     def reset(self) -> Reconstructor:
         """Forget all feedback: back to the labels that `fit` saw."""
-        self._check_fitted()
         self._check_context()
         return self._choose(*self._start)
 
@@ -349,7 +363,6 @@ class Reconstructor(BaseEstimator):
             nodes: node ids, int64, shape (k,).
             labels: their classes, int64, shape (k,).
         """
-        self._check_fitted()
         self._check_context()
         with self._step("feedback") as facts:
             self._take_in(self.labels_, self._validation, nodes, labels)
@@ -388,18 +401,21 @@ class Reconstructor(BaseEstimator):
 
     def _keep(self, found: Correction) -> None:
         self.guard_ = found.guard
-        self.features_ = found.features if found.guard.kept else self._context.x.clone()
         self._rounds = () if found.decision is None else found.decision.rounds
         self._held = (torch.from_numpy(found.held), torch.from_numpy(found.judged))
-        self._kept_decision(found.decision)
-        self._kept_steering(found.steered)
-        self.change_ = relative_change(self.features_, self._context.x)
+        features = found.features if found.guard.kept else self._context.x.clone()
+        self._keep_features(features, found.decision, found.steered)
 
-    def _kept_steering(self, steered: Steered | None) -> None:
+    def _keep_features(
+        self, features: Tensor, decision: Decision | None, steered: Steered | None
+    ) -> None:
+        self.features_ = features
+        self.change_ = relative_change(features, self._context.x)
         self.fall_ = () if steered is None else steered.fall
         self._passes = 0 if steered is None else steered.passes
+        self._keep_decision(decision)
 
-    def _kept_decision(self, decision: Decision | None) -> None:
+    def _keep_decision(self, decision: Decision | None) -> None:
         self._decision = decision
         self.posterior_ = None if decision is None else torch.from_numpy(decision.posterior)
         self.evidence_: tuple[Source, ...] = () if decision is None else sources_of(decision)
@@ -417,7 +433,6 @@ class Reconstructor(BaseEstimator):
         Args:
             node: its id.
         """
-        self._check_fitted()
         self._check_context()
         if not self._rounds:
             raise ConfigError(
@@ -434,10 +449,10 @@ class Reconstructor(BaseEstimator):
         return held_away(known, rule)[0] if rule.holdout else known
 
     def _decided(self) -> Decision:
-        """What was decided; computed again, with the same weights, after `load` and `attach`."""
+        """The decision; computed again, with the same weights, after `load` and `attach`."""
         if self._decision is None:
             decision = decide_again(self._context.scene, self._serving(), self._rounds)
-            self._kept_decision(decision)
+            self._keep_decision(decision)
         assert self._decision is not None
         return self._decision
 
@@ -458,7 +473,6 @@ class Reconstructor(BaseEstimator):
             rechoose: decide and judge anew with the labels there are.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
-        self._check_fitted()
         self._check_context()
         graph = node_graph(data)
         check_graph(graph)
@@ -482,27 +496,18 @@ class Reconstructor(BaseEstimator):
         bare = copy.copy(graph)
         for name in ("y", "train_mask", "val_mask", "test_mask"):
             bare[name] = None
-        n_classes, start, trained_on = len(self.classes_), self._start, self._trained_on
-        self._make_context(bare, arguments)
-        if len(self.classes_) != n_classes:
-            raise ModelError(f"the model had {n_classes} classes", got=len(self.classes_))
-        self._start = start
-        self._trained_on = torch.zeros(len(graph.x), dtype=torch.bool)
-        self._trained_on[: len(trained_on)] = trained_on
+        self._make_context(bare, arguments, len(self.classes_))
+        n_new = len(graph.x) - len(self._trained_on)
+        self._trained_on = torch.cat([self._trained_on, torch.zeros(n_new, dtype=torch.bool)])
 
     def _write_again(self) -> None:
         """Features by the weights there are."""
         context = self._context
-        self.features_ = context.x.clone()
-        steered = None
+        decision = decide_again(context.scene, self._serving(), self._rounds)
+        features, steered = context.x.clone(), None
         if self.guard_.kept:
-            found = corrected_again(context, self._serving(), self._rounds, self._rule())
-            decision, self.features_, steered = found
-            self._kept_decision(decision)
-        else:
-            self._kept_decision(decide_again(context.scene, self._serving(), self._rounds))
-        self._kept_steering(steered)
-        self.change_ = relative_change(self.features_, context.x)
+            features, steered = written(context, decision, self._rule().steer)
+        self._keep_features(features, decision, steered)
         if not self.guard_.reason.endswith(_UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
 
@@ -520,7 +525,6 @@ class Reconstructor(BaseEstimator):
             Node ids, int64, shape (k,), fewer where there are no more: label them, and hand them to
             `feedback`.
         """
-        self._check_fitted()
         self._check_context()
         labelled = torch.cat([self.labels_.nodes, self._validation.nodes])
         allowed = allowed_nodes(among, self._context.x.shape[0])
@@ -529,7 +533,7 @@ class Reconstructor(BaseEstimator):
         with self._step("suggest") as facts:
             weights = uncertainty(self._probabilities())
             propagator = Propagator.of_matrix(self._context.scene.matrix)
-            nodes = suggested(propagator, weights, self.labels_.nodes, allowed, wanted)
+            nodes = greedy_coverage(propagator, weights, self.labels_.nodes, allowed, wanted)
             facts["nodes"] = len(nodes)
         return nodes
 
@@ -549,24 +553,12 @@ class Reconstructor(BaseEstimator):
             data: the graph with `y` and `test_mask`, to score by labels that took no part; None:
                 the page shows the guard's own estimate.
         """
-        self._check_fitted()
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
         from graphkeel.report import write_own_report  # needs what the extra `report` installs
 
-        facts = report_data(
-            self._context,
-            self.features_,
-            self.guard_,
-            self.labels_,
-            self._trained_on,
-            self._validation,
-            data,
-        )
-        facts["evidence"] = shares_by_kind(self.evidence_)
-        facts["change"] = float(self.change_.median())
-        return write_own_report(facts, self.certificate_, Path(path))
+        return write_own_report(report_data(self, data), self.certificate_, Path(path))
 
     def _forget_equilibrium(self, labels: Labels) -> None:
         """With other labels the features change, and with them the loop on this graph."""
@@ -611,41 +603,21 @@ class Reconstructor(BaseEstimator):
         """
         if keep is None:
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
-        check_keep(keep)
+        check_choice("keep", keep, ("graph", "summary", "model"))
         with self._step("adapt") as facts:
-            adapted = self._adapted(target, nodes, labels, keep, model_kwargs)
+            source = None if keep == "model" else self._summary()
+            adapted = Reconstructor(**self.get_params())
+            adapted._without = self._without
+            check_graph(target)
+            bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
+            adapted._fit(bare, model_kwargs, nodes, labels, source)
+            if self.controller == "neural":
+                adapted.certify()
             facts.update(adapted._facts())
         return adapted
 
-    def _adapted(
-        self,
-        target: Data,
-        nodes: Tensor | None,
-        labels: Tensor | None,
-        keep: str,
-        model_kwargs: dict[str, Any],
-    ) -> Reconstructor:
-        source = None if keep == "model" else self._summary()
-        adapted = Reconstructor(**self.get_params())
-        adapted._without = self._without
-        check_graph(target)
-        bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-        adapted._make_context(bare, model_kwargs)
-        if source is not None:
-            source.check(adapted._context)
-            adapted._correction = source.correction
-        adapted.certificate_ = None
-        adapted.states_ = None
-        if nodes is None and labels is None:
-            adapted.reset()
-        else:
-            adapted._take_in(*adapted._start, nodes, labels)  # one without the other is refused
-        if self.controller == "neural":
-            adapted.certify()
-        return adapted
-
     def _summary(self) -> SourceSummary | None:
-        """What is kept of the fitted graph."""
+        """Summary of the fitted graph."""
         self._check_fitted()
         if hasattr(self, "_context"):
             self.summary_ = summarise(self._context, self._known(), self._rule())
@@ -762,7 +734,6 @@ class Reconstructor(BaseEstimator):
         Returns:
             Bool, shape (N, n_classes).
         """
-        self._check_fitted()
         self._check_context()
         held, classes = self._held
         if not len(classes):
@@ -801,9 +772,11 @@ class Reconstructor(BaseEstimator):
             Verdicts, reasons and the certificate (also in `certificate_`, None where the head
             cannot be proved anything about); false unless every class is proved.
         """
-        self._check_fitted()
         self._check_context()
-        from graphkeel.reconstruct.proofs import certify_context, enclose  # loads the verifiers
+        from graphkeel.reconstruct.proofs import (  # loads the verifiers
+            certify_context,
+            certify_on_graph,
+        )
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
@@ -812,23 +785,13 @@ class Reconstructor(BaseEstimator):
             if anchors is not None:
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):
-                result = enclose(result, self._context, self.labels_, self.features_)
-                result = self._with_steering(result)
+                result = certify_on_graph(result, self)
             self.certificate_ = result.certificate
             self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
             facts["classes"] = len(self.classes_)
         _warn_of(result)
         return result
-
-    def _with_steering(self, result: CertifyResult) -> CertifyResult:
-        """The result with what holds of the features that ship, where they were steered."""
-        if not self.fall_ or self.posterior_ is None:
-            return result
-        from graphkeel.reconstruct.proofs import with_shipped
-
-        wanted = self.posterior_.argmax(dim=1)
-        return with_shipped(result, self._context, self.features_, wanted, self.fall_, self._passes)
 
     @property
     def steering_(self) -> dict[str, Tensor] | None:
@@ -846,9 +809,10 @@ class Reconstructor(BaseEstimator):
         self._context.use_anchors(anchors)
         if self.method == "auto" or torch.equal(anchors.features, kept.features):
             return result
-        before = self.guard_
+        before = self.guard_.accuracy
         found = correct(self._context, self._known(), self._rule())
-        if _no_worse(found.guard, before):
+        now = found.guard.accuracy
+        if before is not None and now is not None and now >= before:
             self._keep(found)
             return result.with_remark("the certificate is about the anchors now in use")
         self._context.use_anchors(kept)
@@ -873,11 +837,9 @@ class Reconstructor(BaseEstimator):
                 or edge of the graph; what is loaded can then only `adapt`.
         """
         self._check_fitted()
-        check_keep(keep, ("graph", "summary"))
-        if keep == "summary":
-            save_folder(Path(folder), *summary_contents(self, notes or {}))
-        else:
-            save_folder(Path(folder), *whole_contents(self, notes or {}))
+        check_choice("keep", keep, ("graph", "summary"))
+        contents = summary_contents if keep == "summary" else whole_contents
+        save_folder(Path(folder), *contents(self, notes or {}))
 
     # ---- checks
 
@@ -903,6 +865,7 @@ class Reconstructor(BaseEstimator):
             raise NotFitted("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
     def _check_context(self) -> None:
+        self._check_fitted()
         if not hasattr(self, "_context"):
             raise ConfigError(
                 "a loaded reconstructor has no graph to choose features for",
@@ -974,12 +937,6 @@ def load_reconstructor(
         ) from error
     rec._check_same_model()
     return rec
-
-
-def _no_worse(new: GuardDecision, old: GuardDecision) -> bool:
-    """Whether labels judged both, and the new choice is right on as many of them."""
-    judged = new.accuracy is not None and old.accuracy is not None
-    return judged and new.accuracy >= old.accuracy  # type: ignore[operator]
 
 
 def _warn_of(result: CertifyResult) -> None:

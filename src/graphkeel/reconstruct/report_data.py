@@ -1,37 +1,26 @@
-"""What a page about a fitted reconstructor needs to know, as plain values and columns."""
+"""Data of the page about a fitted reconstructor: plain values and columns."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.guard import GuardDecision
-from graphkeel.reconstruct.labels import Labels
+from graphkeel.reconstruct.explain import shares_by_kind
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
 
 TRAIN, VALIDATION, TEST = 1, 2, 3  # codes of a node's part in the page's list
 
 
-def report_data(
-    context: Context,
-    features: Tensor,
-    decision: GuardDecision,
-    known: Labels,
-    trained_on: Tensor,
-    judging: Labels,
-    data: Any | None,
-) -> dict[str, Any]:
-    """Decision, sizes and a column per fact of every node.
-
-    Args:
-        features: the features in use, shape (N, d).
-        trained_on: bool, shape (N,): labels the model has seen in training.
-    """
+def report_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
+    """Decision, sizes and a column per fact of every node; data has labels of test nodes."""
+    context = rec._context
     before = context.logits.argmax(dim=1)
-    after = context.logits_for(features).argmax(dim=1)
-    y, part = _labels_and_parts(len(before), known, trained_on, judging, data)
+    after = context.logits_for(rec.features_).argmax(dim=1)
+    y, part = _labels_and_parts(rec, data)
     model = context.frozen.model
     return {
         "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
@@ -39,8 +28,10 @@ def report_data(
         "edges": int(context.edge_index.shape[1]),
         "features": int(context.x.shape[1]),
         "classes": context.n_classes,
-        "labels": len(known),
-        "decision": decision.to_dict(),
+        "labels": len(rec.labels_),
+        "decision": rec.guard_.to_dict(),
+        "evidence": shares_by_kind(rec.evidence_),
+        "change": float(rec.change_.median()),
         "weights": context.frozen.weights_hash,
         "columns": {
             "y": y.numpy(),
@@ -52,10 +43,9 @@ def report_data(
     }
 
 
-def _labels_and_parts(
-    n_nodes: int, known: Labels, trained_on: Tensor, judging: Labels, data: Any | None
-) -> tuple[Tensor, Tensor]:
+def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Tensor, Tensor]:
     """The labels there are (-1: none), and what part each node has."""
+    n_nodes = len(rec.features_)
     y = torch.full((n_nodes,), -1, dtype=torch.int64)
     part = torch.zeros(n_nodes, dtype=torch.int8)
     mask = getattr(data, "test_mask", None)
@@ -63,8 +53,9 @@ def _labels_and_parts(
         scored = mask.cpu().nonzero().flatten()
         y[scored] = data.y.cpu().long()[scored]  # type: ignore[union-attr]
         part[scored] = TEST
-    for labels in (known, judging):
+    for labels in (rec.labels_, rec._validation):
         y[labels.nodes] = labels.classes
         part[labels.nodes] = VALIDATION
-    part[known.nodes[trained_on[known.nodes]]] = TRAIN
+    served = rec.labels_.nodes
+    part[served[rec._trained_on[served]]] = TRAIN
     return y, part

@@ -1,5 +1,5 @@
-"""What no label changes: the frozen model's answers on its graph, and the graph's features smoothed
-and seen from several sides; computed on first use and kept."""
+"""The scene, which no label changes: the frozen model's answers on its graph, and the features,
+smoothed and seen from several sides; computed on first use and kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said of the answers: accuracy and gain with intervals, prediction sets, and an
+"""Statements about the answers: accuracy and gain with intervals, prediction sets, and an
 expected accuracy where no label judges.
 
 All of it reads the cross-fitted pool: answers at labels that were left out of the evidence and of

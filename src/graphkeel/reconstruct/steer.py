@@ -135,8 +135,6 @@ def steer(
     features = torch.where(moved, x + change, x)
     with torch.no_grad():
         logits = ask(features)
-    lengths = x.norm(dim=1)
-    lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(length))
     return Steered(
         features=features,
         fall=tuple(loop.fall),
@@ -145,7 +143,7 @@ def steer(
         tied=loss.tied(logits / model.unit),
         answer=logits.argmax(dim=1),
         margins=loss.margins(logits),
-        change=(features - x).norm(dim=1) / lengths,
+        change=relative_change(features, x),
     )
 
 
@@ -243,7 +241,7 @@ class _Asked:
         return self._found.detach()
 
     def pull(self, gradient: Tensor) -> Tensor:
-        """The same at the point that was asked last."""
+        """The gradient of the logits, at the point that was asked last."""
         return torch.autograd.grad(self._found, self._leaf, gradient)[0]
 
 
@@ -368,6 +366,18 @@ class _Loop:
 
     def _agreement(self) -> float:
         return float((self.loss.margins(self.logits) > 0).float().mean())
+
+
+def relative_change(features: Tensor, x: Tensor) -> Tensor:
+    """|x' − x| / |x| of every node; for x = 0 relative to the median length, shape (N,).
+
+    Args:
+        features: x', shape (N, d).
+        x: shape (N, d).
+    """
+    lengths = x.norm(dim=1)
+    lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(_typical_length(x)))
+    return (features - x).norm(dim=1) / lengths
 
 
 def _typical_length(x: Tensor) -> float:

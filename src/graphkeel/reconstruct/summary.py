@@ -1,11 +1,9 @@
-"""What is kept of the graph a model was trained on: how sure the rule was there without labels, and
-how right. No feature, no label and no edge of it, so it may leave the house where the graph may
-not."""
+"""Summary of the graph a model was trained on: how sure the rule was there without labels, and how
+right. It holds no feature, label or edge, so it may be passed on where the graph may not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -52,10 +50,6 @@ class SourceSummary:
                 got=int(context.x.shape[1]),
                 fix="Prepare them in the same way: the same words, the same fitted PCA.",
             )
-
-    def facts(self) -> dict[str, Any]:
-        """JSON values."""
-        return dict(self.__dict__)
 
 
 def summarise(context: Context, known: Known, rule: Rule) -> SourceSummary:

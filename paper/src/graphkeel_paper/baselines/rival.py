@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import Labels
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.labels import Labels
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]

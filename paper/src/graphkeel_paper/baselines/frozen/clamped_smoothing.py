@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.labels import known_labels
 from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
 
 TELEPORTS = (0.1, 0.05, 0.2)

@@ -16,9 +16,9 @@ from scipy import sparse
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate import neighbours
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.labels import Labels, known_labels
 from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
 
 STEPS = 50

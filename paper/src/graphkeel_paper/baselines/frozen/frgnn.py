@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import Labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.anchors import plant_of
-from graphkeel.reconstruct.diffuse import replace
-from graphkeel.reconstruct.labels import Labels
+from graphkeel.models.head import extract_head
+from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.training import as_split, unit_scale
 from graphkeel_paper.baselines.rival import Baseline, drawn_class
@@ -117,7 +117,7 @@ def _distance(
 ) -> dict[str, Any]:
     """How far the embeddings are from the paper's Definition 1, on the scale of logits and of
     probabilities."""
-    plant = plant_of(frozen, task.n_features)
+    plant = extract_head(frozen, task.n_features)
     with torch.no_grad():
         reached = plant(embeddings.double())
     wanted = torch.eye(task.n_classes, dtype=reached.dtype)

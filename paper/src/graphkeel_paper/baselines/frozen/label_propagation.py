@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
+from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.labels import known_labels
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 

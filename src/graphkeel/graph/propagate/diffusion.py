@@ -1,5 +1,4 @@
-"""The paper's way of writing features, `replace` (Eq. 13), and `diffuse`: replaced features spread
-over the graph, with a Lyapunov function that proves where it ends."""
+"""`diffuse`: features spread over the graph, with a Lyapunov function that proves where it ends."""
 
 from __future__ import annotations
 
@@ -11,26 +10,6 @@ from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.reconstruct.labels import Labels
-
-
-def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None) -> Tensor:
-    """r(h*, X): a copy of x whose labelled rows are anchors.
-
-    Args:
-        x: features, shape (N, d).
-        labels: which nodes are replaced, and by which anchor.
-        anchors: h*_c, shape (n_classes, d).
-        only: replace this class alone, as the paper does; all classes when None.
-    """
-    nodes = labels.nodes
-    classes = labels.classes
-    if only is not None:
-        nodes = nodes[classes == only]
-        classes = classes[classes == only]
-    replaced = x.clone()
-    replaced[nodes] = anchors[classes].to(x.dtype)
-    return replaced
 
 
 @dataclass(frozen=True)
@@ -82,9 +61,8 @@ def diffuse(
     current = start
     values = []
     for _ in range(_enough_steps(alpha, tolerance)):
-        following = (
-            propagator(current).mul_(alpha).add_(source)
-        )  # in place: these are the largest arrays here
+        # in place: these are the largest arrays here
+        following = propagator(current).mul_(alpha).add_(source)
         values.append(float((following - current).norm()))
         if values[-1] <= goal:
             break

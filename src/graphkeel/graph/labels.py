@@ -1,4 +1,4 @@
-"""The labels a method may use: which nodes, and what they are."""
+"""Known labels: which nodes, and what they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
+from graphkeel.graph.task import GraphTask
 
 
 @dataclass(frozen=True)
