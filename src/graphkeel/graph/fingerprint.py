@@ -3,7 +3,6 @@ comes, how it differs. Shapes alone do not tell a permuted graph from its origin
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +12,8 @@ import torch
 from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
+
+from graphkeel.core.digests import sha256_of
 
 ROWS = 1 << 10  # nodes digested together
 EDGES = 1 << 15  # edges digested together
@@ -128,7 +129,7 @@ def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Bloc
     rows = part.to("cpu", dtype).contiguous()
     bits = rows.view(torch.int32) if dtype == torch.float32 else rows
     total = int(_sum_of_rows(bits.numpy(), weights))
-    return Block(hashlib.sha256(rows.numpy().data).digest(), total % _MODULUS)
+    return Block(bytes.fromhex(sha256_of([rows.numpy().data])), total % _MODULUS)
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +154,7 @@ def _row_weights(width: int) -> NDArray[np.int64]:
 
 
 def _whole(blocks: Iterable[Block]) -> str:
-    return hashlib.sha256(b"".join(block.sha256 for block in blocks)).hexdigest()
+    return sha256_of(block.sha256 for block in blocks)
 
 
 def _total(blocks: Iterable[Block]) -> str:

@@ -11,7 +11,6 @@ column come in pairs)."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
@@ -149,10 +149,8 @@ def _chebyshev_step(
 
 
 def _fingerprint(matrix: sparse.csr_matrix, alpha: float) -> str:
-    digest = hashlib.sha256(f"{alpha!r} {_TOLERANCE!r}".encode())
-    for array in (matrix.indptr, matrix.indices, matrix.data):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:32]
+    arrays = (matrix.indptr, matrix.indices, matrix.data)
+    return sha256_of([f"{alpha!r} {_TOLERANCE!r}", *(array.tobytes() for array in arrays)])[:32]
 
 
 def _read_norms(path: Path | None, n: int) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
 from graphkeel.models.calling import Calling, signature_of
@@ -185,12 +185,12 @@ class FrozenModel:
 
     def _hash(self) -> str:
         """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
-        found = hashlib.sha256()
-        for name, tensor in sorted(self.module.state_dict().items()):
-            if isinstance(tensor, Tensor):
-                found.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                found.update(bits(tensor))
-        return found.hexdigest()
+        return sha256_of(
+            part
+            for name, tensor in sorted(self.module.state_dict().items())
+            if isinstance(tensor, Tensor)
+            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
+        )
 
 
 def _no_row_per_node(scores: object, n_nodes: int) -> ModelError:

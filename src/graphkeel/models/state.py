@@ -7,12 +7,13 @@ writes into any of them has a memory: its answers depend on the calls before."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from graphkeel.core.digests import sha256_of
 
 Container = dict | list
 
@@ -74,10 +75,8 @@ class Snapshot:
 
 def digest(tensor: Tensor) -> str:
     """SHA-256 of a tensor's type, shape and bits, wherever and however it is laid out."""
-    found = hashlib.sha256(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
-    for part in _dense_parts(tensor):
-        found.update(bits(part))
-    return found.hexdigest()
+    parts = (bits(part) for part in _dense_parts(tensor))
+    return sha256_of([f"{tuple(tensor.shape)}{tensor.dtype}", *parts])
 
 
 def bits(tensor: Tensor) -> memoryview:
