@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkeel import __version__
-from graphkeel.cli.shared.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
+from graphkeel.cli.shared.common import (
+    EXIT_BAD_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    HelpFormatter,
+    Parser,
+)
 from graphkeel.core.errors import KeelError
 from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
@@ -44,7 +50,7 @@ class Program:
             prog=self.name,
             description=self.description,
             epilog=EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
         )
         parser.set_defaults(specs=self.specs)
         parser.add_argument("--version", action="version", version=self.version)
@@ -55,7 +61,7 @@ class Program:
                 name,
                 help=module.HELP,
                 description=module.__doc__ or module.HELP,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
+                formatter_class=HelpFormatter,
             )
             module.add_arguments(sub)
         return parser
@@ -136,10 +142,10 @@ DESCRIPTION = """\
 graphkeel keeps a trained graph neural network upright under distribution shift, without
 retraining it.
 
-  keel demo                                    a first result, no download
-  keel run --dataset my_graph.npz              better predictions from the same weights
-  keel certify --dataset digits --out run/     prove the controllers stable, write certificate.json
-  keel check run/certificate.json              re-prove a certificate independently
+  keel demo                          a first result, no download
+  keel run --dataset my_graph.npz    better predictions from the same weights
+  keel certify --out run/            prove the controllers, write a certificate
+  keel check run/certificate.json    re-prove it independently
 """
 
 KEEL = Program("keel", f"graphkeel {__version__}", DESCRIPTION, COMMANDS, "graphkeel.runs.specs")

@@ -1,13 +1,13 @@
 """Decide a closed loop given as a file: is V a Lyapunov function of F on the box without the hole?
 
   keel verify problem.json
-  keel verify problem.json --conditions decrease      only what you name, of positivity, decrease,
-                                                      invariance and region
-  keel verify problem.json --sublevel 0.25 --conditions sublevel-invariance,sublevel-decrease
-                                                      is {V ≤ 0.25} invariant, does V fall on it?
+  keel verify problem.json --conditions decrease,region
+        these conditions alone
+  keel verify problem.json --sublevel 0.25 --conditions sublevel-decrease
+        does V fall on {V ≤ 0.25}?
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check              every installed engine; a contradiction is an
-                                                      error
+  keel verify problem.json --cross-check
+        every installed engine; a contradiction is an error
 
 A refuted condition ends the work unless --all is given. The file is described in
 docs/formats.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
@@ -48,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_verify_arguments(parser)
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
-        "--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)"
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        metavar="NAME",
+        help=f"which engine decides: {', '.join(ENGINES)} (default auto)",
     )
     who.add_argument(
         "--cross-check", action="store_true", help="ask every installed engine, each with --timeout"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -118,6 +119,37 @@ class Parser(argparse.ArgumentParser):
 
     def _option_strings(self) -> list[str]:
         return [name for name in self._option_string_actions if name.startswith("--")]
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps paragraphs to the terminal. The lines of examples, which are indented, stay; a remark
+    goes below its example where both do not fit."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = text.strip().split("\n\n")
+        return "\n\n".join("\n".join(_wrapped(block, width)) for block in blocks)
+
+
+def _wrapped(block: str, width: int) -> list[str]:
+    if not block.startswith(" "):
+        return textwrap.wrap(block, width, break_long_words=False, break_on_hyphens=False)
+    return [part for line in block.splitlines() for part in _example(line, width)]
+
+
+def _example(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    command, _, remark = line.rstrip().rpartition("   ")
+    parts = [command.rstrip()] if command.strip() else []
+    rest = textwrap.wrap(
+        remark.strip(),
+        width,
+        initial_indent=" " * (8 if parts else len(line) - len(line.lstrip())),
+        subsequent_indent=" " * 8,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return parts + rest
 
 
 # ---- options that several commands have
