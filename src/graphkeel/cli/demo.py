@@ -32,7 +32,6 @@ _STEPS = (
     ("training labels only", "train"),
     ("half of the validation labels fed back", "train+half-val"),
 )
-_BAR = 50  # characters of a full bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +139,13 @@ def _show_heading(out: Any) -> None:
     )
 
 
-def _show_bars(out: Any, rows: list[dict[str, Any]]) -> None:
+def _show_bars(out: Any, rows: list[dict[str, Any]], width: int = 50) -> None:
     """One bar a seed: what the untouched model got right, and what the reconstruction added."""
     for row in rows:
-        kept, ours = (round(_BAR * row[key] / 100) for key in ("base", "accuracy"))
+        kept, ours = (round(width * row[key] / 100) for key in ("base", "accuracy"))
         low, high = min(kept, ours), max(kept, ours)
         colour = "green" if ours >= kept else "red"
-        bar = f"[blue]{'█' * low}[/][{colour}]{'█' * (high - low)}[/][dim]{'·' * (_BAR - high)}[/]"
+        bar = f"[blue]{'█' * low}[/][{colour}]{'█' * (high - low)}[/][dim]{'·' * (width - high)}[/]"
         out.print(
             f"split {row['seed']:>2}  {bar}  {row['base']:.1f} → [bold]{row['accuracy']:.1f}[/]",
             highlight=False,

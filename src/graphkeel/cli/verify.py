@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
@@ -36,8 +37,22 @@ if TYPE_CHECKING:
 HELP = "decide a closed loop given as a file, without a dataset"
 
 ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
-QUIET_SECONDS = 5.0  # nothing is said about runs that are shorter
-LINE_SECONDS = 10.0  # between two lines where the last one cannot be overwritten
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """When progress is shown.
+
+    Attributes:
+        quiet: seconds; nothing is said about runs that are shorter.
+        line: seconds between two lines where the last one cannot be overwritten.
+    """
+
+    quiet: float = 5.0
+    line: float = 10.0
+
+
+_PROGRESS = _Progress()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -150,8 +165,8 @@ class _ProgressLine:
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         over = sys.stderr.isatty()
-        pause = 1.0 if over else LINE_SECONDS
-        if now < self.start + QUIET_SECONDS or now < self.last + pause:
+        pause = 1.0 if over else _PROGRESS.line
+        if now < self.start + _PROGRESS.quiet or now < self.last + pause:
             return
         self.last = now
         boxes = f"{progress.nodes:,} boxes, {progress.open:,} open"

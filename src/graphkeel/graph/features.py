@@ -22,6 +22,22 @@ Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
 
 
+@dataclass(frozen=True)
+class Preparation:
+    """How features are prepared.
+
+    Attributes:
+        pca: components, the paper's.
+        rows: rows checked at once: a mapped file is never in memory as a whole.
+    """
+
+    pca: int = 20
+    rows: int = 1 << 16
+
+
+PREPARATION = Preparation()
+
+
 def row_normalise(x: Features) -> Features:
     """Divide each row by its sum of absolute values; all-zero rows stay zero.
 
@@ -135,4 +151,4 @@ def parse_features(name: str) -> tuple[str, int]:
                 "features of the name pcaN need a number", got=repr(name), fix="For instance pca20."
             )
         return "pca", int(name[3:])
-    return name, 20
+    return name, PREPARATION.pca

@@ -179,7 +179,6 @@ def _digested(tensors: dict[str, Tensor]) -> Iterator[str | memoryview]:
 
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_ROWS = 1 << 16  # checked at once, so that features on disk are never in memory as a whole
 
 
 def _given(data: Data, field: str, default: Tensor) -> Tensor:
@@ -210,12 +209,13 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
     return value.detach().to("cpu", dtype, copy=True)
 
 
-def _check_features(x: Tensor) -> None:
+def _check_features(x: Tensor, rows: int = 1 << 16) -> None:
+    """Checked in blocks of rows, so that features on disk are never in memory as a whole."""
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
-    if all(bool(torch.isfinite(extreme)) for rows in x.split(_ROWS) for extreme in rows.aminmax()):
+    if all(bool(torch.isfinite(extreme)) for part in x.split(rows) for extreme in part.aminmax()):
         return  # both extremes are NaN where any value is
-    bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
+    bad = torch.cat([~torch.isfinite(part).all(dim=1) for part in x.split(rows)])
     if bad.any():
         first = int(bad.nonzero()[0])
         raise DataError(

@@ -32,11 +32,27 @@ from graphkeel.models.head import (
 )
 from graphkeel.models.outputs import first_of
 
-DEGREES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)  # of the polynomials that are tried
-DIRECTIONS = 6  # random directions that decide operator and degree before all weights are read
-NODES = 24
-CHUNK = 256
-EXACT = 1e-7  # relative; everything here runs in float64
+
+@dataclass(frozen=True)
+class _Probing:
+    """How a layer is probed.
+
+    Attributes:
+        degrees: of the polynomials that are tried.
+        directions: random directions that decide operator and degree before all weights are read.
+        nodes: of the random graph on which the layers have to repeat the model.
+        chunk: unit directions answered at once.
+        exact: relative agreement; everything here runs in float64.
+    """
+
+    degrees: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)
+    directions: int = 6
+    nodes: int = 24
+    chunk: int = 256
+    exact: float = 1e-7
+
+
+_PROBING = _Probing()
 
 
 @dataclass(frozen=True)
@@ -193,7 +209,7 @@ def recognise(model: nn.Module, n_features: int, *, seed: int = 0) -> Aggregatio
 def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> Aggregation:
     generator = torch.Generator().manual_seed(seed)
     edges = _random_graph(generator, directed)
-    x = torch.randn(NODES, n_features, generator=generator, dtype=torch.float64)
+    x = torch.randn(_PROBING.nodes, n_features, generator=generator, dtype=torch.float64)
     try:
         twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
@@ -209,9 +225,9 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
 def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
     """Both ways, one way if `directed`, double, looped: whatever may make one operator differ from
     another; the last node has no edge."""
-    ends = torch.randint(NODES - 1, (2, 3 * NODES), generator=generator)
-    one_way = torch.randint(NODES - 1, (2, 6 if directed else 0), generator=generator)
-    loops = torch.arange(0, NODES - 1, 5).repeat(2, 1)
+    ends = torch.randint(_PROBING.nodes - 1, (2, 3 * _PROBING.nodes), generator=generator)
+    one_way = torch.randint(_PROBING.nodes - 1, (2, 6 if directed else 0), generator=generator)
+    loops = torch.arange(0, _PROBING.nodes - 1, 5).repeat(2, 1)
     plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
     return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
 
@@ -244,7 +260,7 @@ def _recognised(
     operator = next(iter(names), "mean")
     output = _output_kind(steps[-1].gave, final)
     found = Aggregation(operator, tuple(layers), output=output)
-    if not _close(found(x, edges), steps[-1].gave, EXACT):
+    if not _close(found(x, edges), steps[-1].gave, _PROBING.exact):
         raise _Unsupported("the layers found do not repeat the model on a random graph")
     return found
 
@@ -260,7 +276,7 @@ def _layer_of(
             return "", layer
         raise _Unsupported(f"{type(step.module).__name__} is not affine")
     kinds = names or set(OPERATORS)
-    for degree in DEGREES:
+    for degree in _PROBING.degrees:
         for name in [key for key in OPERATORS if key in kinds]:
             if not _may_be(step, name, degree, generator):
                 continue
@@ -276,7 +292,7 @@ def _layer_of(
 
 def _repeats(layer: GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
     matrix, _ = operator_of(name, edges, len(step.fed))
-    return _close(run_layer(layer, step.fed, matrix), step.gave, EXACT)
+    return _close(run_layer(layer, step.fed, matrix), step.gave, _PROBING.exact)
 
 
 # ---- answering impulses
@@ -322,7 +338,7 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
     """Whether a polynomial of this degree explains the answers to a few random directions."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
-    directions = torch.randn(DIRECTIONS, width, generator=generator, dtype=torch.float64)
+    directions = torch.randn(_PROBING.directions, width, generator=generator, dtype=torch.float64)
     zero = torch.zeros(1, width, dtype=torch.float64)
     rest = _answers(step.module, zero, nodes)
     moved = _answers(step.module, directions, nodes) - rest
@@ -333,7 +349,7 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
 def _explains(basis: Tensor, answers: Tensor) -> bool:
     flat = answers.permute(1, 0, 2).reshape(len(basis), -1)
     fitted = basis @ torch.linalg.pinv(basis) @ flat
-    return _close(fitted, flat, EXACT)
+    return _close(fitted, flat, _PROBING.exact)
 
 
 def _read(step: _Step, name: str, degree: int) -> GraphLayer:
@@ -364,7 +380,7 @@ def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
     if rest.numel() < width:
         return _gradients(module, width, nodes)
     columns = []
-    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
+    for part in torch.eye(width, dtype=torch.float64).split(_PROBING.chunk):
         moved = _answers(module, part, nodes) - rest
         columns.append(moved.permute(1, 2, 0))
     return torch.cat(columns, dim=2)
@@ -390,11 +406,11 @@ def _biases(constants: Tensor, rest: Tensor) -> Tensor:
 
 def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
     """The very parameter of the layer where the value is one up to rounding, zero likewise."""
-    if float(value.abs().max()) <= EXACT * scale:
+    if float(value.abs().max()) <= _PROBING.exact * scale:
         return torch.zeros_like(value)
     for parameter in known:
         for candidate in (parameter, parameter.T if parameter.ndim == 2 else parameter):
-            if candidate.shape == value.shape and _close(candidate, value, EXACT):
+            if candidate.shape == value.shape and _close(candidate, value, _PROBING.exact):
                 return candidate.clone()
     return value.contiguous()
 

@@ -17,9 +17,23 @@ from graphkeel.core.errors import ModelError
 from graphkeel.graph.node_graph import graph_edges
 from graphkeel.models.frozen import FrozenModel
 
-CHUNK = 512  # nodes per probe, which bounds memory at full feature dimension
-PROBED = 3  # fields that are asked together and alone
-SAME = 1e-3  # relative agreement of the two; a normalisation over all nodes is far from it
+
+@dataclass(frozen=True)
+class Probing:
+    """How fields are answered.
+
+    Attributes:
+        chunk: nodes per probe, which bounds memory at full feature dimension.
+        probed: fields that are answered together and alone.
+        same: relative agreement of the two; a normalisation over all nodes is far from it.
+    """
+
+    chunk: int = 512
+    probed: int = 3
+    same: float = 1e-3
+
+
+PROBING = Probing()
 
 Response = Callable[[Tensor], Tensor]
 
@@ -48,7 +62,7 @@ class FieldResponse:
 
     def __call__(self, x: Tensor) -> Tensor:
         ask = self.frozen.differentiable_logits
-        parts = x.split(CHUNK)
+        parts = x.split(PROBING.chunk)
         return torch.cat([ask(part, self_loops(part), **self.model_kwargs) for part in parts])
 
 
@@ -89,7 +103,7 @@ def response_of(
         fields: examples, shape (B, d).
     """
     single = FieldResponse(frozen, model_kwargs)
-    probes = fields[:PROBED]
+    probes = fields[: PROBING.probed]
     try:
         together = single(probes).detach()
         alone = torch.cat([single(row).detach() for row in probes.split(1)])
@@ -97,7 +111,7 @@ def response_of(
         what = f"{type(error).__name__}: {error}"[:300]
         return *_on_graph(frozen, probes, model_kwargs, what), _NO_FIELD.format(what)
     scale = max(1.0, float(together.abs().max()))
-    apart = float((together - alone).abs().max()) > SAME * scale
+    apart = float((together - alone).abs().max()) > PROBING.same * scale
     if apart and frozen.calling.graph is not None:
         return *_on_graph(frozen, probes, model_kwargs, "nodes depend on each other"), _MIXED
     return single, int(together.shape[1]), _MIXED if apart else None

@@ -11,8 +11,6 @@ from torch_geometric.utils import coalesce
 
 from graphkeel.core.errors import DataError, ModelError
 
-MOST_PAIRS = 20_000_000  # two-step neighbours; beyond it, memory
-
 
 class NodeTypeView(NamedTuple):
     """A model of one node type, and that type's own graph.
@@ -106,12 +104,13 @@ def edges_within(data: HeteroData, node_type: str) -> Tensor:
     return coalesce(torch.cat(found, dim=1), num_nodes=n_nodes)
 
 
-def _sharing(edges: Tensor, n_nodes: int, *, inwards: bool) -> Tensor:
-    """Pairs of nodes of the type that one edge each joins to the same node of another type."""
+def _sharing(edges: Tensor, n_nodes: int, *, inwards: bool, most: int = 20_000_000) -> Tensor:
+    """Pairs of nodes of the type that one edge each joins to the same node of another type; more
+    than `most` would not fit into memory."""
     other, ours = edges if inwards else edges.flip(0)
     counts = torch.bincount(other)
     pairs = int((counts.double() ** 2).sum())
-    if pairs > MOST_PAIRS:
+    if pairs > most:
         raise DataError(
             "too many nodes share a neighbour of another type",
             got=f"{pairs} pairs",

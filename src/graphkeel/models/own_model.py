@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from graphkeel.core.errors import ModelError
 
 OWN = "own"  # what a specification calls such a model
-SHOWN = 4  # names in a message
 
 
 def own_model(weights: str, factory: str, n_features: int, n_classes: int) -> nn.Module:
@@ -116,6 +115,6 @@ def _load(model: nn.Module, weights: dict[str, Tensor], path: str) -> None:
     model.load_state_dict(weights)
 
 
-def _names(names: list[str]) -> str:
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+def _names(names: list[str], most: int = 4) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

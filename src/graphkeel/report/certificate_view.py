@@ -17,8 +17,7 @@ from graphkeel.certificate import (
 )
 from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.report.graph_chart import graph_loop_chart
-
-NAMED = 50  # uncertain nodes that the page lists
+from graphkeel.report.sources import PAGE
 
 CONDITIONS = {
     "representative": (
@@ -81,8 +80,8 @@ def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
     return {
         "sentences": graph_sentences(graph, provenance.get("shipped") or {}),
         "chart": graph_loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
-        "uncertain": uncertain[:NAMED],
-        "more": facts["nodes"] - facts["certain"] - len(uncertain[:NAMED]) if facts else 0,
+        "uncertain": uncertain[: PAGE.named],
+        "more": facts["nodes"] - facts["certain"] - len(uncertain[: PAGE.named]) if facts else 0,
         "counted": bool(facts),
     }
 

@@ -26,8 +26,6 @@ EXIT_UNKNOWN = 3
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
 
-LONGEST_SHOWN = 80  # characters of a refused value
-
 
 # ---- what an option may be
 
@@ -76,9 +74,13 @@ def dataset_type(text: str) -> str:
     return text
 
 
+def _shown(text: str, longest: int = 80) -> str:
+    """A refused value, cut where it is long."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
 def _refuse(what: str, text: str) -> NoReturn:
-    got = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
-    raise argparse.ArgumentTypeError(f"{what} (got {got})")
+    raise argparse.ArgumentTypeError(f"{what} (got {_shown(text)!r})")
 
 
 # NumPy's and scikit-learn's seeds are not negative and have 32 bits; --seeds counts on from there.
@@ -101,7 +103,7 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             known = [str(choice) for choice in action.choices or ()]
-            typed = str(value)[:LONGEST_SHOWN]
+            typed = _shown(str(value))
             words = f"{error.message}.{did_you_mean(typed, known)}"
             raise argparse.ArgumentError(action, words) from None
 
@@ -111,9 +113,9 @@ class Parser(argparse.ArgumentParser):
         """As argparse's; an option that does not exist is refused by the command it was given
         to."""
         found, others = super().parse_known_args(args, namespace)
-        strangers = [word for word in others if word.startswith("--")]
-        if strangers:
-            typed = strangers[0].split("=")[0][:LONGEST_SHOWN]
+        unknown = [word for word in others if word.startswith("--")]
+        if unknown:
+            typed = _shown(unknown[0].split("=")[0])
             self.error(f"there is no option {typed}.{did_you_mean(typed, self._option_strings())}")
         return found, others
 

@@ -27,8 +27,22 @@ from graphkeel.graph.propagate.local import add_teleport
 from graphkeel.graph.propagate.partitions import Partitions, partition
 
 Array = NDArray[np.float32]
-_SHARE = 16  # of the cluster's memory: what one column block of all nodes may take
-_PARTS_PER_THREAD = 3
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """How the work is cut for a cluster.
+
+    Attributes:
+        blocks: column blocks of all nodes that would fill the cluster's memory.
+        parts: row parts per thread.
+    """
+
+    blocks: int = 16
+    parts: int = 3
+
+
+_SHARING = _Sharing()
 
 
 def stream(
@@ -56,9 +70,7 @@ def stream(
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="keel-", dir=scratch)))
         threads = sum(client.nthreads().values())
         if not isinstance(matrix, Partitions):
-            matrix = partition(
-                matrix, folder / "matrix", parts or _PARTS_PER_THREAD * max(threads, 1)
-            )
+            matrix = partition(matrix, folder / "matrix", parts or _SHARING.parts * max(threads, 1))
         source = _source(x, folder)
         width = block or _width(client, matrix.n_nodes)
         for first in range(0, x.shape[1], width):
@@ -104,7 +116,7 @@ def _width(client: Any, n_nodes: int) -> int:
     limits = [
         worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
     ]
-    return max(1, int(sum(limit or 2**31 for limit in limits) // (_SHARE * 4 * n_nodes)))
+    return max(1, int(sum(limit or 2**31 for limit in limits) // (_SHARING.blocks * 4 * n_nodes)))
 
 
 # ---- where features come from

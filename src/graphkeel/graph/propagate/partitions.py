@@ -21,7 +21,19 @@ from scipy import sparse
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
 
-CHUNK = 1 << 20  # edges read at once
+
+@dataclass(frozen=True)
+class _Reading:
+    """How edges are read from disk.
+
+    Attributes:
+        edges: edges read at once.
+    """
+
+    edges: int = 1 << 20
+
+
+_READING = _Reading()
 INDEX = "partitions.json"
 
 
@@ -213,8 +225,8 @@ def _directed_chunks(
             "edge_index must be integers of shape (2, edges)",
             got=(edge_index.dtype, edge_index.shape),
         )
-    for first in range(0, edge_index.shape[1], CHUNK):
-        source, target = np.asarray(edge_index[:, first : first + CHUNK], dtype=np.int64)
+    for first in range(0, edge_index.shape[1], _READING.edges):
+        source, target = np.asarray(edge_index[:, first : first + _READING.edges], dtype=np.int64)
         low = min(source.min(), target.min())
         high = max(source.max(), target.max())
         if low < 0 or high >= n_nodes:
