@@ -200,7 +200,7 @@ def _labels(text: str, n_classes: int) -> list[int]:
 
 
 def _config(args: argparse.Namespace, task: GraphTask | None = None) -> LyapunovConfig:
-    """What training and proof are told; without a task, only to be checked."""
+    """The configuration of training and proof; without a task, only to be checked."""
     from graphkeel.lyapunov import LyapunovConfig
 
     chosen = _chosen(args.set)
@@ -235,8 +235,8 @@ def _chosen(words: list[str]) -> dict[str, Any]:
     from graphkeel.lyapunov import LyapunovConfig
 
     kinds = get_type_hints(LyapunovConfig)
-    for elsewhere in ("form", "seconds", "seed"):  # have options of their own
-        del kinds[elsewhere]
+    for other in ("form", "seconds", "seed"):  # have options of their own
+        del kinds[other]
     chosen: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -335,7 +335,7 @@ def _as_printed(training: TrainResult, node: int) -> dict[str, Any]:
 
 
 def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
-    """What holds with message passing, without the weights."""
+    """The facts that hold with message passing, without the weights."""
     counted = graph.get("equilibrium", {})
     stated = ("contraction", "kappa", "reason")
     counts = (
@@ -454,19 +454,19 @@ _ENDED = {
 }
 
 
-def _printed_sentence(told: dict[str, Any]) -> str:
-    """What Algorithm 1 did, in words."""
-    conditions = ", ".join(f"{name} {verdict}" for name, verdict in told["conditions"].items())
+def _printed_sentence(run: dict[str, Any]) -> str:
+    """How Algorithm 1 ended, in words."""
+    conditions = ", ".join(f"{name} {verdict}" for name, verdict in run["conditions"].items())
     word = (
         " Z3 gives no proof that a checker could repeat: its word is not in the certificate."
-        if told["solver"] == "smt" and told["ended"] == "proof"
+        if run["solver"] == "smt" and run["ended"] == "proof"
         else ""
     )
     return (
-        f"Algorithm 1 as printed, node {told['node']} of class {told['class']}: "
-        f"{_ENDED[told['ended']]} ({conditions}). {told['rounds']} rounds of gradient steps, "
-        f"{told['counterexamples']} counterexamples, {told['solver_seconds']:.1f} s of "
-        f"{told['solver']}, {told['training_seconds']:.1f} s of training. Invariance, the hole and "
+        f"Algorithm 1 as printed, node {run['node']} of class {run['class']}: "
+        f"{_ENDED[run['ended']]} ({conditions}). {run['rounds']} rounds of gradient steps, "
+        f"{run['counterexamples']} counterexamples, {run['solver_seconds']:.1f} s of "
+        f"{run['solver']}, {run['training_seconds']:.1f} s of training. Invariance, the hole and "
         f"C(h*) = Y are no part of it; the table above says what holds of them.{word}"
     )
 
@@ -500,7 +500,7 @@ def _missed(row: dict[str, Any]) -> bool:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What follows, once for each group of classes of which the same is said, with the weakest
+    """Conclusions, once for each group of classes of which the same is said, with the weakest
     bounds of its members."""
     from graphkeel.checker.__main__ import shape, weakest
 

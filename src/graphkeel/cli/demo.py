@@ -153,7 +153,7 @@ def _show_bars(out: Any, rows: list[dict[str, Any]], width: int = 50) -> None:
 
 
 def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
-    """The same picture for a page: untouched and reconstructed accuracy of each split."""
+    """The picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
     from graphkeel.core.optional import import_optional
 
@@ -187,6 +187,6 @@ def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
-    with replacing(path) as aside:
-        figure.savefig(aside, dpi=150, format="png")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=150, format="png")
     pyplot.close(figure)

@@ -1,5 +1,5 @@
 """Feature reduction with a real fit/transform split, so that what was fitted can be stored and
-applied elsewhere."""
+applied to other data."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class FittedPca:
 
     @classmethod
     def load(cls, path: Path) -> FittedPca:
-        """What `save` wrote.
+        """The reduction that `save` wrote.
 
         Args:
             path: of the file.

@@ -110,7 +110,7 @@ class Fingerprint:
 
 
 def carried_by(data: Any) -> dict[str, Tensor]:
-    """What the edges of a graph carry beside their ends, by name."""
+    """Tensors that the edges of a graph carry beside their ends, by name."""
     found = {name: getattr(data, name, None) for name in CARRIED}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 

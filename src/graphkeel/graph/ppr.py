@@ -188,7 +188,7 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
     """Another process sees the old file or the new one, never half of one; None where nothing can
     be kept."""
     try:
-        with replacing(path) as aside, aside.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, norms=norms)
     except StorageError as error:  # a read-only or full disk costs time, not the result
         logger.warning("row norms are not kept: %s (got %s)", error.what, error.got)

@@ -100,7 +100,7 @@ class GraphTask:
         )
 
     def with_features(self, x: Tensor) -> GraphTask:
-        """The same task with other features.
+        """This task with other features.
 
         Args:
             x: features, float32, shape (N, d).
@@ -114,7 +114,7 @@ class GraphTask:
         return self._sharing(x=x)
 
     def without_test_labels(self) -> GraphTask:
-        """The same task with every label outside train and validation erased: what a method may
+        """This task with every label outside train and validation erased: what a method may
         see.
 
         >>> from graphkeel.graph import load

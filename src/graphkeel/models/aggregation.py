@@ -101,7 +101,7 @@ class Aggregation:
         return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
 
     def run(self, x: Tensor, matrix: Tensor) -> Tensor:
-        """The same with an operator at hand.
+        """The last layer's values with an operator at hand.
 
         Args:
             x: features, shape (N, d).
@@ -218,7 +218,7 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except Exception as error:  # the model is a stranger: whatever it raises, nothing is claimed
+    except Exception as error:  # the model is untrusted: whatever it raises, nothing is claimed
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 
@@ -307,7 +307,7 @@ def _path(nodes: int, copies: int) -> Tensor:
 
 
 def _answers(module: nn.Module, directions: Tensor, nodes: int) -> Tensor:
-    """What the layer gives on a path whose first node carries a direction: (B, nodes, out)."""
+    """The layer's answers on a path whose first node carries a direction: (B, nodes, out)."""
     copies, width = directions.shape
     x = torch.zeros(copies, nodes, width, dtype=torch.float64)
     x[:, 0] = directions

@@ -43,7 +43,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a forward takes.
+    """The arguments that a forward takes.
 
     Attributes:
         style: how features and edges are handed over.
@@ -121,7 +121,7 @@ class Calling:
         arguments: dict[str, Any],
         placement: Placement | None,
     ) -> Any:
-        """What the model returns.
+        """The output of the model.
 
         Args:
             x: features, shape (n, d).

@@ -107,7 +107,7 @@ def response_of(
     try:
         together = single(probes).detach()
         alone = torch.cat([single(row).detach() for row in probes.split(1)])
-    except Exception as error:  # the model is a stranger, and it may raise anything
+    except Exception as error:  # the model is untrusted, and it may raise anything
         what = f"{type(error).__name__}: {error}"[:300]
         return *_on_graph(frozen, probes, model_kwargs, what), _NO_FIELD.format(what)
     scale = max(1.0, float(together.abs().max()))

@@ -124,7 +124,7 @@ class FrozenModel:
         return self._checked(scores, x.shape[0]).to(x.device)
 
     def run_as(self, module: nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Any:
-        """What a module says that is called as the model is: the model itself, or a copy.
+        """The output of a module that is called as the model is: the model itself, or a copy.
 
         Args:
             module: as it is called, no mode is set and nothing is checked.

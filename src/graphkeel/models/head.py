@@ -146,7 +146,7 @@ def extract_head(
         layers, output, gap = _read_off(frozen, fields, model_kwargs)
     except _Unsupported as reason:
         return Head((), in_dim, n_out, unsupported=str(reason), response=response)
-    except Exception as error:  # the model is a stranger: whatever it raises, it can be asked
+    except Exception as error:  # the model is untrusted: whatever it raises, it can be asked
         reason_text = f"its layers could not be watched ({type(error).__name__}: {error})"[:300]
         return Head((), in_dim, n_out, unsupported=reason_text, response=response)
     if gap > _WATCHING.float32:
@@ -197,7 +197,7 @@ def _as_two_classes(layer: Layer) -> Layer:
 
 
 def _float64_copy(model: nn.Module) -> nn.Module:
-    """The same weights, exactly; what is watched on it loses nothing to float32."""
+    """A copy with exactly these weights; what is watched on it loses nothing to float32."""
     with evaluating(model):  # caches are no part of it
         return copy.deepcopy(model).double()
 
@@ -263,7 +263,7 @@ def _append(layers: list[Layer], layer: Layer, slope: float | None) -> list[Laye
 
 
 def _between(before: _Step, after: _Step) -> float | None:
-    """What lies between two layers, by its effect: None for nothing, else a LeakyReLU's slope
+    """The activation between two layers, by its effect: None for nothing, else a LeakyReLU's slope
     (ReLU: 0)."""
     given, taken = before.gave, after.fed
     if given.shape != taken.shape:

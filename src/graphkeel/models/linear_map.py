@@ -51,7 +51,7 @@ class Propagation:
     def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
         """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
 
-        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no dearer than forth and back, and far
+        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no costlier than forth and back, and far
         richer than powers of (Sᵀ)^K S^K. It is the Chebyshev series of 1/(g² (σ²t)^K + ridge) with
         Jackson's factors, which keep it positive on [0, 1]. Rows of zeros stay zero."""
         top = gains.double() ** 2 * self._power**self.hops

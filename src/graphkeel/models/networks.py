@@ -93,7 +93,7 @@ def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """What the model answers, bit for bit, with gradients into its weights alone.
+    """The model's scores, bit for bit, with gradients into its weights alone.
 
     Args:
         x: features, shape (N, d).

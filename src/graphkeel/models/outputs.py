@@ -1,4 +1,4 @@
-"""What a model returns, made into one row of scores per node."""
+"""The output of a model, made into one row of scores per node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUM_TOLERANCE = _SumTolerance()
 
 
 class ReturnType(StrEnum):
-    """What the model's output means."""
+    """The meaning of the model's output."""
 
     RAW = "raw"  # logits
     LOG_PROBS = "log_probs"  # log-softmax of the logits
@@ -54,7 +54,7 @@ def warn_of_others(returned: Any) -> None:
 
 
 def recognised(scores: Tensor) -> ReturnType:
-    """What scores are, by their values.
+    """The meaning of scores, by their values.
 
     One column between 0 and 1 may be either a probability or a logit: refused.
 

@@ -33,7 +33,7 @@ def _built(factory: str, n_features: int, n_classes: int) -> nn.Module:
     try:
         taken = inspect.signature(function).parameters
         model = function(**{name: size for name, size in sizes.items() if name in taken})
-    except Exception as error:  # the function is a stranger, and may raise anything
+    except Exception as error:  # the function is untrusted, and may raise anything
         raise ModelError(
             f"{factory} does not build a model",
             got=f"{type(error).__name__}: {error}"[:200],

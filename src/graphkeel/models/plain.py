@@ -73,5 +73,5 @@ def _direct(function: Callable[..., Any]) -> list[nn.Module]:
 
 
 def vars_of(value: Any) -> list[Any]:
-    """What an object holds in its attributes."""
+    """The attributes of an object, by name."""
     return list(getattr(value, "__dict__", {}).values())

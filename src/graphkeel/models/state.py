@@ -26,7 +26,7 @@ _INTERNALS = frozenset(vars(nn.Module())) - frozenset(_KINDS)
 
 
 class Snapshot:
-    """What the tensors of a model are at one moment.
+    """The tensors of a model at one moment.
 
     Args:
         model: read, and kept for `put_back`.
@@ -109,7 +109,7 @@ def _tensors(model: nn.Module) -> Iterator[tuple[tuple[str, str], Tensor]]:
 
 
 def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """What a module holds itself."""
+    """The attributes that a module holds itself."""
     return ((name, value) for name, value in vars(module).items() if name not in _INTERNALS)
 
 

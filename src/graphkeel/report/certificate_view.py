@@ -68,7 +68,7 @@ def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[
 
 
 def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
-    """What holds with message passing; empty where nobody looked."""
+    """The facts that hold with message passing; empty where nobody looked."""
     graph = certificate.get("graph")
     if not graph:
         return {}
@@ -106,7 +106,7 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows, once for all classes of which the very same is said: a sentence with the
+    """Conclusions, once for all classes of which the very same is said: a sentence with the
     numbers of one class may be false of another."""
     groups: dict[str, list[Any]] = {}
     for row in classes:

@@ -155,7 +155,7 @@ def _printable(value: Any) -> Any:
 
 
 def _undefined() -> type[Exception]:
-    """What the template raises for something it is not given."""
+    """Raised by the template for something it is not given."""
     error: type[Exception] = import_optional("jinja2", extra="report").TemplateError
     return error
 
@@ -250,7 +250,7 @@ _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 
 def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> list[str]:
-    """What to type to get the same again."""
+    """The commands that repeat the run."""
     commands = []
     if run:
         seeds = [row["seed"] for row in run["seeds"]]

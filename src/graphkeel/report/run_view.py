@@ -57,7 +57,7 @@ def is_adaptation(spec: dict[str, Any]) -> bool:
 
 
 def _lead(spec: dict[str, Any], n_seeds: int) -> str:
-    """What the accuracies are about."""
+    """The subject of the accuracies."""
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
     if is_adaptation(spec):
         return (

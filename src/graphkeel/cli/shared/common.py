@@ -1,4 +1,4 @@
-"""What the subcommands share: flags, output on stdout, progress on stderr. Standard library only at
+"""Shared by the subcommands: flags, output on stdout, progress on stderr. Standard library only at
 import."""
 
 from __future__ import annotations

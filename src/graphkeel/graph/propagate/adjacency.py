@@ -17,7 +17,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.counting_sort import (
     by_row,
     by_row_and_column,
-    with_room_behind,
+    with_spare,
 )
 
 NORMS = ("sym", "row")
@@ -63,7 +63,7 @@ def _loops(n_nodes: int, self_links: Ids) -> NDArray[np.float64]:
 
 
 def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
-    """What an entry of a row is multiplied by (for `sym`, an entry of a column as well).
+    """The factor of a row's entries (for `sym`, an entry of a column as well).
 
     Args:
         degrees: shape (N,).
@@ -73,8 +73,8 @@ def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """What graph convolutions multiply by: edges from source to target as they are given, repeats
-    counted.
+    """The matrix that graph convolutions multiply by: edges from source to target as they are
+    given, repeats counted.
 
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
 
@@ -113,7 +113,7 @@ def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, 
         by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
     )
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    # room for the case that no edge is given both ways; pages that stay untouched take no memory
+    # enough for the case that no edge is given both ways; pages that stay untouched take no memory
     columns = np.empty(2 * len(source) + loops * n_nodes, dtype=np.int32)
     _merge_rows(*leaving, *arriving, loops, starts, columns)
     return starts, columns[: starts[-1]]
@@ -174,7 +174,7 @@ def entry_values(
         columns: int64, shape (k,).
         scale: of rows and columns, shape (N,).
     """
-    values = with_room_behind(int(starts[-1]), scale.dtype)
+    values = with_spare(int(starts[-1]), scale.dtype)
     _write_values(starts, columns, scale, both, values)
     return values
 

@@ -203,19 +203,19 @@ def _graph(
 
 
 def _add_block(folder: str, part: int, first: int, values: Array, total: Array | None) -> Array:
-    """What the rows of a part get from the nodes first, first + 1, … whose values are given, on top
-    of `total`."""
+    """The sums that the rows of a part get from the nodes first, first + 1, … whose values are
+    given, on top of `total`."""
     starts, columns, weights = Partitions(Path(folder)).load(part)
     shape = (len(starts) - 1, values.shape[1])
     result = (
         np.zeros(shape, dtype=np.float32) if total is None else total.copy()
-    )  # inputs may be asked for again
+    )  # inputs may be needed again
     _accumulate(starts, columns, weights, values, first, result)
     return result
 
 
 def _teleported(total: Array, own: Array, teleport: float) -> Array:
-    return add_teleport(total.copy(), own, teleport)  # inputs may be asked for again
+    return add_teleport(total.copy(), own, teleport)  # inputs may be needed again
 
 
 @njit(cache=True, nogil=True)

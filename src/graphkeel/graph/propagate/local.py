@@ -114,8 +114,8 @@ def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
 def rows_after(
     matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]
 ) -> Array:
-    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones
-    look at.
+    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next
+    ones need.
 
     Args:
         matrix: sparse, float32, shape (N, N).
@@ -127,14 +127,14 @@ def rows_after(
         return np.asarray(values[nodes])
     needed = [nodes]
     for _ in range(hops - 1):
-        needed.append(_looked_at(matrix, needed[-1]))
+        needed.append(_needed_by(matrix, needed[-1]))
     current = values
     for rows in reversed(needed[1:]):
         current = _at_least(rows, matrix, current)
     return multiply(matrix[nodes], current)
 
 
-def _looked_at(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _needed_by(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The columns of some rows, each once; marked, not sorted."""
     marked = np.zeros(matrix.shape[1], dtype=bool)
     marked[matrix[rows].indices] = True
