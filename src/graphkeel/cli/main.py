@@ -23,7 +23,7 @@ from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
-EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
+_EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Program:
         parser = Parser(
             prog=self.name,
             description=self.description,
-            epilog=EPILOG,
+            epilog=_EPILOG,
             formatter_class=HelpFormatter,
         )
         parser.set_defaults(specs=self.specs)
@@ -68,7 +68,7 @@ class Program:
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run one command and return its exit code."""
-        for name, value in WAITING.items():
+        for name, value in _WAITING.items():
             os.environ.setdefault(name, value)  # read when torch is loaded, which is later
         try:
             with terminable(), progress_shown():
@@ -113,7 +113,7 @@ class Program:
 
 # Threads of OpenMP that wait by spinning take the cores from those that work: on a shared machine
 # the demo took three times as long.
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 
 def _silence_stdout() -> None:

@@ -23,7 +23,7 @@ Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy 
 
 
 @dataclass(frozen=True)
-class Preparation:
+class _Preparation:
     """How features are prepared.
 
     Attributes:
@@ -35,7 +35,7 @@ class Preparation:
     rows: int = 1 << 16
 
 
-PREPARATION = Preparation()
+PREPARATION = _Preparation()
 
 
 def row_normalise(x: Features) -> Features:

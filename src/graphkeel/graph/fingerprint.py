@@ -16,8 +16,8 @@ from torch import Tensor
 from graphkeel.core.digests import sha256_of
 
 ROWS = 1 << 10  # nodes digested together
-EDGES = 1 << 15  # edges digested together
-CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
+_EDGES = 1 << 15  # edges digested together
+_CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
 _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
 
@@ -69,9 +69,9 @@ class Fingerprint:
             edge_index: edges, shape (2, E).
         """
         nodes = _blocks(x, torch.float32, ROWS)
-        edges = _blocks(edge_index.T, torch.int64, EDGES)
+        edges = _blocks(edge_index.T, torch.int64, _EDGES)
         weights = {
-            name: _whole(_blocks(_as_rows(value), torch.float32, EDGES))
+            name: _whole(_blocks(_as_rows(value), torch.float32, _EDGES))
             for name, value in sorted((carried or {}).items())
         }
         return cls(
@@ -111,7 +111,7 @@ class Fingerprint:
 
 def carried_by(data: Any) -> dict[str, Tensor]:
     """Tensors that the edges of a graph carry beside their ends, by name."""
-    found = {name: getattr(data, name, None) for name in CARRIED}
+    found = {name: getattr(data, name, None) for name in _CARRIED}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 

@@ -70,7 +70,7 @@ class Branch:
     bias: Tensor
 
 
-GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
+_GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Aggregation:
     """
 
     operator: str = ""
-    layers: tuple[GraphLayer, ...] = ()
+    layers: tuple[_GraphLayer, ...] = ()
     reason: str = ""
     output: str = "logits"
     undirected: bool = False
@@ -113,7 +113,7 @@ class Aggregation:
         return value
 
 
-def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
+def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out).
 
     Args:
@@ -161,7 +161,7 @@ def _sparse(edges: Tensor, values: Tensor, n: int) -> Tensor:
     return torch.sparse_coo_tensor(edges.flip(0), values, (n, n), check_invariants=False).coalesce()
 
 
-Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+_Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 Loops = Callable[[Tensor, int], Tensor]
 
 
@@ -177,7 +177,7 @@ def _as_it_is(edges: Tensor, n: int) -> Tensor:
     return edges
 
 
-OPERATORS: dict[str, tuple[Loops, Normalise]] = {
+OPERATORS: dict[str, tuple[Loops, _Normalise]] = {
     "symmetric, loops added": (_with_loops, _symmetric),
     "symmetric": (_as_it_is, _symmetric),
     "symmetric, loops removed": (_without_loops, _symmetric),
@@ -251,7 +251,7 @@ def _recognised(
     if not steps or not _close(steps[0].fed, x):
         raise _Unsupported("the features are transformed before the first layer")
     names: set[str] = set()
-    layers: list[GraphLayer] = []
+    layers: list[_GraphLayer] = []
     for i, step in enumerate(steps):
         name, layer = _layer_of(step, edges, names, generator)
         names |= {name} if name else set()
@@ -267,7 +267,7 @@ def _recognised(
 
 def _layer_of(
     step: _Step, edges: Tensor, names: set[str], generator: torch.Generator
-) -> tuple[str, GraphLayer]:
+) -> tuple[str, _GraphLayer]:
     """A layer's operator (none where it does not look at neighbours) and branches; an operator seen
     before is the only one that is tried."""
     if not isinstance(step.module, MessagePassing):
@@ -290,7 +290,7 @@ def _layer_of(
     )
 
 
-def _repeats(layer: GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
+def _repeats(layer: _GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
     matrix, _ = operator_of(name, edges, len(step.fed))
     return _close(run_layer(layer, step.fed, matrix), step.gave, _PROBING.exact)
 
@@ -352,7 +352,7 @@ def _explains(basis: Tensor, answers: Tensor) -> bool:
     return _close(fitted, flat, _PROBING.exact)
 
 
-def _read(step: _Step, name: str, degree: int) -> GraphLayer:
+def _read(step: _Step, name: str, degree: int) -> _GraphLayer:
     """All weights and biases, as the answers to every unit direction."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
@@ -418,7 +418,9 @@ def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
 # ---- putting layers together
 
 
-def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) -> list[GraphLayer]:
+def _joined(
+    layers: list[_GraphLayer], layer: _GraphLayer, slope: float | None
+) -> list[_GraphLayer]:
     """A layer behind others; nothing in between multiplies their polynomials."""
     before = layers[-1]
     if slope is None:
@@ -436,7 +438,7 @@ def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) ->
     return [*layers[:-1], doubled, widened]
 
 
-def _product(first: GraphLayer, second: GraphLayer) -> GraphLayer:
+def _product(first: _GraphLayer, second: _GraphLayer) -> _GraphLayer:
     weights: dict[int, Tensor] = {}
     biases: dict[int, Tensor] = {}
 

@@ -19,7 +19,7 @@ from graphkeel.models.frozen import FrozenModel
 
 
 @dataclass(frozen=True)
-class Probing:
+class _Probing:
     """How fields are answered.
 
     Attributes:
@@ -33,9 +33,9 @@ class Probing:
     same: float = 1e-3
 
 
-PROBING = Probing()
+PROBING = _Probing()
 
-Response = Callable[[Tensor], Tensor]
+_Response = Callable[[Tensor], Tensor]
 
 
 def self_loops(x: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ class FieldResponse:
 
 
 @dataclass(frozen=True)
-class GraphResponse:
+class _GraphResponse:
     """Fields, shape (B, d), to logits, shape (B, n), each on all nodes of the model's own graph at
     once; the mean over the nodes counts.
 
@@ -95,7 +95,7 @@ class GraphResponse:
 
 def response_of(
     frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
-) -> tuple[Response, int, str | None]:
+) -> tuple[_Response, int, str | None]:
     """How the model answers fields, how many logits it gives, and, where it must be asked on its
     own graph, why nothing can be read off.
 
@@ -123,12 +123,12 @@ _MIXED = "the answer for a node depends on nodes that it has no edge to (a norm 
 
 def _on_graph(
     frozen: FrozenModel, probes: Tensor, model_kwargs: dict[str, Any], why: str
-) -> tuple[Response, int]:
+) -> tuple[_Response, int]:
     if frozen.calling.graph is None:
         raise ModelError(
             "the model could not be run on a constant feature field",
             got=why,
             fix="Give it its graph: FrozenModel(model, graph=data).",
         )
-    response = GraphResponse(frozen, model_kwargs)
+    response = _GraphResponse(frozen, model_kwargs)
     return response, int(response(probes[:1]).shape[1])

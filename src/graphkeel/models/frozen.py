@@ -21,7 +21,7 @@ from graphkeel.models.plain import CallableModule, as_module, forward_of, uncomp
 from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]
-KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
+_KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
 
 
 class FrozenModel:
@@ -72,7 +72,7 @@ class FrozenModel:
         self.module = as_module(self.model)
         self.n_classes = n_classes
         self.calling = Calling(signature_of(forward_of(self.model)), graph)
-        check_initialised(self.module)
+        _check_initialised(self.module)
         self._wrapped = Snapshot(self.module).digests
         self.weights_hash = self._hash()
         self._has_warned = False
@@ -80,7 +80,7 @@ class FrozenModel:
     @property
     def weight_digests(self) -> dict[str, str]:
         """SHA-256 of every parameter and buffer, by name."""
-        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in KEPT}
+        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in _KEPT}
 
     def __call__(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """Scores of every node, as the model gives them, on the device of x."""
@@ -225,7 +225,7 @@ def evaluating(model: nn.Module) -> Iterator[Snapshot]:
 
     Yields the state of the model's tensors at the beginning."""
     with lock_of(_owner(model)):
-        check_initialised(model)
+        _check_initialised(model)
         with _without_caches(model):
             before = Snapshot(model)
             with _eval_mode(model):
@@ -266,7 +266,7 @@ def _eval_mode(model: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(flag)
 
 
-def check_initialised(model: nn.Module) -> None:
+def _check_initialised(model: nn.Module) -> None:
     """Refuse a model with a lazy layer that has never run, and so has no weights yet."""
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(tensor):

@@ -83,10 +83,10 @@ class Head:
             return (
                 self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
             )
-        return relu_network(self.layers, x.double())
+        return _relu_network(self.layers, x.double())
 
 
-def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
+def _relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
     for i, (weight, bias) in enumerate(layers):
         x = linear(x, weight, bias)
         if i + 1 < len(layers):
@@ -359,6 +359,6 @@ def _close(a: Tensor, b: Tensor, tolerance: float = _WATCHING.same) -> bool:
 def _gap(layers: tuple[Layer, ...], output: str, fields: Tensor, theirs: Tensor) -> float:
     """Largest difference between the extracted head and the model, relative to each field's own
     scale."""
-    ours = OUTPUTS[output](relu_network(layers, fields))
+    ours = OUTPUTS[output](_relu_network(layers, fields))
     scale = ours.abs().amax(dim=-1, keepdim=True).clamp_min(1.0)
     return float(((ours - theirs).abs() / scale).max())

@@ -50,7 +50,7 @@ def for_node_type(model: nn.Module, data: HeteroData, node_type: str) -> NodeTyp
         for name in ("x", "y", "train_mask", "val_mask", "test_mask")
         if store.get(name) is not None
     }
-    graph = Data(**fields, edge_index=edges_within(data, node_type))
+    graph = Data(**fields, edge_index=_edges_within(data, node_type))
     return NodeTypeView(OneNodeType(model, data, node_type), graph)
 
 
@@ -85,7 +85,7 @@ class OneNodeType(nn.Module):
         return scores[self.node_type] if isinstance(scores, dict) else scores
 
 
-def edges_within(data: HeteroData, node_type: str) -> Tensor:
+def _edges_within(data: HeteroData, node_type: str) -> Tensor:
     """Edges between nodes of one type, int64, shape (2, E): those of its own relations; without
     any, pairs that share a neighbour of another type."""
     n_nodes = int(data[node_type].x.shape[0])

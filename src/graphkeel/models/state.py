@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphkeel.core.digests import sha256_of
 
-Container = dict | list
+_Container = dict | list
 
 WEIGHTS = "weights"
 BUFFERS = "buffers"
@@ -44,7 +44,7 @@ class Snapshot:
             (value, value.copy())
             for _, attributes in self._bound
             for value in attributes.values()
-            if isinstance(value, Container)
+            if isinstance(value, _Container)
         ]
 
     def changed(self) -> tuple[str, str] | None:
@@ -68,7 +68,7 @@ class Snapshot:
                     del module.__dict__[name]
             for name, value in before.items():
                 now = module.__dict__.get(name)
-                of_interest = isinstance(value, Tensor | Container) or isinstance(now, Tensor)
+                of_interest = isinstance(value, Tensor | _Container) or isinstance(now, Tensor)
                 if of_interest and now is not value:
                     module.__dict__[name] = value
 
@@ -103,7 +103,7 @@ def _tensors(model: nn.Module) -> Iterator[tuple[tuple[str, str], Tensor]]:
             kind = _KINDS.get(name, ATTRIBUTES)
             if isinstance(value, Tensor):
                 yield (kind, f"{start}{name}"), value
-            elif isinstance(value, Container):
+            elif isinstance(value, _Container):
                 inner = start if name in _KINDS else f"{start}{name}."
                 yield from (((kind, f"{inner}{key}"), member) for key, member in _members(value))
 
@@ -113,17 +113,17 @@ def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
     return ((name, value) for name, value in vars(module).items() if name not in _INTERNALS)
 
 
-def _members(container: Container) -> Iterator[tuple[Any, Tensor]]:
+def _members(container: _Container) -> Iterator[tuple[Any, Tensor]]:
     named = container.items() if isinstance(container, dict) else enumerate(container)
     return ((key, member) for key, member in named if isinstance(member, Tensor))
 
 
-def _tensors_in(container: Container) -> list[tuple[Any, int]]:
+def _tensors_in(container: _Container) -> list[tuple[Any, int]]:
     """Which tensors there are under which keys; the tensors themselves, not their contents."""
     return [(key, id(member)) for key, member in _members(container)]
 
 
-def _refill(container: Container, members: Container) -> None:
+def _refill(container: _Container, members: _Container) -> None:
     container.clear()
     if isinstance(container, dict):
         container.update(members)  # type: ignore[arg-type]

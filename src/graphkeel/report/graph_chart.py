@@ -40,7 +40,7 @@ class _Layout:
 
 
 _LAYOUT = _Layout()
-STYLE = (
+_STYLE = (
     "text{font:12px sans-serif;fill:#1f2933}.rule{stroke:#e3e6ea}"
     ".tick,.axis{fill:#5f6b78;font-size:11px}.tick{text-anchor:middle}"
     ".left{text-anchor:end}.right{text-anchor:start}"
@@ -158,7 +158,7 @@ def _opening(alone: bool) -> Markup:
         '<svg class="chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img"'
         ' aria-label="{}">'
     ).format(_LAYOUT.width, _LAYOUT.height, label)
-    return opening + Markup("<style>{}</style>").format(Markup(STYLE)) if alone else opening
+    return opening + Markup("<style>{}</style>").format(Markup(_STYLE)) if alone else opening
 
 
 def _rule(x1: float, x2: float, y1: float, y2: float) -> Markup:

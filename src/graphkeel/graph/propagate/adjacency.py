@@ -49,7 +49,7 @@ def normalise(
     if self_links is not None:
         degrees[self_links] += 1
     scale = entry_scale(degrees, norm)
-    values = entry_values(starts, columns, scale, norm == "sym")
+    values = _entry_values(starts, columns, scale, norm == "sym")
     matrix = _matrix(starts, columns, values, n_nodes)
     if self_links is not None:
         matrix.setdiag(matrix.diagonal() * _loops(n_nodes, self_links))
@@ -85,7 +85,7 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
     scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
-    values = entry_values(starts, columns, scale, True)
+    values = _entry_values(starts, columns, scale, True)
     return _matrix(starts, columns, values, n_nodes, canonical=False)
 
 
@@ -164,7 +164,7 @@ def _merge_rows(
         starts[i + 1] = end
 
 
-def entry_values(
+def _entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
 ) -> NDArray[Any]:
     """For each entry its row's scale, times its column's.

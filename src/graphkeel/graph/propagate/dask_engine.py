@@ -65,7 +65,7 @@ def stream(
             "a running cluster has the workers it has", got=f"workers={workers} with an address"
         )
     with ExitStack() as held:
-        client = held.enter_context(connected(address, workers))
+        client = held.enter_context(_connected(address, workers))
         held.enter_context(client.as_current())
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="keel-", dir=scratch)))
         threads = sum(client.nthreads().values())
@@ -81,7 +81,7 @@ def stream(
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None) -> Iterator[Any]:
+def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at `address`, or of one that lives as long as the block and listens
     on loopback alone."""
     distributed = import_optional("dask.distributed", extra="dask")

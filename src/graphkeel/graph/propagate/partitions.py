@@ -140,7 +140,7 @@ def partition(matrix: sparse.csr_matrix, folder: Path | str, parts: int) -> Part
         parts: how many row parts.
     """
     made = _begun(folder)
-    bounds = even_bounds(matrix.shape[0], parts)
+    bounds = _even_bounds(matrix.shape[0], parts)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         rows = matrix[first:last]
         rows.sort_indices()
@@ -168,7 +168,7 @@ def partition_edges(
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
     made = _begun(folder)
-    bounds = even_bounds(n_nodes, parts)
+    bounds = _even_bounds(n_nodes, parts)
     buckets = [made.folder / f"{part:05d}.edges" for part in range(len(bounds) - 1)]
     _sort_into(buckets, edge_index, bounds)
     degrees = np.empty(n_nodes, dtype=np.int64)
@@ -187,7 +187,7 @@ def partition_edges(
     return made._finish(bounds)
 
 
-def even_bounds(n_nodes: int, parts: int) -> list[int]:
+def _even_bounds(n_nodes: int, parts: int) -> list[int]:
     """Row bounds of parts of about the same size."""
     if parts < 1:
         raise ConfigError("parts must be at least 1", got=parts)
