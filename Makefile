@@ -38,10 +38,9 @@ demo: $(LIGHT)
 test: setup
 	$(BIN)/python -m pytest
 
-# Guided fuzzing and the Ray cluster are tested where their packages install; the tests say so where they do not.
+# Guided fuzzing is tested where its package installs; the tests say so where it does not.
 test-slow: setup
 	-$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[fuzz]'
-	-$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[ray]'
 	$(BIN)/python -m pytest -m slow
 
 lint: setup

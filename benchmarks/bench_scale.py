@@ -215,8 +215,8 @@ def _same_code_at_every_size() -> None:
     from graphkeel.graph import splits
     from graphkeel.models import networks
 
-    splits._EXACT_LIMIT = 1000
-    networks.MOST_MESSAGES = 10**6
+    splits._SPLITTING = splits._Splitting(exact_nodes=1000)
+    networks.MESSAGES = networks.Messages(most=10**6)
 
 
 def _warm_up() -> None:

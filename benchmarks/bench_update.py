@@ -83,7 +83,7 @@ def warm_up() -> None:
     from graphkeel.graph import make_sbm, make_task
     from graphkeel.models import networks, train_model
 
-    networks.MOST_MESSAGES = 10**6
+    networks.MESSAGES = networks.Messages(most=10**6)
     task = make_task(make_sbm(2000, 20_000, n_features=8), split="random")
     data = task.to_data()
     rec = Reconstructor(train_model("sgc", task)).fit(data)

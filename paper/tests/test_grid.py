@@ -231,30 +231,15 @@ def kill_the_first_worker_seen(log: Path, killed: list[int]) -> threading.Thread
     return thread
 
 
-@pytest.mark.parametrize(
-    "backend",
-    [
-        pytest.param(
-            "dask",
-            marks=pytest.mark.skipif(not is_installed("distributed"), reason="the extra dask"),
-        ),
-        pytest.param(
-            "ray",
-            marks=[
-                pytest.mark.skipif(not is_installed("ray"), reason="the extra ray"),
-                pytest.mark.slow,
-            ],
-        ),
-    ],
-)
-def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path, backend):
+@pytest.mark.skipif(not is_installed("distributed"), reason="the extra dask")
+def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path):
     store, log, killed, heard = Store(tmp_path / FILE), tmp_path / "log", [], []
     wanted = jobs.jobs_of(str(log), 10)
     killer = kill_the_first_worker_seen(log, killed)
     run_grid(
         wanted,
         store,
-        Workers(2, backend=backend),
+        Workers(2, backend="dask"),
         measure=jobs.with_pid,
         on_job=lambda job, _: heard.append(job),
     )
@@ -268,40 +253,17 @@ def test_a_worker_killed_in_the_middle_changes_no_result(tmp_path, backend):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_path, backend):
-    pytest.importorskip("distributed" if backend == "dask" else "ray")
+def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_path):
+    pytest.importorskip("distributed")
     store = Store(tmp_path / FILE)
     good, bad = jobs.jobs_of("good", 4), jobs.jobs_of("bad", 1, method="die")
-    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend=backend), measure=jobs.number)
+    run_grid([*good[:2], *bad, *good[2:]], store, Workers(2, backend="dask"), measure=jobs.number)
     assert all(store.find(job).done for job in good)
     assert store.find(bad[0]).message == "the worker process died, most likely out of memory"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not is_installed("ray"), reason="ray is not installed (extra: ray)")
-def test_the_same_grid_runs_on_a_ray_cluster_that_only_this_machine_reaches(tmp_path):
-    psutil = pytest.importorskip("psutil")
-    store, listening = Store(tmp_path / FILE), set()
-
-    def listen(*_: object) -> None:
-        here = psutil.Process()
-        for process in (here, *here.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found = process.net_connections(kind="inet")
-                listening.update(one.laddr.ip for one in found if one.status == psutil.CONN_LISTEN)
-
-    wanted = jobs.jobs_of("row", 6)
-    run_grid(wanted, store, Workers(2, backend="ray"), measure=jobs.number, on_job=listen)
-    found = [store.find(job).result for job in wanted]
-    assert [result["accuracy"] for result in found] == [0, 1, 2, 3, 4, 5]
-    assert os.getpid() not in {result["pid"] for result in found}
-    assert listening
-    assert listening <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
-
-
 def test_unknown_backends_are_refused():
-    with pytest.raises(ConfigError, match="loky, dask, ray"):
+    with pytest.raises(ConfigError, match="loky, dask"):
         Workers(2, backend="threads")
 
 

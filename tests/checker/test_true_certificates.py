@@ -29,12 +29,12 @@ DEFAULT = {
     "digits, homogeneous": ("--classes", "1", "--form", "homogeneous"),
     "digits, the paper's form": ("--classes", "4", "--form", "paper", "--budget", "3"),
     "digits, a GCN head": ("--classes", "5", "--model", "gcn", "--budget", "12"),
-    "digits, strength and shift": ("--classes", "6", "--strength", "3", "--shift", "-0.5"),
+    "digits, strength and shift": ("--classes", "6", "--set", "strength=3", "--set", "shift=-0.5"),
 }
 
 
 SLOW = {
-    "digits, general gauge": ("--classes", "2", "--gauge", "general", "--budget", "8"),
+    "digits, general gauge": ("--classes", "2", "--set", "gauge=general", "--budget", "8"),
 }
 
 

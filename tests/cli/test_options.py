@@ -125,7 +125,19 @@ def test_both_ends_of_a_range() -> None:
     ("words", "message"),
     [
         (["--features", "pca²"], "pcaN needs? a number"),
-        (["--epsilon", "2.5"], r"epsilon must lie in \[0, strength\)"),
+        (["--set", "epsilon=2.5"], r"epsilon must lie in \[0, strength\)"),
+        (
+            ["--set", "stength=2"],
+            r"strength, verify_seconds \(got 'stength=2'\). Did you mean stren",
+        ),
+        (["--set", "rho"], "--set takes NAME=VALUE"),
+        (["--set", "seed=1"], "--set takes NAME=VALUE"),
+        (["--set", "rho=nan"], "--set rho: must be a number from"),
+        (["--set", "hidden=2.5"], "--set hidden: must be a whole number from"),
+        (["--set", "hidden=0"], "hidden must be positive"),
+        (["--set", "loss=nope"], "loss must be"),
+        (["--set", "gauge=nope"], "gauge must be"),
+        (["--set", "start_node=99999"], "a labelled node of the graph"),
     ],
 )
 def test_certify_refuses_what_only_it_can_know(

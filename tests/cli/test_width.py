@@ -9,7 +9,7 @@ import pytest
 
 from fuzz import readers
 from graphkeel.certificate import write_certificate
-from graphkeel.cli.main import main
+from graphkeel.cli.main import COMMANDS, main
 from graphkeel.cli.shared.width import fitted, terminal_width
 
 WIDTH = 80
@@ -98,6 +98,14 @@ def test_a_file_gets_whole_lines(monkeypatch) -> None:
     monkeypatch.delenv("COLUMNS")
     assert terminal_width() is None
     assert fitted(["word " * 50], terminal_width()) == ["word " * 50]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits(command, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > WIDTH] == []
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ OTHERS = {
 }
 NAMES = {
     "run": ("method", "model", "split", "features", "dataset"),
-    "certify": (
-        *("model", "split", "features", "classes", "form", "loss", "gauge", "engine", "dataset"),
-    ),
+    "certify": (*("model", "split", "features", "classes", "form", "set", "engine", "dataset"),),
     "feedback": ("model", "split", "features", "dataset"),
     "adapt": ("method", "model", "split", "features", "source", "target", "target-labels"),
 }
@@ -57,7 +55,6 @@ def test_a_wrong_name_leaves_nothing_behind(
 def test_other_late_choices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "99" in refused(capsys, tmp_path, "certify", "--classes", "99")
     assert "pcaN" in refused(capsys, tmp_path, "certify", "--features", "pcax")
-    assert "options" in refused(capsys, tmp_path, "certify", "--model-hidden", "5")
     assert "both" in refused(capsys, tmp_path, "certify", "--weights", "w.pt")
     words = ("verify", "net.onnx", "p.vnnlib", "--conditions", "decrease")
     assert "--conditions" in refused(capsys, tmp_path, *words)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, scalable_sampler
+from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, scalable_sampler, splits
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
 from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler
@@ -139,10 +139,10 @@ def test_scalable_sampler_tops_up_scattered_classes_and_refuses_empty_quotas():
         scalable_sampler(graph, label_ratio=0.001).draw(0)
 
 
-@pytest.mark.parametrize("limit", ["_EXACT_LIMIT", "_EXACT_EDGES"])
+@pytest.mark.parametrize("limit", ["exact_nodes", "exact_edges"])
 def test_many_edges_call_for_the_scalable_sampler_as_many_nodes_do(monkeypatch, limit):
     graph = make_sbm(4000, 40_000, n_classes=4, homophily=0.9, seed=2)
-    monkeypatch.setattr("graphkeel.graph.splits." + limit, 3999)
+    monkeypatch.setattr(splits, "_SPLITTING", splits._Splitting(**{limit: 3999}))
     expected = scalable_sampler(graph).draw(3)
     assert np.array_equal(biased_training_set(graph, 3), expected)
 

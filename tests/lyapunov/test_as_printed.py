@@ -59,9 +59,10 @@ def test_a_node_belongs_to_one_class():
 
 def test_the_command_says_how_it_ended(tmp_path, capsys):
     pytest.importorskip("z3")
-    literal = ["--form", "paper", "--loss", "paper", "--engine", "smt", "--steps", "1"]
-    case = ["--dataset", "digits:0,1", "--hidden", "2", "--start", "node", "--rounds", "2"]
-    code = main(["certify", *case, *literal, "--budget", "600", "--json", "--out", str(tmp_path)])
+    literal = ["--form", "paper", "--engine", "smt", "--set", "steps=1"]
+    case = ["--dataset", "digits:0,1", "--set", "hidden=2", "--set", "rounds=2"]
+    node = ["--set", "start_node=random", "--budget", "600"]
+    code = main(["certify", *case, *literal, *node, "--json", "--out", str(tmp_path)])
     shown = json.loads(capsys.readouterr().out)
     printed = shown["as_printed"]
     assert (printed["solver"], printed["rounds"], printed["steps"]) == ("smt", 2, 2)
@@ -77,9 +78,9 @@ def test_the_command_says_how_it_ended(tmp_path, capsys):
 @pytest.mark.parametrize("engine", ["smt", "branch"])
 def test_a_small_case_ends_by_proof(tmp_path, capsys, engine):
     pytest.importorskip("z3")
-    literal = ["--form", "paper", "--loss", "paper", "--engine", engine, "--steps", "1"]
-    case = ["--dataset", "digits:0,1", "--features", "rownorm", "--seed", "5", "--hidden", "4"]
-    started = ["certify", *case, *literal, "--start", "node", "--budget", "600"]
+    literal = ["--form", "paper", "--engine", engine, "--set", "steps=1"]
+    case = ["--dataset", "digits:0,1", "--features", "rownorm", "--seed", "5", "--set", "hidden=4"]
+    started = ["certify", *case, *literal, "--set", "start_node=random", "--budget", "600"]
     assert main([*started, "--out", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "it ended by proof" in shown

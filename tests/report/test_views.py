@@ -17,6 +17,7 @@ from graphkeel.report.certificate_view import certificate_view, loop_data
 from graphkeel.report.charts import dumbbells
 from graphkeel.report.page import script_json
 from graphkeel.report.run_view import node_data, run_view
+from graphkeel.report.sources import PageSettings
 from graphkeel.store.store import FILE
 
 
@@ -40,7 +41,7 @@ def test_classes_count_test_nodes_only(run_folder):
 
 
 def test_too_many_nodes_are_left_out_and_said(run_folder, monkeypatch):
-    monkeypatch.setattr("graphkeel.report.run_view.NODE_LIMIT", 15)
+    monkeypatch.setattr("graphkeel.report.run_view.PAGE", PageSettings(nodes=15))
     run = find_sources([run_folder]).run
     assert list(node_data(run)) == ["0"]
     assert run_view(run)["left_out"] == 1

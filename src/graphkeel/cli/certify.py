@@ -1,17 +1,19 @@
-"""Train a controller and a Lyapunov function for each class of a frozen model, prove them, write a
-certificate.
+"""Train a controller and a Lyapunov function for each class of a frozen model,
+prove them, write a certificate.
 
-  keel certify                                              digits, every class, the default form
+  keel certify                           digits, every class, the default form
   keel certify --dataset my_graph.npz --features pca20 --out runs/mine
   keel certify --dataset my_graph.npz --form paper --budget 60
         the paper's free networks and its own loss
-  keel certify --dataset digits:0,1,2 --form paper --loss paper --engine smt --steps 1 --start node
-        Algorithm 1 as printed: one initial node, one gradient step a round, Z3 as the only solver
-  keel certify --dataset my_graph.npz --model gcn --model-hidden 16
+  keel certify --dataset digits:0,1,2 --form paper --engine smt --set steps=1
+          --set start_node=random
+        Algorithm 1 as printed: one initial node, one step a round, Z3 alone
+  keel certify --dataset my_graph.npz --model gcn --set shift=-0.5
+        any field of LyapunovConfig, by its name
 
-Writes certificate.json (check it with `keel check`), controllers.safetensors, model.safetensors and
-training.json. An interrupted run continues from its last finished round. Exit 0: proved, 1:
-refuted, 3: unknown.
+Writes certificate.json (check it with `keel check`), controllers.safetensors,
+model.safetensors and training.json. An interrupted run continues from its last
+finished round. Exit 0: proved, 1: refuted, 3: unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from graphkeel.cli.shared.common import (
     EXIT_DONE,
@@ -34,9 +36,9 @@ from graphkeel.cli.shared.common import (
     seconds_type,
     verbatim,
     whole_number,
-    width_type,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
+from graphkeel.cli.suggest import did_you_mean
 from graphkeel.core.errors import ConfigError, ModelError
 from graphkeel.core.signals import end_if_asked
 
@@ -47,10 +49,12 @@ if TYPE_CHECKING:
     from graphkeel.lyapunov import LyapunovConfig, RoundLog
     from graphkeel.lyapunov.records import TrainResult
 
-MODEL = "model.safetensors"  # what the certificate is about
+_MODEL = "model.safetensors"  # what the certificate is about
 
-MOST_ROUNDS = 100_000_000  # as many as the budget allows
-LARGEST = 1e6  # of a logit in a target; beyond it a float32 model has no digits left
+_RANDOM = "random"  # start_node: one of the training nodes
+# a logit of a target beyond a million leaves a float32 model no digits
+_NUMBER = number(-1e6, 1e6)
+_WHOLE = whole_number(0, 1_000_000)
 
 HELP = "prove the class controllers of a frozen model stable, and write certificate.json"
 
@@ -58,13 +62,6 @@ HELP = "prove the class controllers of a frozen model stable, and write certific
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument(
-        "--model-hidden",
-        type=width_type,
-        default=None,
-        metavar="N",
-        help="the model's hidden size, where it has one",
-    )
     parser.add_argument(
         "--split", default="biased", help="biased, random or public (default biased)"
     )
@@ -79,75 +76,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--form", default="anchored", help="anchored, homogeneous or paper (default anchored)"
     )
-    parser.add_argument("--loss", default=None, help="margin or paper (default: the form's own)")
-    parser.add_argument(
-        "--gauge", default="l1", help="V of the anchored forms: l1 or general (default l1)"
-    )
-    parser.add_argument(
-        "--hidden", type=width_type, default=16, metavar="N", help="units of f (default 16)"
-    )
-    parser.add_argument(
-        "--strength",
-        type=number(0.0, LARGEST, above=True),
-        default=1.0,
-        metavar="M",
-        help="Y = M times one-hot (default 1)",
-    )
-    parser.add_argument(
-        "--shift",
-        type=number(-LARGEST, LARGEST),
-        default=0.0,
-        metavar="S",
-        help="add S to every logit of Y (default 0)",
-    )
-    parser.add_argument(
-        "--epsilon",
-        type=number(0.0, LARGEST),
-        default=None,
-        help="L2 radius left out around Y (default: the form's)",
-    )
-    parser.add_argument(
-        "--rho",
-        type=number(0.0, 1.0, above=True),
-        default=None,
-        help="decrease factor per step, 1 is the paper's strict one",
-    )
-    parser.add_argument(
-        "--margin",
-        type=number(0.0, LARGEST),
-        default=0.0,
-        metavar="G",
-        help="a state is a class's if its logit leads by G (default 0)",
-    )
     parser.add_argument(
         "--engine", default="auto", help="who decides: auto, branch, milp or smt (default auto)"
-    )
-    parser.add_argument(
-        "--start",
-        choices=("states", "node"),
-        default="states",
-        help="node: from the prediction of one random training node, for its class, as printed",
-    )
-    parser.add_argument(
-        "--steps",
-        type=whole_number(1, 1_000_000),
-        default=500,
-        metavar="N",
-        help="of Adam, a round (default 500)",
-    )
-    parser.add_argument(
-        "--rounds",
-        type=whole_number(1, 100_000_000),
-        default=None,
-        metavar="N",
-        help="at most (default 40; from a node as many as the budget allows)",
     )
     parser.add_argument(
         "--budget",
         type=seconds_type,
         default=45.0,
         metavar="S",
-        help="seconds for training and proofs",
+        help="seconds for training and proofs (default 45)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another field of LyapunovConfig, e.g. rho=1; may be repeated",
     )
     add_own_model(parser)
     add_common(
@@ -202,16 +146,13 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     features, pca = parse_features(args.features)
     spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
     spec.check_names()
-    _config(args, None)
+    _config(args)
     load_engine(args.engine)
     task = spec.task(args.seed)
+    _config(args, task)
     if not own:
-        build_model(args.model, task.n_features, task.n_classes, **_options(args))
+        build_model(args.model, task.n_features, task.n_classes)
     return task, _labels(args.classes, task.n_classes)
-
-
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    return {} if args.model_hidden is None else {"hidden": args.model_hidden}
 
 
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
@@ -225,9 +166,8 @@ def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
 
         args.model = name
         return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
-    options = _options(args)
-    path = out / MODEL
-    subject = f"{args.model} {args.model_hidden or 'default'} {args.seed} {task.hash}"
+    path = out / _MODEL
+    subject = f"{args.model} default {args.seed} {task.hash}"
     if path.exists():
         try:
             if stored_subject(path) == subject:
@@ -236,9 +176,8 @@ def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
             console(stderr=True).print(
                 f"{path.name} is damaged; the model is trained again", soft_wrap=True, markup=False
             )
-    model = train_model(args.model, task, seed=args.seed, **options)
-    sizes = (task.n_features, task.n_classes)
-    save_model(path, model, args.model, *sizes, subject=subject, **options)
+    model = train_model(args.model, task, seed=args.seed)
+    save_model(path, model, args.model, task.n_features, task.n_classes, subject=subject)
     return model
 
 
@@ -260,41 +199,69 @@ def _labels(text: str, n_classes: int) -> list[int]:
     return labels
 
 
-def _initial_node(task: GraphTask, seed: int) -> int:
-    """A training node, drawn uniformly."""
-    import torch
-
-    labelled = task.train_mask.nonzero().flatten()
-    draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
-    return int(labelled[draw])
-
-
-def _config(args: argparse.Namespace, node: int | None) -> LyapunovConfig:
+def _config(args: argparse.Namespace, task: GraphTask | None = None) -> LyapunovConfig:
+    """The configuration of training and proof; without a task, only to be checked."""
     from graphkeel.lyapunov import LyapunovConfig
 
-    config = LyapunovConfig(
-        form=args.form,
-        loss=args.loss,
-        hidden=args.hidden,
-        gauge=args.gauge,
-        strength=args.strength,
-        shift=args.shift,
-        epsilon=args.epsilon,
-        rho=args.rho,
-        margin=args.margin,
-        steps=args.steps,
-        seconds=args.budget,
-        seed=args.seed,
-    )
-    rounds = args.rounds or config.rounds
-    if node is None:
-        return config.with_(rounds=rounds)
-    return config.with_(
-        rounds=args.rounds or MOST_ROUNDS,
-        start_node=node,
-        falsify_rounds=0,
-        verify_seconds=args.budget,
-    )
+    chosen = _chosen(args.set)
+    start = chosen.pop("start_node", None)
+    if start is not None:
+        # one gradient step a round makes thousands of rounds; the solver has all the time there is
+        as_printed = {
+            "rounds": 100_000_000,  # as many as the budget allows
+            "falsify_rounds": 0,
+            "verify_seconds": args.budget,
+            "start_node": 0 if task is None else _initial_node(task, start, args.seed),
+        }
+        chosen = as_printed | chosen
+    return LyapunovConfig(form=args.form, seconds=args.budget, seed=args.seed, **chosen)
+
+
+def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
+    """The node that was named, or a training node drawn uniformly."""
+    import torch
+
+    if start == _RANDOM:
+        labelled = task.train_mask.nonzero().flatten()
+        draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
+        return int(labelled[draw])
+    if int(start) >= task.n_nodes or int(task.y[int(start)]) < 0:
+        raise ConfigError("start_node must be a labelled node of the graph", got=start)
+    return int(start)
+
+
+def _chosen(words: list[str]) -> dict[str, Any]:
+    """The fields that --set names, as what they are."""
+    from graphkeel.lyapunov import LyapunovConfig
+
+    kinds = get_type_hints(LyapunovConfig)
+    for other in ("form", "seconds", "seed"):  # have options of their own
+        del kinds[other]
+    chosen: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or name not in kinds:
+            raise ConfigError(
+                f"--set takes NAME=VALUE, where NAME is one of {', '.join(sorted(kinds))}",
+                got=repr(word),
+                fix=did_you_mean(name, kinds).strip() or None,
+            )
+        chosen[name] = _value(name, text, kinds[name])
+    return chosen
+
+
+def _value(name: str, text: str, kind: Any) -> Any:
+    """A field's value from its text."""
+    kinds = get_args(kind) or (kind,)
+    if name == "start_node" and text == _RANDOM:
+        return text
+    if str in kinds:
+        return text
+    convert = _WHOLE if int in kinds else _NUMBER
+    try:
+        return convert(text)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"--set {name}: {error}") from error
 
 
 # ---- training, proof, certificate
@@ -306,7 +273,8 @@ def _certify(
     from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
     from graphkeel.models.frozen import FrozenModel
 
-    node = _initial_node(task, args.seed) if args.start == "node" else None
+    config = _config(args, task)
+    node = config.start_node
     if node is not None:
         labels = [int(task.y[node])]
     frozen = FrozenModel(model, n_classes=task.n_classes)
@@ -316,7 +284,7 @@ def _certify(
         out,
         frozen,
         task,
-        _config(args, node),
+        config,
         classes=labels,
         remarks=remarks,
         on_round=_say_round if node is None else _say_some_rounds,
@@ -367,7 +335,7 @@ def _as_printed(training: TrainResult, node: int) -> dict[str, Any]:
 
 
 def _graph_facts(graph: dict[str, Any]) -> dict[str, Any]:
-    """What holds with message passing, without the weights."""
+    """The facts that hold with message passing, without the weights."""
     counted = graph.get("equilibrium", {})
     stated = ("contraction", "kappa", "reason")
     counts = (
@@ -486,19 +454,19 @@ _ENDED = {
 }
 
 
-def _printed_sentence(told: dict[str, Any]) -> str:
-    """What Algorithm 1 did, in words."""
-    conditions = ", ".join(f"{name} {verdict}" for name, verdict in told["conditions"].items())
+def _printed_sentence(run: dict[str, Any]) -> str:
+    """How Algorithm 1 ended, in words."""
+    conditions = ", ".join(f"{name} {verdict}" for name, verdict in run["conditions"].items())
     word = (
         " Z3 gives no proof that a checker could repeat: its word is not in the certificate."
-        if told["solver"] == "smt" and told["ended"] == "proof"
+        if run["solver"] == "smt" and run["ended"] == "proof"
         else ""
     )
     return (
-        f"Algorithm 1 as printed, node {told['node']} of class {told['class']}: "
-        f"{_ENDED[told['ended']]} ({conditions}). {told['rounds']} rounds of gradient steps, "
-        f"{told['counterexamples']} counterexamples, {told['solver_seconds']:.1f} s of "
-        f"{told['solver']}, {told['training_seconds']:.1f} s of training. Invariance, the hole and "
+        f"Algorithm 1 as printed, node {run['node']} of class {run['class']}: "
+        f"{_ENDED[run['ended']]} ({conditions}). {run['rounds']} rounds of gradient steps, "
+        f"{run['counterexamples']} counterexamples, {run['solver_seconds']:.1f} s of "
+        f"{run['solver']}, {run['training_seconds']:.1f} s of training. Invariance, the hole and "
         f"C(h*) = Y are no part of it; the table above says what holds of them.{word}"
     )
 
@@ -532,7 +500,7 @@ def _missed(row: dict[str, Any]) -> bool:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """What follows, once for each group of classes of which the same is said, with the weakest
+    """Conclusions, once for each group of classes of which the same is said, with the weakest
     bounds of its members."""
     from graphkeel.checker.__main__ import shape, weakest
 

@@ -32,7 +32,6 @@ _STEPS = (
     ("training labels only", "train"),
     ("half of the validation labels fed back", "train+half-val"),
 )
-_BAR = 50  # characters of a full bar
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,13 +139,13 @@ def _show_heading(out: Any) -> None:
     )
 
 
-def _show_bars(out: Any, rows: list[dict[str, Any]]) -> None:
+def _show_bars(out: Any, rows: list[dict[str, Any]], width: int = 50) -> None:
     """One bar a seed: what the untouched model got right, and what the reconstruction added."""
     for row in rows:
-        kept, ours = (round(_BAR * row[key] / 100) for key in ("base", "accuracy"))
+        kept, ours = (round(width * row[key] / 100) for key in ("base", "accuracy"))
         low, high = min(kept, ours), max(kept, ours)
         colour = "green" if ours >= kept else "red"
-        bar = f"[blue]{'█' * low}[/][{colour}]{'█' * (high - low)}[/][dim]{'·' * (_BAR - high)}[/]"
+        bar = f"[blue]{'█' * low}[/][{colour}]{'█' * (high - low)}[/][dim]{'·' * (width - high)}[/]"
         out.print(
             f"split {row['seed']:>2}  {bar}  {row['base']:.1f} → [bold]{row['accuracy']:.1f}[/]",
             highlight=False,
@@ -154,7 +153,7 @@ def _show_bars(out: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
-    """The same picture for a page: untouched and reconstructed accuracy of each split."""
+    """The picture for a page: untouched and reconstructed accuracy of each split."""
     from graphkeel.core.files import replacing
     from graphkeel.core.optional import import_optional
 
@@ -188,6 +187,6 @@ def draw(results: dict[str, RunResult[RunSpec]], path: Path) -> None:
     )
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=3)
-    with replacing(path) as aside:
-        figure.savefig(aside, dpi=150, format="png")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=150, format="png")
     pyplot.close(figure)

@@ -11,13 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graphkeel import __version__
-from graphkeel.cli.shared.common import EXIT_BAD_INPUT, EXIT_INTERRUPTED, EXIT_TERMINATED, Parser
+from graphkeel.cli.shared.common import (
+    EXIT_BAD_INPUT,
+    EXIT_INTERRUPTED,
+    EXIT_TERMINATED,
+    HelpFormatter,
+    Parser,
+)
 from graphkeel.core.errors import KeelError
 from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
-EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
+_EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,8 @@ class Program:
         parser = Parser(
             prog=self.name,
             description=self.description,
-            epilog=EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            epilog=_EPILOG,
+            formatter_class=HelpFormatter,
         )
         parser.set_defaults(specs=self.specs)
         parser.add_argument("--version", action="version", version=self.version)
@@ -55,14 +61,14 @@ class Program:
                 name,
                 help=module.HELP,
                 description=module.__doc__ or module.HELP,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
+                formatter_class=HelpFormatter,
             )
             module.add_arguments(sub)
         return parser
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Run one command and return its exit code."""
-        for name, value in WAITING.items():
+        for name, value in _WAITING.items():
             os.environ.setdefault(name, value)  # read when torch is loaded, which is later
         try:
             with terminable(), progress_shown():
@@ -107,7 +113,7 @@ class Program:
 
 # Threads of OpenMP that wait by spinning take the cores from those that work: on a shared machine
 # the demo took three times as long.
-WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+_WAITING = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 
 def _silence_stdout() -> None:
@@ -136,10 +142,10 @@ DESCRIPTION = """\
 graphkeel keeps a trained graph neural network upright under distribution shift, without
 retraining it.
 
-  keel demo                                    a first result, no download
-  keel run --dataset my_graph.npz              better predictions from the same weights
-  keel certify --dataset digits --out run/     prove the controllers stable, write certificate.json
-  keel check run/certificate.json              re-prove a certificate independently
+  keel demo                          a first result, no download
+  keel run --dataset my_graph.npz    better predictions from the same weights
+  keel certify --out run/            prove the controllers, write a certificate
+  keel check run/certificate.json    re-prove it independently
 """
 
 KEEL = Program("keel", f"graphkeel {__version__}", DESCRIPTION, COMMANDS, "graphkeel.runs.specs")

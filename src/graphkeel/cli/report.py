@@ -2,10 +2,10 @@
 
   keel run --out runs/digits
   keel certify --out runs/digits
-  keel report runs/digits                           writes runs/digits/report.html
-  keel report runs/digits tables/ --to page.html    several folders, one page
+  keel report runs/digits                          writes runs/digits/report.html
+  keel report runs/digits tables/ --to page.html   several folders, one page
   keel report --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
-                                                    a model of your own, fitted now
+        a model of your own, fitted now
 
 The page needs no network and no file beside it; it is light or dark as the reader's system is.
 """

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from graphkeel.runs.run import AnySpec, RunResult
     from graphkeel.runs.specs import RunSpec
 
-SEEDS = 10  # of a run of ours, as the paper has
 HELP = "better predictions from the same frozen weights, over several seeds"
 
 
@@ -80,7 +79,7 @@ def run_spec(args: argparse.Namespace, spec: RunSpec) -> int:
     spec.check(args.seed)
     if args.out is not None:
         make_out_dir(args.out)
-    seeds = args.seeds or (1 if args.weights else SEEDS)
+    seeds = args.seeds or (1 if args.weights else 10)
     result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
     if args.json:
         emit_json(payload(result))

@@ -5,13 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-NEAR = 0.6  # of difflib's ratio
 
-
-def did_you_mean(typed: str, known: Iterable[str]) -> str:
+def did_you_mean(typed: str, known: Iterable[str], near: float = 0.6) -> str:
     """A question with the nearest known word, or an empty text where none is near.
 
     >>> did_you_mean("certfy", ["certify", "check"])
     ' Did you mean certify?'"""
-    nearest = difflib.get_close_matches(typed, list(known), n=1, cutoff=NEAR)
+    nearest = difflib.get_close_matches(typed, list(known), n=1, cutoff=near)
     return f" Did you mean {nearest[0]}?" if nearest else ""

@@ -1,13 +1,13 @@
 """Decide a closed loop given as a file: is V a Lyapunov function of F on the box without the hole?
 
   keel verify problem.json
-  keel verify problem.json --conditions decrease      only what you name, of positivity, decrease,
-                                                      invariance and region
-  keel verify problem.json --sublevel 0.25 --conditions sublevel-invariance,sublevel-decrease
-                                                      is {V ≤ 0.25} invariant, does V fall on it?
+  keel verify problem.json --conditions decrease,region
+        these conditions alone
+  keel verify problem.json --sublevel 0.25 --conditions sublevel-decrease
+        does V fall on {V ≤ 0.25}?
   keel verify problem.npz --engine milp --timeout 120 --json
-  keel verify problem.json --cross-check              every installed engine; a contradiction is an
-                                                      error
+  keel verify problem.json --cross-check
+        every installed engine; a contradiction is an error
 
 A refuted condition ends the work unless --all is given. The file is described in
 docs/formats.md. Exit 0: proved, 1: refuted with a counterexample, 3: unknown."""
@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import add_json, emit_json, emit_lines, path_type, seconds_type
@@ -36,8 +37,22 @@ if TYPE_CHECKING:
 HELP = "decide a closed loop given as a file, without a dataset"
 
 ENGINES = ("auto", "branch", "contraction", "falsify", "milp", "smt")
-QUIET_SECONDS = 5.0  # nothing is said about runs that are shorter
-LINE_SECONDS = 10.0  # between two lines where the last one cannot be overwritten
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """When progress is shown.
+
+    Attributes:
+        quiet: seconds; nothing is said about runs that are shorter.
+        line: seconds between two lines where the last one cannot be overwritten.
+    """
+
+    quiet: float = 5.0
+    line: float = 10.0
+
+
+_PROGRESS = _Progress()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_verify_arguments(parser)
     who = parser.add_mutually_exclusive_group()
     who.add_argument(
-        "--engine", choices=ENGINES, default="auto", help="which engine decides (default auto)"
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        metavar="NAME",
+        help=f"which engine decides: {', '.join(ENGINES)} (default auto)",
     )
     who.add_argument(
         "--cross-check", action="store_true", help="ask every installed engine, each with --timeout"
@@ -146,8 +165,8 @@ class _ProgressLine:
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         over = sys.stderr.isatty()
-        pause = 1.0 if over else LINE_SECONDS
-        if now < self.start + QUIET_SECONDS or now < self.last + pause:
+        pause = 1.0 if over else _PROGRESS.line
+        if now < self.start + _PROGRESS.quiet or now < self.last + pause:
             return
         self.last = now
         boxes = f"{progress.nodes:,} boxes, {progress.open:,} open"

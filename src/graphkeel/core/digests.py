@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def sha256_of(parts: Iterable[str | bytes]) -> str:
+def sha256_of(parts: Iterable[str | bytes | memoryview]) -> str:
     """Hex digits of the parts one after the other, texts in UTF-8.
 
     >>> sha256_of(["a", b"b"])[:8]

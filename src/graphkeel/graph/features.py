@@ -1,5 +1,5 @@
 """Feature reduction with a real fit/transform split, so that what was fitted can be stored and
-applied elsewhere."""
+applied to other data."""
 
 from __future__ import annotations
 
@@ -20,6 +20,22 @@ from graphkeel.core.memory import require_memory
 
 Dense = NDArray[np.float32]
 Features: TypeAlias = Any  # a dense float32 array or a scipy CSR matrix (scipy ships no types)
+
+
+@dataclass(frozen=True)
+class _Preparation:
+    """How features are prepared.
+
+    Attributes:
+        pca: components, the paper's.
+        rows: rows checked at once: a mapped file is never in memory as a whole.
+    """
+
+    pca: int = 20
+    rows: int = 1 << 16
+
+
+PREPARATION = _Preparation()
 
 
 def row_normalise(x: Features) -> Features:
@@ -115,7 +131,7 @@ class FittedPca:
 
     @classmethod
     def load(cls, path: Path) -> FittedPca:
-        """What `save` wrote.
+        """The reduction that `save` wrote.
 
         Args:
             path: of the file.
@@ -135,4 +151,4 @@ def parse_features(name: str) -> tuple[str, int]:
                 "features of the name pcaN need a number", got=repr(name), fix="For instance pca20."
             )
         return "pca", int(name[3:])
-    return name, 20
+    return name, PREPARATION.pca

@@ -3,7 +3,6 @@ comes, how it differs. Shapes alone do not tell a permuted graph from its origin
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,9 +13,11 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphkeel.core.digests import sha256_of
+
 ROWS = 1 << 10  # nodes digested together
-EDGES = 1 << 15  # edges digested together
-CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
+_EDGES = 1 << 15  # edges digested together
+_CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
 _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed number
 
@@ -68,9 +69,9 @@ class Fingerprint:
             edge_index: edges, shape (2, E).
         """
         nodes = _blocks(x, torch.float32, ROWS)
-        edges = _blocks(edge_index.T, torch.int64, EDGES)
+        edges = _blocks(edge_index.T, torch.int64, _EDGES)
         weights = {
-            name: _whole(_blocks(_as_rows(value), torch.float32, EDGES))
+            name: _whole(_blocks(_as_rows(value), torch.float32, _EDGES))
             for name, value in sorted((carried or {}).items())
         }
         return cls(
@@ -109,8 +110,8 @@ class Fingerprint:
 
 
 def carried_by(data: Any) -> dict[str, Tensor]:
-    """What the edges of a graph carry beside their ends, by name."""
-    found = {name: getattr(data, name, None) for name in CARRIED}
+    """Tensors that the edges of a graph carry beside their ends, by name."""
+    found = {name: getattr(data, name, None) for name in _CARRIED}
     return {name: value for name, value in found.items() if isinstance(value, Tensor)}
 
 
@@ -128,7 +129,7 @@ def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Bloc
     rows = part.to("cpu", dtype).contiguous()
     bits = rows.view(torch.int32) if dtype == torch.float32 else rows
     total = int(_sum_of_rows(bits.numpy(), weights))
-    return Block(hashlib.sha256(rows.numpy().data).digest(), total % _MODULUS)
+    return Block(bytes.fromhex(sha256_of([rows.numpy().data])), total % _MODULUS)
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +154,7 @@ def _row_weights(width: int) -> NDArray[np.int64]:
 
 
 def _whole(blocks: Iterable[Block]) -> str:
-    return hashlib.sha256(b"".join(block.sha256 for block in blocks)).hexdigest()
+    return sha256_of(block.sha256 for block in blocks)
 
 
 def _total(blocks: Iterable[Block]) -> str:

@@ -11,8 +11,8 @@ column come in pairs)."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import DataError, StorageError
 from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
@@ -34,8 +35,21 @@ logger = logging.getLogger(__name__)
 Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-_TOLERANCE = 1e-8  # of the truncated series, relative to its largest coefficient
-_BLOCK = 32  # columns at once: small enough for the working set to stay in cache
+
+@dataclass(frozen=True)
+class _Series:
+    """The truncated series.
+
+    Attributes:
+        tolerance: of what is cut off, relative to the largest coefficient.
+        block: columns at once: small enough for the working set to stay in cache.
+    """
+
+    tolerance: float = 1e-8
+    block: int = 32
+
+
+_SERIES = _Series()
 
 
 class PprDistance:
@@ -50,7 +64,7 @@ class PprDistance:
         n = normalised.shape[0]
         threads = usable_cores()
         require_memory(
-            24 * normalised.nnz + 16 * n * _BLOCK * threads,
+            24 * normalised.nnz + 16 * n * _SERIES.block * threads,
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",
         )
@@ -69,7 +83,7 @@ class PprDistance:
             nodes: node ids, int64, shape (k,).
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
-        blocks = [missing[i : i + _BLOCK] for i in range(0, len(missing), _BLOCK)]
+        blocks = [missing[i : i + _SERIES.block] for i in range(0, len(missing), _SERIES.block)]
         threads = Parallel(n_jobs=usable_cores(), prefer="threads", return_as="generator")
         norms = threads(delayed(self._diagonal)(block) for block in blocks)
         pairs = zip(blocks, norms, strict=True)
@@ -149,10 +163,10 @@ def _chebyshev_step(
 
 
 def _fingerprint(matrix: sparse.csr_matrix, alpha: float) -> str:
-    digest = hashlib.sha256(f"{alpha!r} {_TOLERANCE!r}".encode())
-    for array in (matrix.indptr, matrix.indices, matrix.data):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:32]
+    arrays = (matrix.indptr, matrix.indices, matrix.data)
+    return sha256_of([f"{alpha!r} {_SERIES.tolerance!r}", *(array.tobytes() for array in arrays)])[
+        :32
+    ]
 
 
 def _read_norms(path: Path | None, n: int) -> Array:
@@ -174,7 +188,7 @@ def _write_norms(path: Path, norms: Array) -> Path | None:
     """Another process sees the old file or the new one, never half of one; None where nothing can
     be kept."""
     try:
-        with replacing(path) as aside, aside.open("wb") as file:
+        with replacing(path) as unfinished, unfinished.open("wb") as file:
             np.savez(file, norms=norms)
     except StorageError as error:  # a read-only or full disk costs time, not the result
         logger.warning("row norms are not kept: %s (got %s)", error.what, error.got)
@@ -191,7 +205,10 @@ def chebyshev_coefficients(alpha: float) -> Array:
         coefficients = 2 / n * np.cos(np.outer(np.arange(n), theta)) @ values
         coefficients[0] /= 2
         relevant = (
-            np.flatnonzero(np.abs(coefficients) > _TOLERANCE * np.abs(coefficients).max())[-1] + 1
+            np.flatnonzero(np.abs(coefficients) > _SERIES.tolerance * np.abs(coefficients).max())[
+                -1
+            ]
+            + 1
         )
         if relevant < n // 2:
             return np.asarray(coefficients[: max(2, relevant + relevant % 2)])

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 
 def is_adjacency(value: object) -> bool:
     """Whether a value is a sparse matrix, and not an edge list."""
     if isinstance(value, Tensor):
-        return value.layout in SPARSE
+        return value.layout in _SPARSE
     return hasattr(value, "coo") and hasattr(value, "sparse_sizes")
 
 

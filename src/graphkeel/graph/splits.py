@@ -22,11 +22,26 @@ from graphkeel.graph.sampler import ExactBiasedSampler, ScalableBiasedSampler
 Ids = NDArray[np.int64]
 
 KINDS = ("biased", "random", "public")
-TRAIN_PER_CLASS = 20
-VAL_PER_CLASS = 30
 
-_EXACT_LIMIT = 50_000  # nodes; beyond it the exact sampler's row norms take minutes
-_EXACT_EDGES = 4_000_000  # the same for edges: every norm reads all of them, dozens of times
+
+@dataclass(frozen=True)
+class _Splitting:
+    """Sizes of a split, and up to which graph the exact sampler draws it.
+
+    Attributes:
+        train_per_class: training nodes of a class, the paper's.
+        val_per_class: validation nodes of a class.
+        exact_nodes: beyond it the exact sampler's row norms take minutes.
+        exact_edges: beyond it too: every norm reads all edges, dozens of times.
+    """
+
+    train_per_class: int = 20
+    val_per_class: int = 30
+    exact_nodes: int = 50_000
+    exact_edges: int = 4_000_000
+
+
+_SPLITTING = _Splitting()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +77,7 @@ def biased_training_set(graph: RawGraph, seed: int) -> Ids:
     """Published list number `seed` where there is one; else drawn with that seed."""
     if 0 <= seed < len(graph.biased.published):
         return _checked(graph, graph.biased.published[seed])
-    if graph.n_nodes > _EXACT_LIMIT or graph.edge_index.shape[1] > _EXACT_EDGES:
+    if graph.n_nodes > _SPLITTING.exact_nodes or graph.edge_index.shape[1] > _SPLITTING.exact_edges:
         return scalable_sampler(graph).draw(seed)
     return exact_sampler(graph).draw(seed)
 
@@ -80,7 +95,9 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
     )
     distance = PprDistance(matrix, graph.biased.teleport, cache=user_cache() / "ppr")
     pool = np.arange(graph.biased.pool or graph.n_nodes)
-    return ExactBiasedSampler(distance, graph.y, pool[graph.y[pool] >= 0], TRAIN_PER_CLASS)
+    return ExactBiasedSampler(
+        distance, graph.y, pool[graph.y[pool] >= 0], _SPLITTING.train_per_class
+    )
 
 
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
@@ -120,7 +137,7 @@ def _complete(graph: RawGraph, train: Ids, seed: int) -> Split:
         _, val, test = graph.public_split
         return Split(train, without(val, train), without(test, train))
     rest = without(np.flatnonzero(graph.y >= 0), train)
-    val = _per_class(graph.y, rest, VAL_PER_CLASS, np.random.default_rng([seed, 1]))
+    val = _per_class(graph.y, rest, _SPLITTING.val_per_class, np.random.default_rng([seed, 1]))
     return Split(train, val, without(rest, val))
 
 
@@ -135,7 +152,9 @@ def _random(graph: RawGraph, seed: int) -> Split:
             f"{graph.name} has no labelled node to train on beside those of its public test set",
             fix="Leave some labelled nodes out of test_mask.",
         )
-    train = _per_class(graph.y, candidates, TRAIN_PER_CLASS, np.random.default_rng([seed, 0]))
+    train = _per_class(
+        graph.y, candidates, _SPLITTING.train_per_class, np.random.default_rng([seed, 0])
+    )
     return _complete(graph, train, seed)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import DataError
 
 UNLABELLED = -1  # y of a node whose label is unknown
@@ -99,7 +100,7 @@ class GraphTask:
         )
 
     def with_features(self, x: Tensor) -> GraphTask:
-        """The same task with other features.
+        """This task with other features.
 
         Args:
             x: features, float32, shape (N, d).
@@ -113,7 +114,7 @@ class GraphTask:
         return self._sharing(x=x)
 
     def without_test_labels(self) -> GraphTask:
-        """The same task with every label outside train and validation erased: what a method may
+        """This task with every label outside train and validation erased: what a method may
         see.
 
         >>> from graphkeel.graph import load
@@ -148,12 +149,8 @@ class GraphTask:
     @cached_property
     def hash(self) -> str:
         """SHA-256 over every array, so that a stored result names the data it was computed on."""
-        digest = hashlib.sha256(f"{self.n_classes}".encode())
-        for field in ("x", "edge_index", "y", *_MASKS):
-            tensor = getattr(self, field).contiguous()
-            digest.update(f"{field}{tuple(tensor.shape)}{tensor.dtype}".encode())
-            digest.update(tensor.numpy().data)  # the buffer itself: a copy could be gigabytes
-        return digest.hexdigest()
+        named = {field: getattr(self, field) for field in ("x", "edge_index", "y", *_MASKS)}
+        return sha256_of([f"{self.n_classes}", *_digested(named)])
 
     def __repr__(self) -> str:
         sizes = "/".join(str(int(getattr(self, mask).sum())) for mask in _MASKS)
@@ -170,16 +167,18 @@ def graph_sha256(x: Tensor, edge_index: Tensor) -> str:
         x: features, shape (N, d).
         edge_index: edges, shape (2, E).
     """
-    digest = hashlib.sha256()
-    for name, tensor in (("x", x), ("edge_index", edge_index)):
+    return sha256_of(_digested({"x": x, "edge_index": edge_index}))
+
+
+def _digested(tensors: dict[str, Tensor]) -> Iterator[str | memoryview]:
+    """Name, shape, type and numbers of each; the buffer itself, as a copy could be gigabytes."""
+    for name, tensor in tensors.items():
         stored = tensor.detach().cpu().contiguous()
-        digest.update(f"{name}{tuple(stored.shape)}{stored.dtype}".encode())
-        digest.update(stored.numpy().data)
-    return digest.hexdigest()
+        yield f"{name}{tuple(stored.shape)}{stored.dtype}"
+        yield stored.numpy().data
 
 
 _MASKS = ("train_mask", "val_mask", "test_mask")
-_ROWS = 1 << 16  # checked at once, so that features on disk are never in memory as a whole
 
 
 def _given(data: Data, field: str, default: Tensor) -> Tensor:
@@ -210,12 +209,13 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
     return value.detach().to("cpu", dtype, copy=True)
 
 
-def _check_features(x: Tensor) -> None:
+def _check_features(x: Tensor, rows: int = 1 << 16) -> None:
+    """Checked in blocks of rows, so that features on disk are never in memory as a whole."""
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
-    if all(bool(torch.isfinite(extreme)) for rows in x.split(_ROWS) for extreme in rows.aminmax()):
+    if all(bool(torch.isfinite(extreme)) for part in x.split(rows) for extreme in part.aminmax()):
         return  # both extremes are NaN where any value is
-    bad = torch.cat([~torch.isfinite(rows).all(dim=1) for rows in x.split(_ROWS)])
+    bad = torch.cat([~torch.isfinite(part).all(dim=1) for part in x.split(rows)])
     if bad.any():
         first = int(bad.nonzero()[0])
         raise DataError(

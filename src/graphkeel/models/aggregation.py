@@ -32,11 +32,27 @@ from graphkeel.models.head import (
 )
 from graphkeel.models.outputs import first_of
 
-DEGREES = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)  # of the polynomials that are tried
-DIRECTIONS = 6  # random directions that decide operator and degree before all weights are read
-NODES = 24
-CHUNK = 256
-EXACT = 1e-7  # relative; everything here runs in float64
+
+@dataclass(frozen=True)
+class _Probing:
+    """How a layer is probed.
+
+    Attributes:
+        degrees: of the polynomials that are tried.
+        directions: random directions that decide operator and degree before all weights are read.
+        nodes: of the random graph on which the layers have to repeat the model.
+        chunk: unit directions answered at once.
+        exact: relative agreement; everything here runs in float64.
+    """
+
+    degrees: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)
+    directions: int = 6
+    nodes: int = 24
+    chunk: int = 256
+    exact: float = 1e-7
+
+
+_PROBING = _Probing()
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Branch:
     bias: Tensor
 
 
-GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
+_GraphLayer = tuple[Branch, ...]  # a sum of branches with distinct powers
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,7 @@ class Aggregation:
     """
 
     operator: str = ""
-    layers: tuple[GraphLayer, ...] = ()
+    layers: tuple[_GraphLayer, ...] = ()
     reason: str = ""
     output: str = "logits"
     undirected: bool = False
@@ -85,7 +101,7 @@ class Aggregation:
         return self.run(x, operator_of(self.operator, edge_index, len(x))[0])
 
     def run(self, x: Tensor, matrix: Tensor) -> Tensor:
-        """The same with an operator at hand.
+        """The last layer's values with an operator at hand.
 
         Args:
             x: features, shape (N, d).
@@ -97,7 +113,7 @@ class Aggregation:
         return value
 
 
-def run_layer(layer: GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
+def run_layer(layer: _GraphLayer, value: Tensor, matrix: Tensor) -> Tensor:
     """One layer's values, shape (N, out).
 
     Args:
@@ -145,7 +161,7 @@ def _sparse(edges: Tensor, values: Tensor, n: int) -> Tensor:
     return torch.sparse_coo_tensor(edges.flip(0), values, (n, n), check_invariants=False).coalesce()
 
 
-Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+_Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 Loops = Callable[[Tensor, int], Tensor]
 
 
@@ -161,7 +177,7 @@ def _as_it_is(edges: Tensor, n: int) -> Tensor:
     return edges
 
 
-OPERATORS: dict[str, tuple[Loops, Normalise]] = {
+OPERATORS: dict[str, tuple[Loops, _Normalise]] = {
     "symmetric, loops added": (_with_loops, _symmetric),
     "symmetric": (_as_it_is, _symmetric),
     "symmetric, loops removed": (_without_loops, _symmetric),
@@ -193,7 +209,7 @@ def recognise(model: nn.Module, n_features: int, *, seed: int = 0) -> Aggregatio
 def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> Aggregation:
     generator = torch.Generator().manual_seed(seed)
     edges = _random_graph(generator, directed)
-    x = torch.randn(NODES, n_features, generator=generator, dtype=torch.float64)
+    x = torch.randn(_PROBING.nodes, n_features, generator=generator, dtype=torch.float64)
     try:
         twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
@@ -202,16 +218,16 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
         return Aggregation(reason=str(reason))
-    except Exception as error:  # the model is a stranger: whatever it raises, nothing is claimed
+    except Exception as error:  # the model is untrusted: whatever it raises, nothing is claimed
         return Aggregation(reason=f"the model does not run on a small random graph: {error}")
 
 
 def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
     """Both ways, one way if `directed`, double, looped: whatever may make one operator differ from
     another; the last node has no edge."""
-    ends = torch.randint(NODES - 1, (2, 3 * NODES), generator=generator)
-    one_way = torch.randint(NODES - 1, (2, 6 if directed else 0), generator=generator)
-    loops = torch.arange(0, NODES - 1, 5).repeat(2, 1)
+    ends = torch.randint(_PROBING.nodes - 1, (2, 3 * _PROBING.nodes), generator=generator)
+    one_way = torch.randint(_PROBING.nodes - 1, (2, 6 if directed else 0), generator=generator)
+    loops = torch.arange(0, _PROBING.nodes - 1, 5).repeat(2, 1)
     plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
     return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
 
@@ -235,7 +251,7 @@ def _recognised(
     if not steps or not _close(steps[0].fed, x):
         raise _Unsupported("the features are transformed before the first layer")
     names: set[str] = set()
-    layers: list[GraphLayer] = []
+    layers: list[_GraphLayer] = []
     for i, step in enumerate(steps):
         name, layer = _layer_of(step, edges, names, generator)
         names |= {name} if name else set()
@@ -244,14 +260,14 @@ def _recognised(
     operator = next(iter(names), "mean")
     output = _output_kind(steps[-1].gave, final)
     found = Aggregation(operator, tuple(layers), output=output)
-    if not _close(found(x, edges), steps[-1].gave, EXACT):
+    if not _close(found(x, edges), steps[-1].gave, _PROBING.exact):
         raise _Unsupported("the layers found do not repeat the model on a random graph")
     return found
 
 
 def _layer_of(
     step: _Step, edges: Tensor, names: set[str], generator: torch.Generator
-) -> tuple[str, GraphLayer]:
+) -> tuple[str, _GraphLayer]:
     """A layer's operator (none where it does not look at neighbours) and branches; an operator seen
     before is the only one that is tried."""
     if not isinstance(step.module, MessagePassing):
@@ -260,7 +276,7 @@ def _layer_of(
             return "", layer
         raise _Unsupported(f"{type(step.module).__name__} is not affine")
     kinds = names or set(OPERATORS)
-    for degree in DEGREES:
+    for degree in _PROBING.degrees:
         for name in [key for key in OPERATORS if key in kinds]:
             if not _may_be(step, name, degree, generator):
                 continue
@@ -274,9 +290,9 @@ def _layer_of(
     )
 
 
-def _repeats(layer: GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
+def _repeats(layer: _GraphLayer, step: _Step, name: str, edges: Tensor) -> bool:
     matrix, _ = operator_of(name, edges, len(step.fed))
-    return _close(run_layer(layer, step.fed, matrix), step.gave, EXACT)
+    return _close(run_layer(layer, step.fed, matrix), step.gave, _PROBING.exact)
 
 
 # ---- answering impulses
@@ -291,7 +307,7 @@ def _path(nodes: int, copies: int) -> Tensor:
 
 
 def _answers(module: nn.Module, directions: Tensor, nodes: int) -> Tensor:
-    """What the layer gives on a path whose first node carries a direction: (B, nodes, out)."""
+    """The layer's answers on a path whose first node carries a direction: (B, nodes, out)."""
     copies, width = directions.shape
     x = torch.zeros(copies, nodes, width, dtype=torch.float64)
     x[:, 0] = directions
@@ -322,7 +338,7 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
     """Whether a polynomial of this degree explains the answers to a few random directions."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
-    directions = torch.randn(DIRECTIONS, width, generator=generator, dtype=torch.float64)
+    directions = torch.randn(_PROBING.directions, width, generator=generator, dtype=torch.float64)
     zero = torch.zeros(1, width, dtype=torch.float64)
     rest = _answers(step.module, zero, nodes)
     moved = _answers(step.module, directions, nodes) - rest
@@ -333,10 +349,10 @@ def _may_be(step: _Step, name: str, degree: int, generator: torch.Generator) -> 
 def _explains(basis: Tensor, answers: Tensor) -> bool:
     flat = answers.permute(1, 0, 2).reshape(len(basis), -1)
     fitted = basis @ torch.linalg.pinv(basis) @ flat
-    return _close(fitted, flat, EXACT)
+    return _close(fitted, flat, _PROBING.exact)
 
 
-def _read(step: _Step, name: str, degree: int) -> GraphLayer:
+def _read(step: _Step, name: str, degree: int) -> _GraphLayer:
     """All weights and biases, as the answers to every unit direction."""
     nodes = _nodes(degree)
     width = step.fed.shape[1]
@@ -364,7 +380,7 @@ def _slopes(module: nn.Module, width: int, nodes: int, rest: Tensor) -> Tensor:
     if rest.numel() < width:
         return _gradients(module, width, nodes)
     columns = []
-    for part in torch.eye(width, dtype=torch.float64).split(CHUNK):
+    for part in torch.eye(width, dtype=torch.float64).split(_PROBING.chunk):
         moved = _answers(module, part, nodes) - rest
         columns.append(moved.permute(1, 2, 0))
     return torch.cat(columns, dim=2)
@@ -390,11 +406,11 @@ def _biases(constants: Tensor, rest: Tensor) -> Tensor:
 
 def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
     """The very parameter of the layer where the value is one up to rounding, zero likewise."""
-    if float(value.abs().max()) <= EXACT * scale:
+    if float(value.abs().max()) <= _PROBING.exact * scale:
         return torch.zeros_like(value)
     for parameter in known:
         for candidate in (parameter, parameter.T if parameter.ndim == 2 else parameter):
-            if candidate.shape == value.shape and _close(candidate, value, EXACT):
+            if candidate.shape == value.shape and _close(candidate, value, _PROBING.exact):
                 return candidate.clone()
     return value.contiguous()
 
@@ -402,7 +418,9 @@ def _snapped(value: Tensor, known: Sequence[Tensor], scale: float) -> Tensor:
 # ---- putting layers together
 
 
-def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) -> list[GraphLayer]:
+def _joined(
+    layers: list[_GraphLayer], layer: _GraphLayer, slope: float | None
+) -> list[_GraphLayer]:
     """A layer behind others; nothing in between multiplies their polynomials."""
     before = layers[-1]
     if slope is None:
@@ -420,7 +438,7 @@ def _joined(layers: list[GraphLayer], layer: GraphLayer, slope: float | None) ->
     return [*layers[:-1], doubled, widened]
 
 
-def _product(first: GraphLayer, second: GraphLayer) -> GraphLayer:
+def _product(first: _GraphLayer, second: _GraphLayer) -> _GraphLayer:
     weights: dict[int, Tensor] = {}
     biases: dict[int, Tensor] = {}
 

@@ -19,7 +19,7 @@ from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
 
 # Fields of a graph that change what a model answers; labels and masks do not.
-EDGE_FIELDS = ("edge_weight", "edge_attr")
+_EDGE_FIELDS = ("edge_weight", "edge_attr")
 
 
 def bind(
@@ -66,7 +66,7 @@ def _warn_of_unused(data: Data, signature: Signature, arguments: dict[str, Any])
             KeelWarning,
             stacklevel=4,
         )
-    for name in EDGE_FIELDS:
+    for name in _EDGE_FIELDS:
         is_open = name in signature.optional and name not in arguments
         if is_open and isinstance(data.get(name), Tensor):
             warnings.warn(

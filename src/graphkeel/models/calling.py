@@ -24,11 +24,11 @@ from graphkeel.graph.node_graph import graph_edges
 from graphkeel.graph.sparse_layouts import is_adjacency, like_adjacency
 from graphkeel.models.placement import Placement
 
-DATA_NAMES = frozenset({"data", "graph", "batch", "g", "d"})
-FEATURE_NAMES = frozenset({"x", "h", "input", "inputs", "feat", "feats", "feature", "features"})
-EDGE_NAMES = frozenset({"edge_index", "edges", "edge_list"})
-ADJACENCY_NAMES = frozenset({"adj_t", "adj", "adjacency", "adj_mat", "adj_matrix", "a"})
-POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_DATA_NAMES = frozenset({"data", "graph", "batch", "g", "d"})
+_FEATURE_NAMES = frozenset({"x", "h", "input", "inputs", "feat", "feats", "feature", "features"})
+_EDGE_NAMES = frozenset({"edge_index", "edges", "edge_list"})
+_ADJACENCY_NAMES = frozenset({"adj_t", "adj", "adjacency", "adj_mat", "adj_matrix", "a"})
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class Style(StrEnum):
@@ -43,7 +43,7 @@ class Style(StrEnum):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a forward takes.
+    """The arguments that a forward takes.
 
     Attributes:
         style: how features and edges are handed over.
@@ -69,7 +69,7 @@ def signature_of(forward: Callable[..., Any]) -> Signature:
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):  # a scripted or a built-in forward has none
         return Signature()
-    named = [one for one in parameters if one.kind in POSITIONAL]
+    named = [one for one in parameters if one.kind in _POSITIONAL]
     names = [one.name for one in named]
     keyword_only = [one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
     open_ended = any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters)
@@ -89,14 +89,14 @@ def _style(names: list[str], required: list[bool], open_ended: bool) -> Style:
         return Style.TENSORS
     first = names[0].lower()
     second = names[1].lower() if len(names) > 1 else ""
-    if first in EDGE_NAMES and second in FEATURE_NAMES:
+    if first in _EDGE_NAMES and second in _FEATURE_NAMES:
         return Style.SWAPPED
-    if second in ADJACENCY_NAMES:
+    if second in _ADJACENCY_NAMES:
         return Style.ADJACENCY
-    if first in DATA_NAMES and sum(required) == 1:
+    if first in _DATA_NAMES and sum(required) == 1:
         return Style.DATA
     if len(names) == 1:
-        return Style.FEATURES if first in FEATURE_NAMES else Style.DATA
+        return Style.FEATURES if first in _FEATURE_NAMES else Style.DATA
     return Style.TENSORS
 
 
@@ -121,7 +121,7 @@ class Calling:
         arguments: dict[str, Any],
         placement: Placement | None,
     ) -> Any:
-        """What the model returns.
+        """The output of the model.
 
         Args:
             x: features, shape (n, d).

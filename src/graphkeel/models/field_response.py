@@ -17,11 +17,25 @@ from graphkeel.core.errors import ModelError
 from graphkeel.graph.node_graph import graph_edges
 from graphkeel.models.frozen import FrozenModel
 
-CHUNK = 512  # nodes per probe, which bounds memory at full feature dimension
-PROBED = 3  # fields that are asked together and alone
-SAME = 1e-3  # relative agreement of the two; a normalisation over all nodes is far from it
 
-Response = Callable[[Tensor], Tensor]
+@dataclass(frozen=True)
+class _Probing:
+    """How fields are answered.
+
+    Attributes:
+        chunk: nodes per probe, which bounds memory at full feature dimension.
+        probed: fields that are answered together and alone.
+        same: relative agreement of the two; a normalisation over all nodes is far from it.
+    """
+
+    chunk: int = 512
+    probed: int = 3
+    same: float = 1e-3
+
+
+PROBING = _Probing()
+
+_Response = Callable[[Tensor], Tensor]
 
 
 def self_loops(x: Tensor) -> Tensor:
@@ -48,12 +62,12 @@ class FieldResponse:
 
     def __call__(self, x: Tensor) -> Tensor:
         ask = self.frozen.differentiable_logits
-        parts = x.split(CHUNK)
+        parts = x.split(PROBING.chunk)
         return torch.cat([ask(part, self_loops(part), **self.model_kwargs) for part in parts])
 
 
 @dataclass(frozen=True)
-class GraphResponse:
+class _GraphResponse:
     """Fields, shape (B, d), to logits, shape (B, n), each on all nodes of the model's own graph at
     once; the mean over the nodes counts.
 
@@ -81,7 +95,7 @@ class GraphResponse:
 
 def response_of(
     frozen: FrozenModel, fields: Tensor, model_kwargs: dict[str, Any]
-) -> tuple[Response, int, str | None]:
+) -> tuple[_Response, int, str | None]:
     """How the model answers fields, how many logits it gives, and, where it must be asked on its
     own graph, why nothing can be read off.
 
@@ -89,15 +103,15 @@ def response_of(
         fields: examples, shape (B, d).
     """
     single = FieldResponse(frozen, model_kwargs)
-    probes = fields[:PROBED]
+    probes = fields[: PROBING.probed]
     try:
         together = single(probes).detach()
         alone = torch.cat([single(row).detach() for row in probes.split(1)])
-    except Exception as error:  # the model is a stranger, and it may raise anything
+    except Exception as error:  # the model is untrusted, and it may raise anything
         what = f"{type(error).__name__}: {error}"[:300]
         return *_on_graph(frozen, probes, model_kwargs, what), _NO_FIELD.format(what)
     scale = max(1.0, float(together.abs().max()))
-    apart = float((together - alone).abs().max()) > SAME * scale
+    apart = float((together - alone).abs().max()) > PROBING.same * scale
     if apart and frozen.calling.graph is not None:
         return *_on_graph(frozen, probes, model_kwargs, "nodes depend on each other"), _MIXED
     return single, int(together.shape[1]), _MIXED if apart else None
@@ -109,12 +123,12 @@ _MIXED = "the answer for a node depends on nodes that it has no edge to (a norm 
 
 def _on_graph(
     frozen: FrozenModel, probes: Tensor, model_kwargs: dict[str, Any], why: str
-) -> tuple[Response, int]:
+) -> tuple[_Response, int]:
     if frozen.calling.graph is None:
         raise ModelError(
             "the model could not be run on a constant feature field",
             got=why,
             fix="Give it its graph: FrozenModel(model, graph=data).",
         )
-    response = GraphResponse(frozen, model_kwargs)
+    response = _GraphResponse(frozen, model_kwargs)
     return response, int(response(probes[:1]).shape[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch_geometric.data import Data
 
+from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
 from graphkeel.models.calling import Calling, signature_of
@@ -21,7 +21,7 @@ from graphkeel.models.plain import CallableModule, as_module, forward_of, uncomp
 from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]
-KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
+_KEPT = (WEIGHTS, BUFFERS)  # what makes a model the same model; attributes may come and go
 
 
 class FrozenModel:
@@ -72,7 +72,7 @@ class FrozenModel:
         self.module = as_module(self.model)
         self.n_classes = n_classes
         self.calling = Calling(signature_of(forward_of(self.model)), graph)
-        check_initialised(self.module)
+        _check_initialised(self.module)
         self._wrapped = Snapshot(self.module).digests
         self.weights_hash = self._hash()
         self._has_warned = False
@@ -80,7 +80,7 @@ class FrozenModel:
     @property
     def weight_digests(self) -> dict[str, str]:
         """SHA-256 of every parameter and buffer, by name."""
-        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in KEPT}
+        return {name: digest for (kind, name), digest in self._wrapped.items() if kind in _KEPT}
 
     def __call__(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """Scores of every node, as the model gives them, on the device of x."""
@@ -124,7 +124,7 @@ class FrozenModel:
         return self._checked(scores, x.shape[0]).to(x.device)
 
     def run_as(self, module: nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Any:
-        """What a module says that is called as the model is: the model itself, or a copy.
+        """The output of a module that is called as the model is: the model itself, or a copy.
 
         Args:
             module: as it is called, no mode is set and nothing is checked.
@@ -185,12 +185,12 @@ class FrozenModel:
 
     def _hash(self) -> str:
         """SHA-256 of all weights and persistent buffers; caches of layers are neither."""
-        found = hashlib.sha256()
-        for name, tensor in sorted(self.module.state_dict().items()):
-            if isinstance(tensor, Tensor):
-                found.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-                found.update(bits(tensor))
-        return found.hexdigest()
+        return sha256_of(
+            part
+            for name, tensor in sorted(self.module.state_dict().items())
+            if isinstance(tensor, Tensor)
+            for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
+        )
 
 
 def _no_row_per_node(scores: object, n_nodes: int) -> ModelError:
@@ -225,7 +225,7 @@ def evaluating(model: nn.Module) -> Iterator[Snapshot]:
 
     Yields the state of the model's tensors at the beginning."""
     with lock_of(_owner(model)):
-        check_initialised(model)
+        _check_initialised(model)
         with _without_caches(model):
             before = Snapshot(model)
             with _eval_mode(model):
@@ -266,7 +266,7 @@ def _eval_mode(model: nn.Module) -> Iterator[None]:
             parameter.requires_grad_(flag)
 
 
-def check_initialised(model: nn.Module) -> None:
+def _check_initialised(model: nn.Module) -> None:
     """Refuse a model with a lazy layer that has never run, and so has no weights yet."""
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if is_lazy(tensor):

@@ -20,16 +20,30 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch_geometric.nn import MessagePassing
 
-from graphkeel.models.field_response import CHUNK, FieldResponse, response_of, self_loops
+from graphkeel.models.field_response import PROBING, FieldResponse, response_of, self_loops
 from graphkeel.models.frozen import FrozenModel, evaluating
 from graphkeel.models.placement import placement_of
 from graphkeel.models.plain import CallableModule
 
-SAMPLES = 64
-# Small and large fields, so that every activation is seen on both sides of its kink.
-SCALES = (0.03, 1.0, 30.0)
-SAME = 1e-9  # relative; the watching runs in float64
-FLOAT32 = 1e-4  # relative agreement asked of the extracted head with the float32 model
+
+@dataclass(frozen=True)
+class _Watching:
+    """How a head is watched and compared.
+
+    Attributes:
+        samples: random fields at each scale.
+        scales: small and large fields, so that every activation is seen on both sides of its kink.
+        same: relative agreement; the watching runs in float64.
+        float32: relative agreement asked of the extracted head with the float32 model.
+    """
+
+    samples: int = 64
+    scales: tuple[float, ...] = (0.03, 1.0, 30.0)
+    same: float = 1e-9
+    float32: float = 1e-4
+
+
+_WATCHING = _Watching()
 
 Layer = tuple[Tensor, Tensor]  # weight (out, in) and bias (out,), float64
 
@@ -69,10 +83,10 @@ class Head:
             return (
                 self.response(x.reshape(-1, self.n_in)).reshape(*x.shape[:-1], self.n_out).double()
             )
-        return relu_network(self.layers, x.double())
+        return _relu_network(self.layers, x.double())
 
 
-def relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
+def _relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
     for i, (weight, bias) in enumerate(layers):
         x = linear(x, weight, bias)
         if i + 1 < len(layers):
@@ -132,10 +146,10 @@ def extract_head(
         layers, output, gap = _read_off(frozen, fields, model_kwargs)
     except _Unsupported as reason:
         return Head((), in_dim, n_out, unsupported=str(reason), response=response)
-    except Exception as error:  # the model is a stranger: whatever it raises, it can be asked
+    except Exception as error:  # the model is untrusted: whatever it raises, it can be asked
         reason_text = f"its layers could not be watched ({type(error).__name__}: {error})"[:300]
         return Head((), in_dim, n_out, unsupported=reason_text, response=response)
-    if gap > FLOAT32:
+    if gap > _WATCHING.float32:
         reason_text = f"the extracted layers differ from the model's own response by {gap:.1e}"
         return Head((), in_dim, n_out, unsupported=reason_text, model_gap=gap, response=response)
     return Head(layers, in_dim, n_out, model_gap=gap, output=output, response=response)
@@ -143,8 +157,10 @@ def extract_head(
 
 def _random_fields(in_dim: int, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(len(SCALES), SAMPLES, in_dim, generator=generator, dtype=torch.float64)
-    return (noise * torch.tensor(SCALES).view(-1, 1, 1)).reshape(-1, in_dim)
+    noise = torch.randn(
+        len(_WATCHING.scales), _WATCHING.samples, in_dim, generator=generator, dtype=torch.float64
+    )
+    return (noise * torch.tensor(_WATCHING.scales).view(-1, 1, 1)).reshape(-1, in_dim)
 
 
 def _read_off(
@@ -162,7 +178,7 @@ def _read_off(
         steps, final = _watch(twin, fields, run)
         layers, output = _assemble(steps, fields, final)
     with torch.no_grad(), evaluating(frozen.module):
-        theirs = torch.cat([run(frozen.module, part) for part in fields.split(CHUNK)])
+        theirs = torch.cat([run(frozen.module, part) for part in fields.split(PROBING.chunk)])
     rounded = fields if (place := placement_of(frozen.module)) is None else fields.to(place.dtype)
     gap = _gap(layers, output, rounded.double(), theirs.double())
     if layers[-1][0].shape[0] == 1:
@@ -181,7 +197,7 @@ def _as_two_classes(layer: Layer) -> Layer:
 
 
 def _float64_copy(model: nn.Module) -> nn.Module:
-    """The same weights, exactly; what is watched on it loses nothing to float32."""
+    """A copy with exactly these weights; what is watched on it loses nothing to float32."""
     with evaluating(model):  # caches are no part of it
         return copy.deepcopy(model).double()
 
@@ -247,7 +263,7 @@ def _append(layers: list[Layer], layer: Layer, slope: float | None) -> list[Laye
 
 
 def _between(before: _Step, after: _Step) -> float | None:
-    """What lies between two layers, by its effect: None for nothing, else a LeakyReLU's slope
+    """The activation between two layers, by its effect: None for nothing, else a LeakyReLU's slope
     (ReLU: 0)."""
     given, taken = before.gave, after.fed
     if given.shape != taken.shape:
@@ -332,10 +348,10 @@ def _probe(module: nn.Module, in_dim: int) -> Layer:
 
     bias = run(torch.zeros(2, in_dim, dtype=torch.float64))[0]
     eye = torch.eye(in_dim, dtype=torch.float64)
-    return torch.cat([run(part) - bias for part in eye.split(CHUNK)]).T.contiguous(), bias
+    return torch.cat([run(part) - bias for part in eye.split(PROBING.chunk)]).T.contiguous(), bias
 
 
-def _close(a: Tensor, b: Tensor, tolerance: float = SAME) -> bool:
+def _close(a: Tensor, b: Tensor, tolerance: float = _WATCHING.same) -> bool:
     scale = float(torch.maximum(a.abs().max(), b.abs().max())) or 1.0
     return float((a - b).abs().max()) <= tolerance * scale < math.inf  # infinity is close to none
 
@@ -343,6 +359,6 @@ def _close(a: Tensor, b: Tensor, tolerance: float = SAME) -> bool:
 def _gap(layers: tuple[Layer, ...], output: str, fields: Tensor, theirs: Tensor) -> float:
     """Largest difference between the extracted head and the model, relative to each field's own
     scale."""
-    ours = OUTPUTS[output](relu_network(layers, fields))
+    ours = OUTPUTS[output](_relu_network(layers, fields))
     scale = ours.abs().amax(dim=-1, keepdim=True).clamp_min(1.0)
     return float(((ours - theirs).abs() / scale).max())

@@ -11,8 +11,6 @@ from torch_geometric.utils import coalesce
 
 from graphkeel.core.errors import DataError, ModelError
 
-MOST_PAIRS = 20_000_000  # two-step neighbours; beyond it, memory
-
 
 class NodeTypeView(NamedTuple):
     """A model of one node type, and that type's own graph.
@@ -52,7 +50,7 @@ def for_node_type(model: nn.Module, data: HeteroData, node_type: str) -> NodeTyp
         for name in ("x", "y", "train_mask", "val_mask", "test_mask")
         if store.get(name) is not None
     }
-    graph = Data(**fields, edge_index=edges_within(data, node_type))
+    graph = Data(**fields, edge_index=_edges_within(data, node_type))
     return NodeTypeView(OneNodeType(model, data, node_type), graph)
 
 
@@ -87,7 +85,7 @@ class OneNodeType(nn.Module):
         return scores[self.node_type] if isinstance(scores, dict) else scores
 
 
-def edges_within(data: HeteroData, node_type: str) -> Tensor:
+def _edges_within(data: HeteroData, node_type: str) -> Tensor:
     """Edges between nodes of one type, int64, shape (2, E): those of its own relations; without
     any, pairs that share a neighbour of another type."""
     n_nodes = int(data[node_type].x.shape[0])
@@ -106,12 +104,13 @@ def edges_within(data: HeteroData, node_type: str) -> Tensor:
     return coalesce(torch.cat(found, dim=1), num_nodes=n_nodes)
 
 
-def _sharing(edges: Tensor, n_nodes: int, *, inwards: bool) -> Tensor:
-    """Pairs of nodes of the type that one edge each joins to the same node of another type."""
+def _sharing(edges: Tensor, n_nodes: int, *, inwards: bool, most: int = 20_000_000) -> Tensor:
+    """Pairs of nodes of the type that one edge each joins to the same node of another type; more
+    than `most` would not fit into memory."""
     other, ours = edges if inwards else edges.flip(0)
     counts = torch.bincount(other)
     pairs = int((counts.double() ** 2).sum())
-    if pairs > MOST_PAIRS:
+    if pairs > most:
         raise DataError(
             "too many nodes share a neighbour of another type",
             got=f"{pairs} pairs",

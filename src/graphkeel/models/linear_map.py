@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from scipy import sparse
 from torch import Tensor
 from torch_geometric.nn import SGConv
 
+from graphkeel.graph.propagate.local import as_tensor
 from graphkeel.models.frozen import FrozenModel, ReturnType
 from graphkeel.models.networks import SGC
 from graphkeel.models.sparse_hops import convolution
@@ -30,8 +30,8 @@ class Propagation:
     def __init__(self, matrix: sparse.csr_matrix, hops: int) -> None:
         self.hops = hops
         self._power = _schur_bound(matrix) ** 2
-        self._matrix = _as_tensor(matrix.copy())
-        self._transposed = _as_tensor(matrix.T.tocsr())
+        self._matrix = _sorted_tensor(matrix.copy())
+        self._transposed = _sorted_tensor(matrix.T.tocsr())
 
     @classmethod
     def of(cls, edge_index: Tensor, n_nodes: int, hops: int = 2) -> Propagation | None:
@@ -51,7 +51,7 @@ class Propagation:
     def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
         """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
 
-        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no dearer than forth and back, and far
+        A polynomial of degree K in t = SᵀS/σ², σ >= |S|₂: no costlier than forth and back, and far
         richer than powers of (Sᵀ)^K S^K. It is the Chebyshev series of 1/(g² (σ²t)^K + ridge) with
         Jackson's factors, which keep it positive on [0, 1]. Rows of zeros stay zero."""
         top = gains.double() ** 2 * self._power**self.hops
@@ -154,13 +154,7 @@ def _jackson(degree: int) -> Tensor:
     return ((degree + 2 - k) * (k * angle).cos() + turn) / (degree + 2)
 
 
-def _as_tensor(matrix: sparse.csr_matrix) -> Tensor:
+def _sorted_tensor(matrix: sparse.csr_matrix) -> Tensor:
     """In torch, whose products with a few columns take a third of the time; sorted in place."""
     matrix.sum_duplicates()
-    numbers = (matrix.indptr, matrix.indices, matrix.data)
-    starts, columns, weights = map(torch.from_numpy, numbers)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return torch.sparse_csr_tensor(
-            starts, columns, weights, matrix.shape, check_invariants=True
-        )
+    return as_tensor(matrix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,9 +15,19 @@ from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from graphkeel.models.sparse_hops import convolution, hop
 
-MOST_MESSAGES = (
-    1 << 26
-)  # numbers in the messages of one hop (a row of features per edge) up to which PyG's own code runs
+
+@dataclass(frozen=True)
+class Messages:
+    """When a graph is large: its messages, a row of features per edge, are not made.
+
+    Attributes:
+        most: numbers in the messages of one hop up to which PyG's own code runs.
+    """
+
+    most: int = 1 << 26
+
+
+MESSAGES = Messages()
 
 # What SGC feeds its linear layer, by features, for as long as they live; the versions tell whether
 # something was changed in place.
@@ -61,7 +72,7 @@ class SGC(nn.Module):
             x: features, shape (N, d).
             edge_index: int64, shape (2, E).
         """
-        return int(x.shape[1]) * int(edge_index.shape[1]) > MOST_MESSAGES
+        return int(x.shape[1]) * int(edge_index.shape[1]) > MESSAGES.most
 
 
 def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -82,7 +93,7 @@ def propagated(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """What the model answers, bit for bit, with gradients into its weights alone.
+    """The model's scores, bit for bit, with gradients into its weights alone.
 
     Args:
         x: features, shape (N, d).

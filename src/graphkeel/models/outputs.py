@@ -1,8 +1,9 @@
-"""What a model returns, made into one row of scores per node."""
+"""The output of a model, made into one row of scores per node."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,13 +12,24 @@ from torch import Tensor
 
 from graphkeel.core.errors import KeelWarning, ModelError
 
-# Of a row that should sum to one; half precision is no better than this.
-SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
-COARSE_TOLERANCE = 2e-2
+
+@dataclass(frozen=True)
+class _SumTolerance:
+    """How far a row of probabilities may be from summing to one, by precision."""
+
+    double: float = 1e-6
+    single: float = 1e-4
+    half: float = 2e-2
+
+    def of(self, dtype: torch.dtype) -> float:
+        return {torch.float64: self.double, torch.float32: self.single}.get(dtype, self.half)
+
+
+_SUM_TOLERANCE = _SumTolerance()
 
 
 class ReturnType(StrEnum):
-    """What the model's output means."""
+    """The meaning of the model's output."""
 
     RAW = "raw"  # logits
     LOG_PROBS = "log_probs"  # log-softmax of the logits
@@ -42,7 +54,7 @@ def warn_of_others(returned: Any) -> None:
 
 
 def recognised(scores: Tensor) -> ReturnType:
-    """What scores are, by their values.
+    """The meaning of scores, by their values.
 
     One column between 0 and 1 may be either a probability or a logit: refused.
 
@@ -67,7 +79,7 @@ def recognised(scores: Tensor) -> ReturnType:
                 "for logits.",
             )
         return ReturnType.RAW
-    tolerance = SUM_TOLERANCE.get(scores.dtype, COARSE_TOLERANCE)
+    tolerance = _SUM_TOLERANCE.of(scores.dtype)
     exact = scores.double()
     if low >= 0.0 and _are_ones(exact.sum(dim=1), tolerance):
         return ReturnType.PROBS

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from graphkeel.core.errors import ModelError
 
 OWN = "own"  # what a specification calls such a model
-SHOWN = 4  # names in a message
 
 
 def own_model(weights: str, factory: str, n_features: int, n_classes: int) -> nn.Module:
@@ -34,7 +33,7 @@ def _built(factory: str, n_features: int, n_classes: int) -> nn.Module:
     try:
         taken = inspect.signature(function).parameters
         model = function(**{name: size for name, size in sizes.items() if name in taken})
-    except Exception as error:  # the function is a stranger, and may raise anything
+    except Exception as error:  # the function is untrusted, and may raise anything
         raise ModelError(
             f"{factory} does not build a model",
             got=f"{type(error).__name__}: {error}"[:200],
@@ -116,6 +115,6 @@ def _load(model: nn.Module, weights: dict[str, Tensor], path: str) -> None:
     model.load_state_dict(weights)
 
 
-def _names(names: list[str]) -> str:
-    rest = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+def _names(names: list[str], most: int = 4) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

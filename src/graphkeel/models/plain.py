@@ -36,14 +36,14 @@ class CallableModule(nn.Module):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
-        self.used = nn.ModuleList(modules_within(function))
+        self.used = nn.ModuleList(_modules_within(function))
         self._function = function
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
 
 
-def modules_within(function: Callable[..., Any]) -> list[nn.Module]:
+def _modules_within(function: Callable[..., Any]) -> list[nn.Module]:
     """The modules that a callable holds, by its closure, its object, its arguments or the globals
     it names."""
     found: dict[int, nn.Module] = {}
@@ -60,18 +60,18 @@ def _held(function: Callable[..., Any]) -> list[Any]:
         given = [*function.args, *function.keywords.values()]
         return [*given, function.func, *_held(function.func)]
     if inspect.ismethod(function):
-        return [function.__self__, *vars_of(function.__self__), *_held(function.__func__)]
+        return [function.__self__, *_vars_of(function.__self__), *_held(function.__func__)]
     if inspect.isfunction(function):
         named = inspect.getclosurevars(function)
         defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
         return [*named.nonlocals.values(), *named.globals.values(), *defaults]
-    return vars_of(function)
+    return _vars_of(function)
 
 
 def _direct(function: Callable[..., Any]) -> list[nn.Module]:
     return [value for value in _held(function) if isinstance(value, nn.Module)]
 
 
-def vars_of(value: Any) -> list[Any]:
-    """What an object holds in its attributes."""
+def _vars_of(value: Any) -> list[Any]:
+    """The attributes of an object, by name."""
     return list(getattr(value, "__dict__", {}).values())

@@ -7,14 +7,15 @@ writes into any of them has a memory: its answers depend on the calls before."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-Container = dict | list
+from graphkeel.core.digests import sha256_of
+
+_Container = dict | list
 
 WEIGHTS = "weights"
 BUFFERS = "buffers"
@@ -25,7 +26,7 @@ _INTERNALS = frozenset(vars(nn.Module())) - frozenset(_KINDS)
 
 
 class Snapshot:
-    """What the tensors of a model are at one moment.
+    """The tensors of a model at one moment.
 
     Args:
         model: read, and kept for `put_back`.
@@ -43,7 +44,7 @@ class Snapshot:
             (value, value.copy())
             for _, attributes in self._bound
             for value in attributes.values()
-            if isinstance(value, Container)
+            if isinstance(value, _Container)
         ]
 
     def changed(self) -> tuple[str, str] | None:
@@ -67,17 +68,15 @@ class Snapshot:
                     del module.__dict__[name]
             for name, value in before.items():
                 now = module.__dict__.get(name)
-                of_interest = isinstance(value, Tensor | Container) or isinstance(now, Tensor)
+                of_interest = isinstance(value, Tensor | _Container) or isinstance(now, Tensor)
                 if of_interest and now is not value:
                     module.__dict__[name] = value
 
 
 def digest(tensor: Tensor) -> str:
     """SHA-256 of a tensor's type, shape and bits, wherever and however it is laid out."""
-    found = hashlib.sha256(f"{tuple(tensor.shape)}{tensor.dtype}".encode())
-    for part in _dense_parts(tensor):
-        found.update(bits(part))
-    return found.hexdigest()
+    parts = (bits(part) for part in _dense_parts(tensor))
+    return sha256_of([f"{tuple(tensor.shape)}{tensor.dtype}", *parts])
 
 
 def bits(tensor: Tensor) -> memoryview:
@@ -104,27 +103,27 @@ def _tensors(model: nn.Module) -> Iterator[tuple[tuple[str, str], Tensor]]:
             kind = _KINDS.get(name, ATTRIBUTES)
             if isinstance(value, Tensor):
                 yield (kind, f"{start}{name}"), value
-            elif isinstance(value, Container):
+            elif isinstance(value, _Container):
                 inner = start if name in _KINDS else f"{start}{name}."
                 yield from (((kind, f"{inner}{key}"), member) for key, member in _members(value))
 
 
 def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
-    """What a module holds itself."""
+    """The attributes that a module holds itself."""
     return ((name, value) for name, value in vars(module).items() if name not in _INTERNALS)
 
 
-def _members(container: Container) -> Iterator[tuple[Any, Tensor]]:
+def _members(container: _Container) -> Iterator[tuple[Any, Tensor]]:
     named = container.items() if isinstance(container, dict) else enumerate(container)
     return ((key, member) for key, member in named if isinstance(member, Tensor))
 
 
-def _tensors_in(container: Container) -> list[tuple[Any, int]]:
+def _tensors_in(container: _Container) -> list[tuple[Any, int]]:
     """Which tensors there are under which keys; the tensors themselves, not their contents."""
     return [(key, id(member)) for key, member in _members(container)]
 
 
-def _refill(container: Container, members: Container) -> None:
+def _refill(container: _Container, members: _Container) -> None:
     container.clear()
     if isinstance(container, dict):
         container.update(members)  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def save_model(
 
 
 def stored_subject(path: Path) -> str:
-    """What a stored model was trained on, as its writer said.
+    """The task that a stored model was trained on, as its writer named it.
 
     Args:
         path: of a file written by `save_model`.

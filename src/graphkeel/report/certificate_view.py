@@ -17,8 +17,7 @@ from graphkeel.certificate import (
 )
 from graphkeel.certificate.equilibrium import graph_sentences
 from graphkeel.report.graph_chart import graph_loop_chart
-
-NAMED = 50  # uncertain nodes that the page lists
+from graphkeel.report.sources import PAGE
 
 CONDITIONS = {
     "representative": (
@@ -69,7 +68,7 @@ def certificate_view(certificate: dict[str, Any], checked: CheckResult) -> dict[
 
 
 def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
-    """What holds with message passing; empty where nobody looked."""
+    """The facts that hold with message passing; empty where nobody looked."""
     graph = certificate.get("graph")
     if not graph:
         return {}
@@ -81,8 +80,8 @@ def _graph_view(certificate: dict[str, Any]) -> dict[str, Any]:
     return {
         "sentences": graph_sentences(graph, provenance.get("shipped") or {}),
         "chart": graph_loop_chart(steps, facts["nodes"], graph["kappa"]) if drawn else "",
-        "uncertain": uncertain[:NAMED],
-        "more": facts["nodes"] - facts["certain"] - len(uncertain[:NAMED]) if facts else 0,
+        "uncertain": uncertain[: PAGE.named],
+        "more": facts["nodes"] - facts["certain"] - len(uncertain[: PAGE.named]) if facts else 0,
         "counted": bool(facts),
     }
 
@@ -107,7 +106,7 @@ def _class_row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _conclusions(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows, once for all classes of which the very same is said: a sentence with the
+    """Conclusions, once for all classes of which the very same is said: a sentence with the
     numbers of one class may be false of another."""
     groups: dict[str, list[Any]] = {}
     for row in classes:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-WIDTH = 640
-ROW = 26
-BAR_ROW = 44
-LEFT = 70
-RIGHT = 60
+
+@dataclass(frozen=True)
+class _Layout:
+    """Sizes in the units of the drawing.
+
+    Attributes:
+        width: of a chart.
+        row: height of a dumbbell.
+        bar_row: height of a pair of bars.
+        left: margin for names.
+        right: margin for numbers.
+    """
+
+    width: int = 640
+    row: int = 26
+    bar_row: int = 44
+    left: int = 70
+    right: int = 60
+
+
+_LAYOUT = _Layout()
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
@@ -21,14 +38,16 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
     high = max(max(row["before"], row["after"]) for row in rows)
     pad = max(1.0, 0.08 * (high - low))
     low, high = max(0.0, low - pad), min(100.0, high + pad)
-    height = ROW * len(rows) + 28
+    height = _LAYOUT.row * len(rows) + 28
 
     def x(value: float) -> float:
-        return LEFT + (value - low) / max(high - low, 1e-9) * (WIDTH - LEFT - RIGHT)
+        return _LAYOUT.left + (value - low) / max(high - low, 1e-9) * (
+            _LAYOUT.width - _LAYOUT.left - _LAYOUT.right
+        )
 
     parts = [
         Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
-            WIDTH, height, label
+            _LAYOUT.width, height, label
         )
     ]
     for tick in _ticks(low, high):
@@ -43,7 +62,7 @@ def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) 
     for i, row in enumerate(rows):
         gain = 0.0 if neutral else row["after"] - row["before"]
         kind = "up" if gain > 0 else "down" if gain < 0 else "same"
-        parts.append(_dumbbell(row, kind, x(row["before"]), x(row["after"]), ROW * i + 17))
+        parts.append(_dumbbell(row, kind, x(row["before"]), x(row["after"]), _LAYOUT.row * i + 17))
     return Markup("").join([*parts, Markup("</svg>")])
 
 
@@ -51,15 +70,15 @@ def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
     """A chart with a horizontal bar a row, its name above it, from 0 to 100 percent."""
     if not rows:
         return Markup("")
-    height = BAR_ROW * len(rows) + 4
-    long = WIDTH - RIGHT
+    height = _LAYOUT.bar_row * len(rows) + 4
+    long = _LAYOUT.width - _LAYOUT.right
     parts = [
         Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
-            WIDTH, height, label
+            _LAYOUT.width, height, label
         )
     ]
     for i, row in enumerate(rows):
-        top = BAR_ROW * i
+        top = _LAYOUT.bar_row * i
         width = long * min(max(row["share"], 0.0), 100.0) / 100.0
         parts += [
             Markup('<text class="name" x="4" y="{}">{}</text>').format(top + 14, row["name"]),
@@ -70,7 +89,7 @@ def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
                 top + 20, width
             ),
             Markup('<text class="gain" x="{}" y="{}">{:.0f} %</text>').format(
-                WIDTH - 4, top + 31, row["share"]
+                _LAYOUT.width - 4, top + 31, row["share"]
             ),
         ]
     return Markup("").join([*parts, Markup("</svg>")])
@@ -85,7 +104,9 @@ def _dumbbell(row: dict[str, Any], kind: str, before: float, after: float, y: in
         )
         + Markup('<circle class="before" cx="{:.1f}" cy="{}" r="4"/>').format(before, y)
         + Markup('<circle class="{}" cx="{:.1f}" cy="{}" r="5"/>').format(kind, after, y)
-        + Markup('<text class="gain" x="{}" y="{}">{:+.1f}</text>').format(WIDTH - 4, y + 4, gain)
+        + Markup('<text class="gain" x="{}" y="{}">{:+.1f}</text>').format(
+            _LAYOUT.width - 4, y + 4, gain
+        )
     )
 
 

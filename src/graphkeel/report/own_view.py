@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-TEST_NODE = 3
-MOST_NODES = 120_000  # rows in the page; beyond it the nodes that changed come first
+from graphkeel.report.run_view import TEST_NODE
+from graphkeel.report.sources import PAGE
 
 
 def own_view(facts: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
         "changed": int(changed.sum()),
         "tested": _tested(columns),
         "by_class": _by_class(columns, facts["classes"]),
-        "left_out": max(0, len(changed) - MOST_NODES),
+        "left_out": max(0, len(changed) - PAGE.nodes),
     }
 
 
@@ -43,7 +43,7 @@ def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
     """Columns for the page's search."""
     columns = facts["columns"]
     changed = columns["before"] != columns["after"]
-    order = np.argsort(~changed, kind="stable")[:MOST_NODES]
+    order = np.argsort(~changed, kind="stable")[: PAGE.nodes]
     shown = np.sort(order)
     found = {name: values[shown].tolist() for name, values in columns.items()}
     return {"0": {**found, "id": shown.tolist()}}

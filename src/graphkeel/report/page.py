@@ -24,7 +24,7 @@ from graphkeel.report.own_view import own_nodes, own_view
 from graphkeel.report.run_view import KEEL, is_adaptation, node_data, run_view
 from graphkeel.report.sources import Sources
 
-CAPTIONS = {
+_CAPTIONS = {
     "figure-3": "Training against test nodes, before and after. t-SNE shows shapes; the numbers "
     "are measured in the embedding itself.",
     "figure-4": "The same nodes by class; the silhouette says how well classes hold together.",
@@ -155,7 +155,7 @@ def _printable(value: Any) -> Any:
 
 
 def _undefined() -> type[Exception]:
-    """What the template raises for something it is not given."""
+    """Raised by the template for something it is not given."""
     error: type[Exception] = import_optional("jinja2", extra="report").TemplateError
     return error
 
@@ -210,7 +210,7 @@ def _figure(path: Path) -> dict[str, str]:
     content = base64.b64encode(path.read_bytes()).decode()
     return {
         "uri": f"data:image/svg+xml;base64,{content}",
-        "caption": CAPTIONS.get(path.stem, path.stem),
+        "caption": _CAPTIONS.get(path.stem, path.stem),
     }
 
 
@@ -250,7 +250,7 @@ _CERTIFY_FLAGS = ("dataset", "model", "split", "features", "seed")
 
 
 def _commands(run: dict[str, Any] | None, certificate: dict[str, Any] | None) -> list[str]:
-    """What to type to get the same again."""
+    """The commands that repeat the run."""
     commands = []
     if run:
         seeds = [row["seed"] for row in run["seeds"]]

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.report.sources import Nodes, RunFiles
+from graphkeel.report.sources import PAGE, Nodes, RunFiles
 from graphkeel.store.statistics import TEST, paired_p, summarise
 
 KEEL = "keel"  # the library's program
 TEST_NODE = 3  # code of a test node in `split`; 1 is training, 2 validation, 0 none of them
-# rows in the page, over all seeds; beyond it the last seeds' nodes are left out
-NODE_LIMIT = 120_000
 
 
 def run_view(run: RunFiles) -> dict[str, Any]:
@@ -59,7 +57,7 @@ def is_adaptation(spec: dict[str, Any]) -> bool:
 
 
 def _lead(spec: dict[str, Any], n_seeds: int) -> str:
-    """What the accuracies are about."""
+    """The subject of the accuracies."""
     seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
     if is_adaptation(spec):
         return (
@@ -89,7 +87,7 @@ def _shown_seeds(run: RunFiles) -> list[int]:
     rows = 0
     for seed in sorted(run.nodes):
         rows += len(run.nodes[seed]["y"])
-        if shown and rows > NODE_LIMIT:
+        if shown and rows > PAGE.nodes:
             break
         shown.append(seed)
     return shown

@@ -20,6 +20,22 @@ from graphkeel.store.store import read_run
 
 Nodes = dict[str, NDArray[Any]]
 
+
+@dataclass(frozen=True)
+class PageSettings:
+    """How much one page holds.
+
+    Attributes:
+        nodes: rows of nodes, over all seeds; beyond it the last seeds' nodes are left out, and of
+            one graph those that did not change.
+        named: uncertain nodes that are listed.
+    """
+
+    nodes: int = 120_000
+    named: int = 50
+
+
+PAGE = PageSettings()
 _NODE_COLUMNS = {"y", "split", "before", "after", "degree"}
 
 

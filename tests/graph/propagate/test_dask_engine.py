@@ -15,7 +15,14 @@ from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.optional import is_installed
-from graphkeel.graph.propagate import Partitions, normalise, partition, partition_edges, propagate
+from graphkeel.graph.propagate import (
+    Partitions,
+    normalise,
+    partition,
+    partition_edges,
+    partitions,
+    propagate,
+)
 from threads import PATIENCE
 
 needs_dask = pytest.mark.skipif(
@@ -37,7 +44,8 @@ def medium():
 def test_edges_cut_part_by_part_give_the_matrix_of_the_whole(
     medium, tmp_path, norm, parts, monkeypatch
 ):
-    monkeypatch.setattr("graphkeel.graph.propagate.partitions.CHUNK", 999)
+    reading = partitions._Reading(edges=999)
+    monkeypatch.setattr(partitions, "_READING", reading)
     edges, x = medium
     whole = normalise(edges, len(x), norm)
     made = partition_edges(edges, len(x), tmp_path, parts, norm)

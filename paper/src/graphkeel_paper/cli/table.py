@@ -6,7 +6,7 @@
   keel-paper table 1 --only auto,t3a,cs,smooth,lame,lp --labels train+half-val
   keel-paper table 1 --only auto,t3a,cs --model gcn --features rownorm --datasets cora
   keel-paper table 3 --format md                           the controllers
-  keel-paper table 1 --backend dask --address HOST:8786    on a cluster (dask or ray)
+  keel-paper table 1 --backend dask --address HOST:8786    on a Dask cluster
   keel-paper table adapt                                   a frozen model on another graph
   keel-paper table adapt --pairs twitch                    six pairs of one kind
   keel-paper table adapt --pairs citationv1:dblpv7 --target-labels 0,20 --seeds 2
@@ -142,11 +142,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="worker processes",
     )
     parser.add_argument(
-        "--backend", choices=("loky", "dask", "ray"), default="loky", help="who runs the workers"
+        "--backend", choices=("loky", "dask"), default="loky", help="who runs the workers"
     )
-    parser.add_argument(
-        "--address", default=None, metavar="HOST:PORT", help="of a dask or ray cluster"
-    )
+    parser.add_argument("--address", default=None, metavar="HOST:PORT", help="of a Dask cluster")
     parser.add_argument(
         "--retry", action="store_true", help="compute jobs again that failed before"
     )

@@ -14,7 +14,7 @@ from graphkeel.graph import load_graph as load_plain_graph
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.names import DATASETS
 from graphkeel.graph.datasets.raw import BiasedSets
-from graphkeel.graph.datasets.registry import DEFAULT_PCA
+from graphkeel.graph.features import PREPARATION
 from graphkeel.graph.splits import without
 from graphkeel_paper.datasets.amazon import FOLDERS as AMAZON
 from graphkeel_paper.datasets.amazon import load_amazon
@@ -39,7 +39,7 @@ def load(
     seed: int = 0,
     split: str = "biased",
     features: str = "auto",
-    pca: int = DEFAULT_PCA,
+    pca: int = PREPARATION.pca,
 ) -> GraphTask:
     """A dataset by name, with split number `seed`, as `graphkeel.graph.load`.
 

@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import islice
 from multiprocessing import get_context
 from typing import Any
 
@@ -120,15 +119,9 @@ def _round(
 
 
 def _results(tasks: Iterator[Any], workers: Workers) -> Iterable[tuple[Job, Measurement]]:
-    """Results as they come; Ray cannot stream, and hands them over in rounds of one job a
-    worker."""
+    """Results as they come."""
     settings = {"n_jobs": workers.count, "batch_size": 1, "pre_dispatch": "n_jobs"}
     with joblib_backend(workers):
-        if workers.backend == "ray":
-            with joblib.Parallel(**settings) as pool:  # the same processes in every round
-                while batch := list(islice(tasks, workers.count)):
-                    yield from pool(batch)
-            return
         yield from joblib.Parallel(return_as="generator_unordered", **settings)(tasks)
 
 

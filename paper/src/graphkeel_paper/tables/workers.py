@@ -1,5 +1,4 @@
-"""The workers of a grid, all of them behind joblib: processes of this machine, a Dask cluster, a
-Ray cluster.
+"""The workers of a grid, all of them behind joblib: processes of this machine or a Dask cluster.
 
 Without an address a cluster of this machine is started, which listens on loopback alone and ends
 with the grid."""
@@ -20,7 +19,7 @@ import joblib
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import import_optional
 
-BACKENDS = ("loky", "dask", "ray")
+BACKENDS = ("loky", "dask")
 PARENT_CHECK_SECONDS = 0.2
 CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
 
@@ -32,7 +31,7 @@ class Workers:
     Args:
         count: worker processes of this machine; a cluster at `address` has its own number.
         backend: one of `BACKENDS`.
-        address: HOST:PORT of a Dask or Ray cluster; None starts one here.
+        address: HOST:PORT of a Dask cluster; None starts one here.
     """
 
     count: int = 2
@@ -49,8 +48,7 @@ class Workers:
 @contextmanager
 def joblib_backend(workers: Workers) -> Iterator[None]:
     """Within the block, joblib hands its tasks to these workers."""
-    enter = {"loky": _on_loky, "dask": _on_dask, "ray": _on_ray}[workers.backend]
-    with enter(workers):
+    with {"loky": _on_loky, "dask": _on_dask}[workers.backend](workers):
         yield
 
 
@@ -58,9 +56,6 @@ def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
     """The exceptions that say: a worker died, and its task was not finished by another one."""
     if workers.backend == "dask":
         return (import_optional("dask.distributed", extra="dask").KilledWorker,)
-    if workers.backend == "ray":
-        errors = import_optional("ray.exceptions", extra="ray")
-        return (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError)
     return (BrokenProcessPool,)  # loky's TerminatedWorkerError is one
 
 
@@ -111,29 +106,6 @@ def _reporting_dask() -> Any:
             return future
 
     return Reporting()
-
-
-@contextmanager
-def _on_ray(workers: Workers) -> Iterator[None]:
-    options: dict[str, Any] = {"address": workers.address}
-    if workers.address is None:
-        # Read by Ray on import: without it, a cluster of one machine listens on all its addresses.
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-        options = {
-            "num_cpus": workers.count,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-        }
-    ray = import_optional("ray", extra="ray")
-    started_here = not ray.is_initialized()
-    ray.init(**options, ignore_reinit_error=True, log_to_driver=False, logging_level="ERROR")
-    try:
-        import_optional("ray.util.joblib", extra="ray").register_ray()
-        with joblib.parallel_config(backend="ray"):
-            yield
-    finally:
-        if started_here:
-            ray.shutdown()
 
 
 def begin_worker(parent: int) -> None:

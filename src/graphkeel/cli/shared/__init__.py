@@ -1,1 +1,1 @@
-"""What the commands share: options, output, the width of the terminal."""
+"""Shared by the commands: options, output, the width of the terminal."""

@@ -1,4 +1,4 @@
-"""What the subcommands share: flags, output on stdout, progress on stderr. Standard library only at
+"""Shared by the subcommands: flags, output on stdout, progress on stderr. Standard library only at
 import."""
 
 from __future__ import annotations
@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,8 +25,6 @@ EXIT_BAD_INPUT = 2
 EXIT_UNKNOWN = 3
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 143
-
-LONGEST_SHOWN = 80  # characters of a refused value
 
 
 # ---- what an option may be
@@ -75,9 +74,13 @@ def dataset_type(text: str) -> str:
     return text
 
 
+def _shown(text: str, longest: int = 80) -> str:
+    """A refused value, cut where it is long."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
 def _refuse(what: str, text: str) -> NoReturn:
-    got = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
-    raise argparse.ArgumentTypeError(f"{what} (got {got})")
+    raise argparse.ArgumentTypeError(f"{what} (got {_shown(text)!r})")
 
 
 # NumPy's and scikit-learn's seeds are not negative and have 32 bits; --seeds counts on from there.
@@ -100,7 +103,7 @@ class Parser(argparse.ArgumentParser):
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
             known = [str(choice) for choice in action.choices or ()]
-            typed = str(value)[:LONGEST_SHOWN]
+            typed = _shown(str(value))
             words = f"{error.message}.{did_you_mean(typed, known)}"
             raise argparse.ArgumentError(action, words) from None
 
@@ -110,14 +113,45 @@ class Parser(argparse.ArgumentParser):
         """As argparse's; an option that does not exist is refused by the command it was given
         to."""
         found, others = super().parse_known_args(args, namespace)
-        strangers = [word for word in others if word.startswith("--")]
-        if strangers:
-            typed = strangers[0].split("=")[0][:LONGEST_SHOWN]
+        unknown = [word for word in others if word.startswith("--")]
+        if unknown:
+            typed = _shown(unknown[0].split("=")[0])
             self.error(f"there is no option {typed}.{did_you_mean(typed, self._option_strings())}")
         return found, others
 
     def _option_strings(self) -> list[str]:
         return [name for name in self._option_string_actions if name.startswith("--")]
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps paragraphs to the terminal. The lines of examples, which are indented, stay; a remark
+    goes below its example where both do not fit."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = text.strip().split("\n\n")
+        return "\n\n".join("\n".join(_wrapped(block, width)) for block in blocks)
+
+
+def _wrapped(block: str, width: int) -> list[str]:
+    if not block.startswith(" "):
+        return textwrap.wrap(block, width, break_long_words=False, break_on_hyphens=False)
+    return [part for line in block.splitlines() for part in _example(line, width)]
+
+
+def _example(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    command, _, remark = line.rstrip().rpartition("   ")
+    parts = [command.rstrip()] if command.strip() else []
+    rest = textwrap.wrap(
+        remark.strip(),
+        width,
+        initial_indent=" " * (8 if parts else len(line) - len(line.lstrip())),
+        subsequent_indent=" " * 8,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return parts + rest
 
 
 # ---- options that several commands have

@@ -56,7 +56,7 @@ def add_class_weight(parser: argparse.ArgumentParser) -> None:
         "--class-weight",
         choices=("balanced",),
         default=None,
-        help="of auto: every class counts alike, however large (default: every node does)",
+        help="of auto: every class has the same weight, however large (default: every node does)",
     )
 
 
@@ -91,5 +91,5 @@ def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
 
 
 def model_name(args: argparse.Namespace) -> str:
-    """What to call the model in a title."""
+    """The model's name in a title."""
     return str(args.model if args.factory is None else args.factory)

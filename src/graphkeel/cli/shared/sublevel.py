@@ -78,7 +78,7 @@ def store_proof(problem: Problem, report: VerifyReport, path: Path | None) -> li
 
 
 def proof_lines(path: Path | None, shown: list[str]) -> list[str]:
-    """What is said of the file of a proof."""
+    """The line about the file of a proof."""
     if path is None:
         return []
     if not shown:

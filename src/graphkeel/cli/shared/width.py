@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-GUTTER = 2  # blanks between two columns
+_GUTTER = 2  # blanks between two columns
 
 
 def terminal_width() -> int | None:
@@ -65,7 +65,7 @@ def _columns(lines: list[str]) -> list[tuple[int, int]]:
     bounds = []
     start = 0
     for blank, run in _runs(is_blank):
-        if blank and run[1] - run[0] >= GUTTER:
+        if blank and run[1] - run[0] >= _GUTTER:
             if run[0] > start:
                 bounds.append((start, run[0]))
             start = run[1]
@@ -85,8 +85,8 @@ def _in_groups(lines: list[str], columns: list[tuple[int, int]], width: int) -> 
     first, *others = columns
     groups: list[list[tuple[int, int]]] = [[]]
     for column in others:
-        used = first[1] + sum(GUTTER + end - start for start, end in groups[-1])
-        if groups[-1] and used + GUTTER + column[1] - column[0] > width:
+        used = first[1] + sum(_GUTTER + end - start for start, end in groups[-1])
+        if groups[-1] and used + _GUTTER + column[1] - column[0] > width:
             groups.append([])
         groups[-1].append(column)
     found: list[str] = []
@@ -94,5 +94,5 @@ def _in_groups(lines: list[str], columns: list[tuple[int, int]], width: int) -> 
         found += [""] * (number > 0)
         for line in lines:
             cells = [line[start:end].ljust(end - start) for start, end in (first, *group)]
-            found.append((" " * GUTTER).join(cells).rstrip())
+            found.append((" " * _GUTTER).join(cells).rstrip())
     return found

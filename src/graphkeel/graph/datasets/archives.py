@@ -1,4 +1,4 @@
-"""Arrays from an `.npz` file of a stranger: what they unpack to is known, and refused, before it is
+"""Arrays from an untrusted `.npz` file: what they unpack to is known, and refused, before it is
 allocated."""
 
 from __future__ import annotations

@@ -12,12 +12,11 @@ from sklearn.neighbors import kneighbors_graph
 from graphkeel.core.errors import DataError
 from graphkeel.graph.datasets.raw import RawGraph, undirected
 
-NEIGHBOURS = 6
 _MAX_PIXEL = 16.0
 
 
-def load_digits(only: Sequence[int] = ()) -> RawGraph:
-    """Images as nodes, pixels/16 as features, an edge between each image and its 6 nearest
+def load_digits(only: Sequence[int] = (), neighbours: int = 6) -> RawGraph:
+    """Images as nodes, pixels/16 as features, an edge between each image and its nearest
     neighbours."""
     images, labels = sklearn_digits(return_X_y=True)
     if only:
@@ -25,7 +24,7 @@ def load_digits(only: Sequence[int] = ()) -> RawGraph:
         images = images[taken]
         labels = np.searchsorted(sorted(only), labels[taken])
     x = (images / _MAX_PIXEL).astype(np.float32)
-    nearest = kneighbors_graph(x, NEIGHBOURS, mode="connectivity").tocoo()
+    nearest = kneighbors_graph(x, neighbours, mode="connectivity").tocoo()
     return RawGraph(
         name="digits:" + ",".join(map(str, sorted(only))) if only else "digits",
         x=x,

@@ -56,8 +56,8 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
 
 
 def load_folder(path: Path) -> RawGraph:
-    """The same keys as files `x.npy`, `edge_index.npy`, `y.npy`, …; float32 features are mapped,
-    not read."""
+    """A graph from a folder with a file for each key: `x.npy`, `edge_index.npy`, `y.npy`, …;
+    float32 features are mapped, not read."""
     if not is_there(path.is_dir):
         raise DataError(
             "there is no such folder with a graph",

@@ -19,13 +19,11 @@ from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
 from graphkeel.graph.datasets.npz import load_folder, load_npz
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.sbm import sbm_by_name
-from graphkeel.graph.features import FittedPca, dense, row_normalise
+from graphkeel.graph.features import PREPARATION, FittedPca, dense, row_normalise
 from graphkeel.graph.splits import Split, make_split
 from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
 
 FEATURES = ("auto", "raw", "rownorm", "pca", "pca-raw")
-DEFAULT_PCA = 20  # the paper's
-_ROWS = 1 << 16  # checked at once: a mapped file is never in memory as a whole
 
 
 def load(
@@ -34,7 +32,7 @@ def load(
     seed: int = 0,
     split: str = "biased",
     features: str = "auto",
-    pca: int = DEFAULT_PCA,
+    pca: int = PREPARATION.pca,
 ) -> GraphTask:
     """A dataset by name, or the path of an `.npz` graph, with split number `seed`.
 
@@ -58,7 +56,7 @@ def make_task(
     seed: int = 0,
     split: str | Split = "biased",
     features: str = "auto",
-    pca: int = DEFAULT_PCA,
+    pca: int = PREPARATION.pca,
 ) -> GraphTask:
     """Split a loaded graph and prepare its features.
 
@@ -112,7 +110,7 @@ class PreparedFeatures:
 
 @lru_cache(maxsize=4)
 def prepare_features(
-    graph: RawGraph, features: str = "auto", pca: int = DEFAULT_PCA
+    graph: RawGraph, features: str = "auto", pca: int = PREPARATION.pca
 ) -> PreparedFeatures:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
     paper).
@@ -151,10 +149,11 @@ def _checked(graph: RawGraph) -> RawGraph:
             "x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}"
         )
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
-    blocks = range(0, graph.n_nodes, _ROWS)
+    blocks = range(0, graph.n_nodes, PREPARATION.rows)
     bad = np.concatenate(
         [
-            first + np.flatnonzero(~np.isfinite(graph.x[first : first + _ROWS]).all(axis=1))
+            first
+            + np.flatnonzero(~np.isfinite(graph.x[first : first + PREPARATION.rows]).all(axis=1))
             for first in blocks
         ]
     )

@@ -17,7 +17,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.counting_sort import (
     by_row,
     by_row_and_column,
-    with_room_behind,
+    with_spare,
 )
 
 NORMS = ("sym", "row")
@@ -49,7 +49,7 @@ def normalise(
     if self_links is not None:
         degrees[self_links] += 1
     scale = entry_scale(degrees, norm)
-    values = entry_values(starts, columns, scale, norm == "sym")
+    values = _entry_values(starts, columns, scale, norm == "sym")
     matrix = _matrix(starts, columns, values, n_nodes)
     if self_links is not None:
         matrix.setdiag(matrix.diagonal() * _loops(n_nodes, self_links))
@@ -63,7 +63,7 @@ def _loops(n_nodes: int, self_links: Ids) -> NDArray[np.float64]:
 
 
 def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
-    """What an entry of a row is multiplied by (for `sym`, an entry of a column as well).
+    """The factor of a row's entries (for `sym`, an entry of a column as well).
 
     Args:
         degrees: shape (N,).
@@ -73,8 +73,8 @@ def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
 
 
 def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """What graph convolutions multiply by: edges from source to target as they are given, repeats
-    counted.
+    """The matrix that graph convolutions multiply by: edges from source to target as they are
+    given, repeats counted.
 
     Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
 
@@ -85,7 +85,7 @@ def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix
     source, target = _checked(edge_index, n_nodes)
     starts, columns = by_row(target, source, n_nodes, loops_first=True)
     scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
-    values = entry_values(starts, columns, scale, True)
+    values = _entry_values(starts, columns, scale, True)
     return _matrix(starts, columns, values, n_nodes, canonical=False)
 
 
@@ -113,7 +113,7 @@ def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, 
         by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
     )
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    # room for the case that no edge is given both ways; pages that stay untouched take no memory
+    # enough for the case that no edge is given both ways; pages that stay untouched take no memory
     columns = np.empty(2 * len(source) + loops * n_nodes, dtype=np.int32)
     _merge_rows(*leaving, *arriving, loops, starts, columns)
     return starts, columns[: starts[-1]]
@@ -164,7 +164,7 @@ def _merge_rows(
         starts[i + 1] = end
 
 
-def entry_values(
+def _entry_values(
     starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
 ) -> NDArray[Any]:
     """For each entry its row's scale, times its column's.
@@ -174,7 +174,7 @@ def entry_values(
         columns: int64, shape (k,).
         scale: of rows and columns, shape (N,).
     """
-    values = with_room_behind(int(starts[-1]), scale.dtype)
+    values = with_spare(int(starts[-1]), scale.dtype)
     _write_values(starts, columns, scale, both, values)
     return values
 

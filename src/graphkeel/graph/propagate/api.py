@@ -109,15 +109,15 @@ def _into_file(
     engine: str,
     options: dict[str, Any],
 ) -> Array:
-    """Written aside, then renamed: a file of that name is always a whole one."""
-    aside = path.with_name(f"{path.name}.part")
+    """Written beside its place, then renamed: a file of that name is always a whole one."""
+    unfinished = path.with_name(f"{path.name}.part")
     try:
-        out = np.lib.format.open_memmap(aside, mode="w+", dtype=np.float32, shape=x.shape)
+        out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=x.shape)
         _run(engine, matrix, x, out, hops, teleport, block, options)
         out.flush()
-        aside.replace(path)
+        unfinished.replace(path)
     except OSError as error:
-        aside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise DataError(f"{path} cannot be written", got=error.strerror or str(error)) from error
     return np.load(path, mmap_mode="r")
 

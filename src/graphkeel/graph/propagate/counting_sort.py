@@ -20,7 +20,7 @@ Columns = NDArray[np.int32]
 _BITS = 13  # rows of a block: 2^13, which with twenty columns each take 0.7 MB
 
 
-def with_room_behind(size: int, dtype: DTypeLike) -> NDArray[Any]:
+def with_spare(size: int, dtype: DTypeLike) -> NDArray[Any]:
     """An array to be written, which may grow by an eighth where it lies: memory that was never
     written to takes no space."""
     return np.empty(size + size // 8, dtype=dtype)[:size]
@@ -35,7 +35,7 @@ def by_row(
     moved = np.empty(bounds[-1], dtype=np.int32)
     _to_blocks(rows, columns, bounds[:-1].copy(), loops_first, inside, moved)
     starts = np.zeros(n_rows + 1, dtype=np.int64)
-    placed = with_room_behind(bounds[-1] + loops_first * n_rows, np.int32)
+    placed = with_spare(bounds[-1] + loops_first * n_rows, np.int32)
     _to_rows(bounds, inside, moved, loops_first, starts, placed)
     return starts, placed
 

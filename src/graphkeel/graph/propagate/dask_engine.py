@@ -27,8 +27,22 @@ from graphkeel.graph.propagate.local import add_teleport
 from graphkeel.graph.propagate.partitions import Partitions, partition
 
 Array = NDArray[np.float32]
-_SHARE = 16  # of the cluster's memory: what one column block of all nodes may take
-_PARTS_PER_THREAD = 3
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """How the work is cut for a cluster.
+
+    Attributes:
+        blocks: column blocks of all nodes that would fill the cluster's memory.
+        parts: row parts per thread.
+    """
+
+    blocks: int = 16
+    parts: int = 3
+
+
+_SHARING = _Sharing()
 
 
 def stream(
@@ -51,14 +65,12 @@ def stream(
             "a running cluster has the workers it has", got=f"workers={workers} with an address"
         )
     with ExitStack() as held:
-        client = held.enter_context(connected(address, workers))
+        client = held.enter_context(_connected(address, workers))
         held.enter_context(client.as_current())
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="keel-", dir=scratch)))
         threads = sum(client.nthreads().values())
         if not isinstance(matrix, Partitions):
-            matrix = partition(
-                matrix, folder / "matrix", parts or _PARTS_PER_THREAD * max(threads, 1)
-            )
+            matrix = partition(matrix, folder / "matrix", parts or _SHARING.parts * max(threads, 1))
         source = _source(x, folder)
         width = block or _width(client, matrix.n_nodes)
         for first in range(0, x.shape[1], width):
@@ -69,7 +81,7 @@ def stream(
 
 
 @contextmanager
-def connected(address: str | None, workers: int | None) -> Iterator[Any]:
+def _connected(address: str | None, workers: int | None) -> Iterator[Any]:
     """A client of the cluster at `address`, or of one that lives as long as the block and listens
     on loopback alone."""
     distributed = import_optional("dask.distributed", extra="dask")
@@ -104,7 +116,7 @@ def _width(client: Any, n_nodes: int) -> int:
     limits = [
         worker["memory_limit"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()
     ]
-    return max(1, int(sum(limit or 2**31 for limit in limits) // (_SHARE * 4 * n_nodes)))
+    return max(1, int(sum(limit or 2**31 for limit in limits) // (_SHARING.blocks * 4 * n_nodes)))
 
 
 # ---- where features come from
@@ -191,19 +203,19 @@ def _graph(
 
 
 def _add_block(folder: str, part: int, first: int, values: Array, total: Array | None) -> Array:
-    """What the rows of a part get from the nodes first, first + 1, … whose values are given, on top
-    of `total`."""
+    """The sums that the rows of a part get from the nodes first, first + 1, … whose values are
+    given, on top of `total`."""
     starts, columns, weights = Partitions(Path(folder)).load(part)
     shape = (len(starts) - 1, values.shape[1])
     result = (
         np.zeros(shape, dtype=np.float32) if total is None else total.copy()
-    )  # inputs may be asked for again
+    )  # inputs may be needed again
     _accumulate(starts, columns, weights, values, first, result)
     return result
 
 
 def _teleported(total: Array, own: Array, teleport: float) -> Array:
-    return add_teleport(total.copy(), own, teleport)  # inputs may be asked for again
+    return add_teleport(total.copy(), own, teleport)  # inputs may be needed again
 
 
 @njit(cache=True, nogil=True)

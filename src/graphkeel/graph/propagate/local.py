@@ -1,4 +1,4 @@
-"""The local engine: sparse products in row blocks on all cores, features streamed in column blocks.
+"""The local engine: torch's sparse products, features streamed in column blocks.
 
 A hop needs every node's row, but no column needs another: so columns are what is cut into pieces.
 All hops of a column block run in memory, and only the first values and the last ones touch the
@@ -8,47 +8,77 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.graph.propagate.products import empty, prepared, rows_times, some_rows_times
-from graphkeel.graph.propagate.row_blocks import on_all_cores
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Array = NDArray[np.float32]
 
-WORKING_MEMORY = 2 * 2**30  # bytes for the column blocks in work, unless a block is given
-# column blocks alive at once: the values, the current and the following ones; a teleport adds one
-_BUFFERS = 3
-_LINE = 16  # columns that fill a cache line; blocks of other widths have rows that lie across two
-_ROWS = 1 << 16  # rows read or written at once
+
+@dataclass(frozen=True)
+class _Streaming:
+    """How much of the features is in work at once. Results do not depend on it.
+
+    Attributes:
+        memory: bytes for the column blocks in work, unless a block is given.
+        buffers: column blocks alive at once: the values, the current and the following ones; a
+            teleport adds one.
+        line: columns that fill a cache line; blocks of other widths have rows that lie across two.
+        rows: rows read or written at once.
+    """
+
+    memory: int = 2 * 2**30
+    buffers: int = 3
+    line: int = 16
+    rows: int = 1 << 16
+
+
+_STREAM = _Streaming()
+
+
+def as_tensor(matrix: sparse.csr_matrix) -> Tensor:
+    """A CSR matrix in torch, sharing its memory.
+
+    Args:
+        matrix: sparse, shape (M, N).
+    """
+    import torch  # here, as the workers of a cluster load this file and need no torch
+
+    indices = matrix.indices.astype(matrix.indptr.dtype, copy=False)
+    starts, columns, weights = map(torch.from_numpy, (matrix.indptr, indices, matrix.data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_csr_tensor(
+            starts, columns, weights, matrix.shape, check_invariants=False
+        )
 
 
 def multiply(matrix: sparse.csr_matrix, values: Array, out: Array | None = None) -> Array:
-    """matrix @ values, row blocks on all cores. Each row is summed in the order of its columns,
-    however it is cut.
+    """matrix @ values on torch's threads. Each row is summed in the order of its columns.
 
     Args:
-        matrix: sparse, float32, shape (N, N).
+        matrix: sparse, float32, shape (M, N).
         values: float32, shape (N, k).
-        out: an array to write to, shape (N, k).
+        out: an array to write to, shape (M, k).
     """
-    result = empty(matrix.shape[0], values.shape[1]) if out is None else out
-    dense = prepared(values)
+    import torch
 
-    def piece(rows: slice) -> None:
-        rows_times(
-            matrix.indptr[rows.start : rows.stop + 1],
-            matrix.indices,
-            matrix.data,
-            dense,
-            result[rows],
-        )
-
-    on_all_cores(piece, matrix.indptr, values.shape[1])
-    return result
+    if matrix.nnz > np.iinfo(np.int32).max:  # torch counts entries in 32 bits
+        return np.asarray(matrix @ values)
+    dense = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+    shape = (matrix.shape[0], values.shape[1])
+    result = torch.empty(shape) if out is None else torch.from_numpy(out)
+    # `mm` would fill the result with zeros first, which takes up to a third of the time
+    torch.addmm(result, as_tensor(matrix), dense, beta=0.0, out=result)
+    return result.numpy()
 
 
 def hops_of(matrix: sparse.csr_matrix, values: Array, hops: int, teleport: float = 0.0) -> Array:
@@ -84,8 +114,8 @@ def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
 def rows_after(
     matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]
 ) -> Array:
-    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next ones
-    look at.
+    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next
+    ones need.
 
     Args:
         matrix: sparse, float32, shape (N, N).
@@ -97,44 +127,14 @@ def rows_after(
         return np.asarray(values[nodes])
     needed = [nodes]
     for _ in range(hops - 1):
-        needed.append(_looked_at(matrix, needed[-1]))
+        needed.append(_needed_by(matrix, needed[-1]))
     current = values
     for rows in reversed(needed[1:]):
         current = _at_least(rows, matrix, current)
-    found = empty(len(nodes), values.shape[1])
-    write_rows(matrix, current, nodes, found, np.arange(len(nodes)))
-    return found
+    return multiply(matrix[nodes], current)
 
 
-def write_rows(
-    matrix: sparse.csr_matrix,
-    values: Array,
-    nodes: NDArray[np.int64],
-    out: Array,
-    places: NDArray[np.int64] | None = None,
-) -> None:
-    """out[places] = (matrix @ values)[nodes], on all cores.
-
-    Args:
-        matrix: sparse, float32, shape (N, N).
-        values: float32, shape (N, k).
-        nodes: node ids, int64, shape (m,).
-        out: float32, k columns; written.
-        places: the row of `out` for each; None: at the nodes themselves.
-    """
-    dense = prepared(values)
-    where = nodes if places is None else places
-    n_entries = np.diff(matrix.indptr)[nodes]
-
-    def piece(rows: slice) -> None:
-        some_rows_times(
-            matrix.indptr, matrix.indices, matrix.data, nodes[rows], dense, where[rows], out
-        )
-
-    on_all_cores(piece, np.concatenate([[0], np.cumsum(n_entries)]), values.shape[1])
-
-
-def _looked_at(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _needed_by(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The columns of some rows, each once; marked, not sorted."""
     marked = np.zeros(matrix.shape[1], dtype=bool)
     marked[matrix[rows].indices] = True
@@ -145,10 +145,9 @@ def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array)
     """matrix @ values in an array of full height that is right at these rows."""
     if 2 * len(rows) > matrix.shape[0]:  # picking them out would cost more than all the others
         return multiply(matrix, values)
-    following = np.zeros(
-        (matrix.shape[0], values.shape[1]), dtype=np.float32
-    )  # pages of rows unused cost nothing
-    write_rows(matrix, values, rows, following)
+    # pages of rows unused cost nothing
+    following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)
+    following[rows] = multiply(matrix[rows], values)
     return following
 
 
@@ -162,23 +161,22 @@ def stream(
         x: features, float32, shape (N, d).
         out: written, shape (N, d).
     """
-    width = block or _width(x.shape[0], _BUFFERS + bool(teleport))
+    width = block or _width(x.shape[0], _STREAM.buffers + bool(teleport))
     for first in range(0, x.shape[1], width):
         columns = slice(first, min(first + width, x.shape[1]))
         _write(out, columns, hops_of(matrix, _read(x, columns), hops, teleport))
 
 
 def _width(n_rows: int, buffers: int) -> int:
-    """As many columns as the working memory holds, in whole cache lines where there is room for
-    one."""
-    room = max(1, WORKING_MEMORY // (buffers * 4 * max(1, n_rows)))
-    return room - room % _LINE if room >= _LINE else room
+    """As many columns as the working memory holds, in whole cache lines where one fits."""
+    fitting = max(1, _STREAM.memory // (buffers * 4 * max(1, n_rows)))
+    return fitting - fitting % _STREAM.line if fitting >= _STREAM.line else fitting
 
 
 def _read(x: Array, columns: slice) -> Array:
     """A column block as an array of its own; a mapped file is read through in order and its pages
     handed back."""
-    values = empty(x.shape[0], columns.stop - columns.start)
+    values = np.empty((x.shape[0], columns.stop - columns.start), dtype=np.float32)
     for rows in _row_blocks(x.shape[0]):
         values[rows] = x[rows, columns]
         _release(x)
@@ -203,5 +201,5 @@ def _release(array: Array) -> None:
 
 
 def _row_blocks(n_rows: int) -> Iterator[slice]:
-    for first in range(0, n_rows, _ROWS):
-        yield slice(first, min(first + _ROWS, n_rows))
+    for first in range(0, n_rows, _STREAM.rows):
+        yield slice(first, min(first + _STREAM.rows, n_rows))

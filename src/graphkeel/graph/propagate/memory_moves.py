@@ -1,5 +1,4 @@
-"""What a processor can do with memory and numba has no word for: ask for a cache line before its
-turn, and move numbers to a place that overlaps their own."""
+"""Prefetching of cache lines in compiled code, which numba has no function for."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -
 
 @intrinsic
 def prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover - compiled
-    """Ask for the cache line of array.flat[position]."""
+    """Prefetch the cache line of array.flat[position]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         address = _address(context, builder, signature.args[0], args[0], args[1])
         to_read_keep_data = (ir.Constant(flag, value) for value in (0, 3, 1))
-        builder.call(ask, [address, *to_read_keep_data])
+        builder.call(fetch, [address, *to_read_keep_data])
         return cgutils.get_null_value(context.get_value_type(types.none))
 
     return types.none(array, types.intp), generate

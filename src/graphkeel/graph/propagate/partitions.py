@@ -21,7 +21,19 @@ from scipy import sparse
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
 
-CHUNK = 1 << 20  # edges read at once
+
+@dataclass(frozen=True)
+class _Reading:
+    """How edges are read from disk.
+
+    Attributes:
+        edges: edges read at once.
+    """
+
+    edges: int = 1 << 20
+
+
+_READING = _Reading()
 INDEX = "partitions.json"
 
 
@@ -128,7 +140,7 @@ def partition(matrix: sparse.csr_matrix, folder: Path | str, parts: int) -> Part
         parts: how many row parts.
     """
     made = _begun(folder)
-    bounds = even_bounds(matrix.shape[0], parts)
+    bounds = _even_bounds(matrix.shape[0], parts)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         rows = matrix[first:last]
         rows.sort_indices()
@@ -156,7 +168,7 @@ def partition_edges(
     if norm not in NORMS:
         raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
     made = _begun(folder)
-    bounds = even_bounds(n_nodes, parts)
+    bounds = _even_bounds(n_nodes, parts)
     buckets = [made.folder / f"{part:05d}.edges" for part in range(len(bounds) - 1)]
     _sort_into(buckets, edge_index, bounds)
     degrees = np.empty(n_nodes, dtype=np.int64)
@@ -175,7 +187,7 @@ def partition_edges(
     return made._finish(bounds)
 
 
-def even_bounds(n_nodes: int, parts: int) -> list[int]:
+def _even_bounds(n_nodes: int, parts: int) -> list[int]:
     """Row bounds of parts of about the same size."""
     if parts < 1:
         raise ConfigError("parts must be at least 1", got=parts)
@@ -213,8 +225,8 @@ def _directed_chunks(
             "edge_index must be integers of shape (2, edges)",
             got=(edge_index.dtype, edge_index.shape),
         )
-    for first in range(0, edge_index.shape[1], CHUNK):
-        source, target = np.asarray(edge_index[:, first : first + CHUNK], dtype=np.int64)
+    for first in range(0, edge_index.shape[1], _READING.edges):
+        source, target = np.asarray(edge_index[:, first : first + _READING.edges], dtype=np.int64)
         low = min(source.min(), target.min())
         high = max(source.max(), target.max())
         if low < 0 or high >= n_nodes:

@@ -13,9 +13,6 @@ from torch import Tensor
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.graph.propagate.local import hops_of
 
-TELEPORT = 0.1
-STEPS = 10
-
 
 class Propagator:
     """Multiplies by Ŝ, the normalised adjacency with self-loops.
@@ -52,7 +49,7 @@ class Propagator:
         """Ŝ·values, shape (N, k)."""
         return self._hops(values, 1)
 
-    def smooth(self, values: Tensor, teleport: float = TELEPORT, steps: int = STEPS) -> Tensor:
+    def smooth(self, values: Tensor, teleport: float = 0.1, steps: int = 10) -> Tensor:
         """Z ← (1−a) Ŝ Z + a·values, from Z = values: personalised PageRank, cut off after `steps`.
 
         Args:

@@ -1,22 +1,33 @@
-"""Rows of a sparse matrix in blocks of about as many entries each, on all cores; and two pieces of
-work that do not wait for each other."""
+"""Rows of a sparse matrix in blocks of about as many entries each, on all cores."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-_PIECES = 8  # row blocks per core, so that no core waits long for the other
-_FEW = 1 << 20  # entries, or numbers, that are not worth a thread
-First = TypeVar("First")
-Second = TypeVar("Second")
+
+@dataclass(frozen=True)
+class _Threads:
+    """When rows are shared among threads.
+
+    Attributes:
+        pieces: row blocks per core, so that no core waits long for the other.
+        few: entries, or numbers, that are not worth a thread.
+    """
+
+    pieces: int = 8
+    few: int = 1 << 20
+
+
+_THREADS = _Threads()
 
 
 @cache
@@ -35,15 +46,15 @@ def on_all_cores(
         starts: row starts of a CSR matrix, shape (N + 1,).
     """
     cores = usable_cores()
-    if cores == 1 or starts[-1] * width < _FEW:
+    if cores == 1 or starts[-1] * width < _THREADS.few:
         piece(slice(0, len(starts) - 1))
         return
-    blocks = list(even_blocks(starts, cores * _PIECES))
+    blocks = list(_even_blocks(starts, cores * _THREADS.pieces))
     with ThreadPoolExecutor(cores) as pool:
         list(pool.map(piece, blocks))
 
 
-def even_blocks(starts: NDArray[np.integer[Any]], count: int) -> Iterator[slice]:
+def _even_blocks(starts: NDArray[np.integer[Any]], count: int) -> Iterator[slice]:
     """Row blocks with about as many entries each.
 
     Args:
