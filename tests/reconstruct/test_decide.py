@@ -162,7 +162,8 @@ def test_each_round_has_its_own_prior() -> None:
     settings = DecideSettings(alike=0.6, unlike=0.2, half=10.0)
     stored = json.loads(files("graphkeel.reconstruct").joinpath("prior.json").read_text())["rounds"]
     found = prior_weights(0.4, 10.0, settings)
-    assert len(found) == len(stored) == 2 and found[0] != found[1]
+    assert len(found) == len(stored) == 3
+    assert found[0] != found[1] != found[2]
     for weights, corners in zip(found, stored, strict=True):
         for name, weight in weights.items():
             assert weight == pytest.approx(sum(c.get(name, 0.0) for c in corners.values()) / 4)

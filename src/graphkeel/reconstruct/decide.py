@@ -1,7 +1,7 @@
 """Decide: what the model should answer at every node.
 
 Evidence is pooled with weights that labels choose, judged where they had no part in it
-(cross-fitting); a second round draws evidence from the pooled answer of the first. Before labels
+(cross-fitting); later rounds draw evidence from the pooled answer before them. Before labels
 speak, a prior does, which depends on two numbers: how far neighbours agree beyond chance, and how
 many labels a class has."""
 
