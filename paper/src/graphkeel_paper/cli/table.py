@@ -50,12 +50,11 @@ from graphkeel.core.signals import end_if_asked
 if TYPE_CHECKING:
     from graphkeel.store.job import Job, Measurement
     from graphkeel.store.store import Store
-    from graphkeel_paper.adapt.comparison import Filled, Plan
-    from graphkeel_paper.tables.build import FilledTable, PlannedTable
+    from graphkeel_paper.tables.filled import Filled
+    from graphkeel_paper.tables.plan import Plan
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
-PAPERS_MODEL = "sgc"
 QUICK_SEEDS = 2
 ROW_BUDGET = 600
 
@@ -164,7 +163,7 @@ def _names(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    from graphkeel_paper.adapt.table import FAMILIES
+    from graphkeel_paper.tables.adapt import FAMILIES
 
     pairs: list[tuple[str, str]] = []
     for name in _names(text):
@@ -189,6 +188,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
+    from graphkeel_paper.tables.filled import Filled
 
     if args.stored is not None and not args.plan:
         return _show_stored(args)
@@ -200,14 +200,14 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_DONE
     if not args.no_run:
         compute(args, plan.jobs, store)
-    filled = plan.filled(store, any_code=args.any_code)
+    filled = Filled.stored(plan, store, any_code=args.any_code)
     filled.write(out)
     return _show(args, filled)
 
 
 def _show_stored(args: argparse.Namespace) -> int:
     """A table from its own file; with --out it is written there in every format."""
-    from graphkeel_paper.results.stored import read_table, recomputed
+    from graphkeel_paper.tables.stored import read_table, recomputed
 
     filled = recomputed(read_table(args.stored))
     if args.out is not None:
@@ -215,7 +215,7 @@ def _show_stored(args: argparse.Namespace) -> int:
     return _show(args, filled)
 
 
-def _show(args: argparse.Namespace, filled: FilledTable | Filled) -> int:
+def _show(args: argparse.Namespace, filled: Filled) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
@@ -238,9 +238,9 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """What is missing, and what it will take as far as it was ever measured."""
-    from graphkeel_paper.results.forecast import forecast, times_of
-    from graphkeel_paper.results.stored import read_table
+    from graphkeel_paper.tables.forecast import forecast, times_of
     from graphkeel_paper.tables.grid import RowCosts
+    from graphkeel_paper.tables.stored import read_table
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
@@ -250,54 +250,30 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
     return forecast(waiting, times, costs, args.jobs, wanted=len(each))
 
 
-def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
+def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
+    from graphkeel_paper.tables.plan import Request
+    from graphkeel_paper.tables.registry import TABLES
+
     if args.table is None:
         raise ConfigError(
             "keel-paper table needs a table or a file",
             fix="Name one, such as keel-paper table 1, or give a stored one: --from FILE.",
         )
     count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
-    seeds = range(args.seed, args.seed + count)
-    if args.table == "adapt":
-        from graphkeel_paper.adapt.table import plan_adapt_table
-
-        return plan_adapt_table(
-            seeds,
-            only=args.only,
-            pairs=args.pairs,
-            counts=args.target_labels,
-            model=args.model or PAPERS_MODEL,
-            row_budget=_budget(args),
-        )
-    if args.table == "ingraph":
-        from graphkeel_paper.adapt.ingraph import MODELS, plan_ingraph_table
-
-        return plan_ingraph_table(
-            seeds,
-            only=args.only,
-            datasets=args.datasets,
-            models=(args.model,) if args.model else MODELS,
-            row_budget=_budget(args),
-        )
-    if args.table == "examination":
-        from graphkeel_paper.adapt.examination import plan_examination
-
-        return plan_examination(
-            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
-        )
-    from graphkeel_paper.tables.build import plan_table
-
-    return plan_table(
-        int(args.table),
-        seeds,
+    request = Request(
+        range(args.seed, args.seed + count),
         only=args.only,
         datasets=args.datasets,
+        pairs=args.pairs,
+        counts=args.target_labels,
         labels=args.labels,
-        model=args.model or PAPERS_MODEL,
+        model=args.model,
         features=args.features,
         row_budget=_budget(args),
     )
+    name = int(args.table) if args.table.isdigit() else args.table
+    return TABLES[name].plan(request)
 
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:

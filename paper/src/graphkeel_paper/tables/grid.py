@@ -23,10 +23,10 @@ from typing import Any
 import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.core.time_limit import OutOfTime, processor_time
 from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement, sha256_of
 from graphkeel.store.provenance import commit
 from graphkeel.store.store import Store
+from graphkeel_paper.tables.time_limit import OutOfTime, processor_time
 from graphkeel_paper.tables.workers import (
     Workers,
     begin_worker,

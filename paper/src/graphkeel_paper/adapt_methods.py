@@ -18,7 +18,7 @@ from graphkeel_paper.specs import AdaptSpec
 # Rows that learn from the source's labels as well: they see source and target as one graph.
 ON_UNION = ("retrain", "pool")
 TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
-_CODE = (*adapt.CODE, "graphkeel_paper.adapt.methods", "graphkeel_paper.datasets.registry")
+_CODE = (*adapt.CODE, "graphkeel_paper.adapt_methods", "graphkeel_paper.datasets.registry")
 
 
 def method_version(spec: AdaptSpec) -> str:

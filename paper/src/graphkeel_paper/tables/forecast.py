@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphkeel.store.job import Job
-from graphkeel_paper.results.records import RUNS
 from graphkeel_paper.tables.grid import RowCosts
+from graphkeel_paper.tables.records import RUNS
 from graphkeel_paper.tables.render import aligned
 
 Times = dict[tuple[str, str], float]  # mean seconds of a (row, column)
@@ -28,7 +28,7 @@ class _RowForecast:
 def forecast(
     waiting: Sequence[Job], times: Times, costs: RowCosts, workers: int, *, wanted: int
 ) -> list[str]:
-    """The lines of `keel table --plan`."""
+    """The lines of `keel-paper table --plan`."""
     rows = _by_row(waiting, times, costs)
     body = [
         [name, str(row.jobs), str(row.left_out or ""), _mean(row), f"{row.seconds / 3600:.2f}"]

@@ -1,29 +1,22 @@
-"""`keel table adapt`: a frozen model on another graph with 0 to 500 labels there, ours at three
-levels of what is kept of the source beside every rival."""
+"""`keel-paper table adapt`: a frozen model on another graph with 0 to 500 labels there.
+
+Ours, at three levels of what is kept of the source, stands beside every rival."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from graphkeel.store.job import Job
-from graphkeel_paper.adapt.comparison import (
-    BASE,
-    CONTROLS,
-    Filled,
-    PlacedJob,
-    Plan,
-    Row,
-    pick_rows,
-)
 from graphkeel_paper.specs import AdaptSpec
+from graphkeel_paper.tables.layout import COMPARISON
+from graphkeel_paper.tables.plan import CONTROLS, UNTOUCHED, Plan, Request, Row, Table
 
-NAME = "adapt"
-LABEL_COUNTS = (0, 20, 50, 100, 500)
+if TYPE_CHECKING:
+    from graphkeel_paper.tables.filled import Filled
+
+_LABEL_COUNTS = (0, 20, 50, 100, 500)
 # SGC with two hops on 32 components of the source, as in the pilot study.
-MODEL_OPTIONS: dict[str, dict[str, Any]] = {"sgc": {"k": 2}}
+_MODEL_OPTIONS: dict[str, dict[str, Any]] = {"sgc": {"k": 2}}
 
 Pair = tuple[str, str]
 
@@ -36,8 +29,8 @@ CITATION_PAIRS = _ordered("citationv1", "dblpv7", "acmv9")
 TWITCH_PAIRS = _ordered("twitch_ENGB", "twitch_DE", "twitch_ES")
 FAMILIES = {"citations": CITATION_PAIRS, "twitch": TWITCH_PAIRS}
 
-ROWS = (
-    BASE,
+_ROWS = (
+    UNTOUCHED,
     Row("auto", "auto, source at hand", "ours", "auto", "graph"),
     Row("auto-summary", "auto, summary only", "ours", "auto", "summary"),
     Row("auto-model", "auto, model only", "ours", "auto", "model"),
@@ -61,68 +54,46 @@ ROWS = (
 )
 
 
-def plan_adapt_table(
-    seeds: Sequence[int],
-    *,
-    only: list[str] | None = None,
-    pairs: Sequence[Pair] | None = None,
-    counts: Sequence[int] | None = None,
-    model: str = "sgc",
-    row_budget: float | None = None,
-) -> Plan:
-    """What has to be measured."""
-    rows = pick_rows(ROWS, only)
-    chosen = list(pairs or chain.from_iterable(FAMILIES.values()))
-    labels = list(LABEL_COUNTS if counts is None else counts)
-    placed = []
-    for pair in chosen:
-        for seed in seeds:
-            data = _data_hash(*pair, model, seed)
-            for row in rows:  # what does not depend on labels is kept from count to count
-                for count in labels:
-                    if row.method == "no-model" and count == 0:
-                        continue  # nothing is left to decide by
-                    spec = _spec(pair, model, row, count, max(labels))
-                    job = Job(row.name, spec, seed, data, spec.code_version())
-                    placed.append(PlacedJob(job, _block(count), spec.dataset))
-    return Plan(
-        name=NAME,
-        title=f"Another graph: a frozen {model.upper()}, trained on the source, on the target",
-        rows=rows,
-        blocks=[_block(count) for count in labels],
-        columns=[AdaptSpec(*pair).dataset for pair in chosen],
-        seeds=list(seeds),
-        placed=placed,
-        sentences=sentences,
-        row_budget=row_budget,
-        variant=next((name for name, family in FAMILIES.items() if chosen == [*family]), None),
+def _make_plan(table: Table, request: Request) -> Plan:
+    model = request.model or "sgc"
+    pairs = list(request.pairs or chain.from_iterable(FAMILIES.values()))
+    by_column = {_column(pair): pair for pair in pairs}
+    counts = list(_LABEL_COUNTS if request.counts is None else request.counts)
+    by_block = {f"{count} target labels": count for count in counts}
+    plan = Plan(
+        table,
+        table.pick(request.only),
+        blocks=list(by_block),
+        columns=list(by_column),
+        seeds=list(request.seeds),
+        row_budget=request.row_budget,
+        variant=next((name for name, family in FAMILIES.items() if pairs == [*family]), None),
+        title=table.title.format(model=model.upper()),
     )
 
+    def spec_of(row: Row, block: str, column: str) -> AdaptSpec | None:
+        count = by_block[block]
+        if row.method == "no-model" and count == 0:
+            return None  # nothing is left to decide by
+        return AdaptSpec(
+            *by_column[column],
+            model=model,
+            method=row.method,
+            keep=row.keep,
+            target_labels=count,
+            reserve=max(counts),
+            model_options=_MODEL_OPTIONS.get(model, {}),
+        )
 
-def _spec(pair: Pair, model: str, row: Row, count: int, reserve: int) -> AdaptSpec:
-    return AdaptSpec(
-        *pair,
-        model=model,
-        method=row.method,
-        keep=row.keep,
-        target_labels=count,
-        reserve=reserve,
-        model_options=MODEL_OPTIONS.get(model, {}),
-    )
-
-
-def _block(count: int) -> str:
-    return f"{count} target labels"
-
-
-@lru_cache(maxsize=4096)
-def _data_hash(source: str, target: str, model: str, seed: int) -> str:
-    """Of source, split and target, in which the rows of a table do not differ."""
-    return AdaptSpec(source, target, model=model).data_hash(seed)
+    return plan.with_jobs(spec_of)
 
 
-def sentences(table: Filled) -> list[str]:
-    """What the table says of our rows, block by block."""
+def _column(pair: Pair) -> str:
+    return AdaptSpec(*pair).dataset
+
+
+def _sentences(table: Filled) -> list[str]:
+    """How our rows compare, block by block."""
     said = []
     for block in table.plan.blocks:
         for row in table.plan.rows:
@@ -134,8 +105,8 @@ def sentences(table: Filled) -> list[str]:
 
 def _parts(table: Filled, row: Row, block: str) -> list[str]:
     mine = table.at(row.name, block)
-    citation = {AdaptSpec(*pair).dataset for pair in CITATION_PAIRS}
-    twitch = {AdaptSpec(*pair).dataset for pair in TWITCH_PAIRS}
+    citation = {_column(pair) for pair in CITATION_PAIRS}
+    twitch = {_column(pair) for pair in TWITCH_PAIRS}
     parts = []
     cells = [cell for column, cell in mine.items() if column in citation]
     gains = [cell.gain for cell in cells if cell.gain is not None]
@@ -154,3 +125,13 @@ def _parts(table: Filled, row: Row, block: str) -> list[str]:
     if known:
         parts.append(f"Twitch pairs: balanced accuracy at worst {min(known):+.2f}")
     return parts
+
+
+TABLE = Table(
+    "adapt",
+    "Another graph: a frozen {model}, trained on the source, on the target",
+    _ROWS,
+    _make_plan,
+    COMPARISON,
+    _sentences,
+)
