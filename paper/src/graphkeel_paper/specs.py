@@ -1,4 +1,4 @@
-"""What the paper's protocol runs: the library's specifications, with the paper's datasets, base
+"""Runs of the paper's protocol: the library's specifications with the paper's datasets, base
 models and rivals. Light to import."""
 
 from __future__ import annotations

@@ -72,9 +72,9 @@ def run_feedback(
             rec.fit(prepared.task.to_data())
         # Batches that were finished before go in with the next one: the labels are the same in the
         # same order.
-        news = arriving[:number] if number == first else arriving[number - 1 : number]
-        if news:
-            rec.feedback(torch.cat([b.nodes for b in news]), torch.cat([b.labels for b in news]))
+        fresh = arriving[:number] if number == first else arriving[number - 1 : number]
+        if fresh:
+            rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
         journal.keep(_step(rec, prepared, scored, time.perf_counter() - start), rec)
         yield journal.steps[-1]
 

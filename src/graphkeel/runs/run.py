@@ -183,7 +183,7 @@ class Prepared:
 
 
 def prepare(spec: RunSpec, seed: int) -> Prepared:
-    """What every method of a table is given for one seed."""
+    """Split, model and scores of one seed, as every method of a table gets them."""
     task = spec.task(seed)
     model = model_of(spec, task, seed)
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW

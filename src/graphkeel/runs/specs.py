@@ -1,6 +1,6 @@
-"""What is run: a method and a model on a dataset, or from one graph to another. Light to import.
+"""Specifications of runs: a method and a model on a dataset, or from one graph to another.
 
-`graphkeel-paper` extends these specifications by its datasets, base models and rivals."""
+Light to import. `graphkeel-paper` extends them by its datasets, base models and rivals."""
 
 from __future__ import annotations
 

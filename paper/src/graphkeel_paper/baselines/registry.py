@@ -46,7 +46,8 @@ _TABLE: dict[str, _Entry] = {
     "replace-one-m10": _Entry("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
     "replace-one-m100": _Entry("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
     "replace-one-picked-m": _Entry(
-        "frozen.paper_reading:PaperReading", {"pick_class": True, "strengths": None}
+        "frozen.paper_reading:PaperReading",
+        {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),

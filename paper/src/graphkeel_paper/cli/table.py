@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 HELP = "the paper's tables, measured: every row beside its published number"
 
-QUICK_SEEDS = 2
-ROW_BUDGET = 600
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
@@ -82,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
     )
-    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} seeds")
+    parser.add_argument("--quick", action="store_true", help="at most 2 seeds")
     parser.add_argument(
         "--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas"
     )
@@ -126,9 +123,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--row-budget",
         type=whole_number(0, 10_000_000),
-        default=ROW_BUDGET,
+        default=600,
         metavar="SECONDS",
-        help=f"processor time a job may take, 0: any (default {ROW_BUDGET})",
+        help="processor time a job may take, 0: any (default %(default)s)",
     )
     parser.add_argument(
         "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
@@ -237,7 +234,7 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
-    """What is missing, and what it will take as far as it was ever measured."""
+    """The missing jobs, and their time as far as it was ever measured."""
     from graphkeel_paper.tables.forecast import forecast, times_of
     from graphkeel_paper.tables.grid import RowCosts
     from graphkeel_paper.tables.stored import read_table
@@ -260,7 +257,7 @@ def _plan(args: argparse.Namespace) -> Plan:
             "keel-paper table needs a table or a file",
             fix="Name one, such as keel-paper table 1, or give a stored one: --from FILE.",
         )
-    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
+    count = min(args.seeds, 2) if args.quick else args.seeds
     request = Request(
         range(args.seed, args.seed + count),
         only=args.only,

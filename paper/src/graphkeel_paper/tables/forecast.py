@@ -1,4 +1,4 @@
-"""What a grid will cost, said before anything runs: jobs, measured seconds a job, hours."""
+"""The cost of a grid before anything runs: jobs, measured seconds a job, hours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Times = dict[tuple[str, str], float]  # mean seconds of a (row, column)
 
 @dataclass
 class _RowForecast:
-    """What is to come of one row."""
+    """The jobs to come of one row."""
 
     jobs: int = 0
     seconds: float = 0.0

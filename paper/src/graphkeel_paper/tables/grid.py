@@ -179,7 +179,7 @@ def run_job(job: Job, row_budget: float | None = None) -> Measurement:
 
 
 class RowCosts:
-    """What a seed of each number takes: a number is a specification, whatever its seed.
+    """The time a seed of each number takes: a number is a specification, whatever its seed.
 
     Args:
         row_budget: processor seconds that a job may take; None: as long as it likes.
@@ -193,7 +193,7 @@ class RowCosts:
     def stored(
         cls, jobs: Iterable[Job], store: Store, row_budget: float | None, *, any_code: bool = False
     ) -> RowCosts:
-        """What a store says of the cost of jobs."""
+        """The costs of jobs that a store holds."""
         costs = cls(row_budget)
         for job in jobs if row_budget is not None else ():
             found = store.find(job, any_code=any_code)

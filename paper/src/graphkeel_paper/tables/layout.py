@@ -33,7 +33,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a kind of table shows.
+    """The figures, parts and legend of a kind of table.
 
     Attributes:
         figures: names of a cell's figures in JSON and CSV, in their order.

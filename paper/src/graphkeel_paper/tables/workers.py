@@ -21,7 +21,6 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import import_optional
 
 BACKENDS = ("loky", "dask", "ray")
-PARENT_CHECK_SECONDS = 0.2
 CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
 
 
@@ -137,13 +136,13 @@ def _on_ray(workers: Workers) -> Iterator[None]:
 
 
 def begin_worker(parent: int) -> None:
-    """What a worker calls when it starts: one core is its share, also of our own threads, and it
-    ends with its parent."""
+    """Start a worker: one core is its share, also of our own threads, and it ends with its
+    parent."""
     os.environ[CORE_LIMIT] = "1"
     end_with_parent(parent)
 
 
-def end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int, check_seconds: float = 0.2) -> None:
     """End this process when its parent ends, even a parent that was killed (`kill -9`).
 
     Left alone, loky's workers finish their job for nobody and
@@ -158,7 +157,7 @@ def end_with_parent(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(PARENT_CHECK_SECONDS)
+            time.sleep(check_seconds)
         os._exit(1)  # without handlers or a last flush: nobody is left to hear of it
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()

@@ -31,7 +31,6 @@ from torch import Tensor
 EPSILON = torch.finfo(
     torch.float32
 ).eps  # probabilities and noise are clamped there, as torch's distribution does
-SIZE = 1024  # of a tile: four megabytes, which stay in cache over the dozen operations on them
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class Tile:
 class Tiles:
     """All pairs i ≤ j of a graph's nodes, in tiles, with the graph's edges sorted into them."""
 
-    def __init__(self, edge_index: Tensor, n_nodes: int, *, size: int = SIZE) -> None:
+    def __init__(self, edge_index: Tensor, n_nodes: int, *, size: int = 1024) -> None:
         self.n_nodes, self.size = n_nodes, size
         low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
         codes = torch.unique((low * n_nodes + high)[low != high])
@@ -244,7 +243,7 @@ class _Draw:
         return self._scale[:, None] * torch.from_numpy(self._matrix @ scaled).to(values.dtype)
 
     def note(self, gradient: Tensor, values: Tensor, product: Tensor, back: Tensor) -> None:
-        """What one product y = Ŝ z adds to the gradient by S, its normalisation included."""
+        """The gradient by S that one product y = Ŝ z adds, its normalisation included."""
         self._left.append(self._scale[:, None] * gradient)
         self._right.append(self._scale[:, None] * values)
         self._shift -= ((gradient * product).sum(dim=1) + (values * back).sum(dim=1)) / (
