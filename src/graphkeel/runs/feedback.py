@@ -23,7 +23,7 @@ from graphkeel.runs.run import Prepared, prepare
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import sha256_of
 
-MAX_LABELS = 10_000_000
+_MAX_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +182,6 @@ def read_labels(path: Path) -> Batch:
 
 def _limited(lines: Iterator[str], path: Path) -> Iterator[str]:
     for i, line in enumerate(lines):
-        if i > MAX_LABELS:
-            raise DataError(f"{path} has more than {MAX_LABELS} lines")
+        if i > _MAX_LABELS:
+            raise DataError(f"{path} has more than {_MAX_LABELS} lines")
         yield line

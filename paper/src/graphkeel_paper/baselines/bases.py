@@ -19,7 +19,7 @@ TUNED = "-tuned"
 
 
 @dataclass(frozen=True)
-class TuningGrid:
+class _TuningGrid:
     """The settings tried on validation; rates are multiples of the model's own."""
 
     weight_decays: tuple[float, ...] = (5e-6, 5e-5, 5e-4, 5e-3)
@@ -43,7 +43,7 @@ def train_base(name: str, task: GraphTask, *, seed: int, **options: Any) -> nn.M
     return _tuned(network, task, seed, options)
 
 
-def settings(network: str, grid: TuningGrid = TuningGrid()) -> Iterator[TrainingConfig]:
+def settings(network: str, grid: _TuningGrid = _TuningGrid()) -> Iterator[TrainingConfig]:
     """The settings that a tuned model is chosen from, the network's own first."""
     own = RECIPES[network].training
     decays = dict.fromkeys((own.weight_decay, *grid.weight_decays))

@@ -65,7 +65,7 @@ _TABLE: dict[str, _Entry] = {
     "srgnn": _Entry("retrained.srgnn:SRGNN"),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule
-POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
+_POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
 BASELINES = tuple(_TABLE)
 
 
@@ -99,7 +99,7 @@ def _averaged(name: str) -> Method:
     from graphkeel_paper.baselines.rival import Rival
 
     of = name.removesuffix(AVERAGED)
-    members = [get_baseline(one) for one in (POOLED if of == "rivals" else (of,))]
+    members = [get_baseline(one) for one in (_POOLED if of == "rivals" else (of,))]
     rivals = [one for one in members if isinstance(one, Rival)]
     if len(rivals) != len(members):
         raise ConfigError(f"{of} has no settings to average over", got=repr(name))

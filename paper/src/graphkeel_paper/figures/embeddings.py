@@ -42,7 +42,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
     "neural controller, one class": ("controller", {"controller": "neural"}),
     "auto (ours)": ("auto", {}),
 }
-DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
+_DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Scene:
     name: str
 
 
-def make_scene(spec: RunSpec, seed: int) -> Scene:
+def _make_scene(spec: RunSpec, seed: int) -> Scene:
     """Embeddings of training and test nodes under each method, laid out from the same start."""
     prepared = prepare(spec, seed)
     task = prepared.task
@@ -150,7 +150,7 @@ def _layout(embedding: Array, start: Array, seed: int) -> Array:
 
 def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     """Training against test nodes."""
-    scene = make_scene(spec, seed)
+    scene = _make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]
     for panel in scene.panels[1:]:
@@ -159,7 +159,7 @@ def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
             reading(untouched[name] - found[name], SETTINGS.same_shift * untouched[name], "nearer")
             for name in ("cmd", "mmd")
         }
-        found["reads"] = said.pop() if len(said) == 1 else DISAGREE
+        found["reads"] = said.pop() if len(said) == 1 else _DISAGREE
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
@@ -190,7 +190,7 @@ def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
 
 def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
     """Figure 4: the nodes of Figure 3 by class."""
-    scene = make_scene(spec, seed)
+    scene = _make_scene(spec, seed)
     numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]["silhouette"]
     for panel in scene.panels[1:]:

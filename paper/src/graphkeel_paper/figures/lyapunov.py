@@ -37,7 +37,7 @@ CONDITIONS = {  # colour and marker of their counterexamples
 
 
 @dataclass(frozen=True)
-class SurfaceSettings:
+class _SurfaceSettings:
     """Size and cost of the picture.
 
     Attributes:
@@ -56,11 +56,11 @@ class SurfaceSettings:
     ticks: int = 4
 
 
-SETTINGS = SurfaceSettings()
+SETTINGS = _SurfaceSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Met:
+class _Met:
     """A counterexample that the verifier found in some round."""
 
     round: int
@@ -77,7 +77,7 @@ class Loop:
     problem: Problem
     verdict: str
     rounds: int
-    met: list[Met]
+    met: list[_Met]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,15 +127,15 @@ class Plane:
         return (states - self.centre) @ self.axes.T
 
 
-def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
+def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
     """Algorithm 1 for one class, writing down every counterexample."""
-    met: list[Met] = []
+    met: list[_Met] = []
     rounds = [0]
 
     def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
         report = ask_portfolio(problem, seconds=seconds, complete=complete)
         found = [c for c in report.conditions if c.counterexample is not None]
-        met.extend(Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
+        met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
         return report
 
     def next_round(*_: object) -> None:
@@ -167,7 +167,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
     logits = prepared.frozen.logits(task.x, task.edge_index)
-    loops = [train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
+    loops = [_train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
     rng = np.random.default_rng(seed)
     starts = logits.double().numpy()[
         rng.choice(task.n_nodes, min(SETTINGS.starts, task.n_nodes), replace=False)

@@ -26,8 +26,8 @@ def _ordered(*names: str) -> tuple[Pair, ...]:
 
 
 CITATION_PAIRS = _ordered("citationv1", "dblpv7", "acmv9")
-TWITCH_PAIRS = _ordered("twitch_ENGB", "twitch_DE", "twitch_ES")
-FAMILIES = {"citations": CITATION_PAIRS, "twitch": TWITCH_PAIRS}
+_TWITCH_PAIRS = _ordered("twitch_ENGB", "twitch_DE", "twitch_ES")
+FAMILIES = {"citations": CITATION_PAIRS, "twitch": _TWITCH_PAIRS}
 
 _ROWS = (
     UNTOUCHED,
@@ -106,7 +106,7 @@ def _sentences(table: Filled) -> list[str]:
 def _parts(table: Filled, row: Row, block: str) -> list[str]:
     mine = table.at(row.name, block)
     citation = {_column(pair) for pair in CITATION_PAIRS}
-    twitch = {_column(pair) for pair in TWITCH_PAIRS}
+    twitch = {_column(pair) for pair in _TWITCH_PAIRS}
     parts = []
     cells = [cell for column, cell in mine.items() if column in citation]
     gains = [cell.gain for cell in cells if cell.gain is not None]

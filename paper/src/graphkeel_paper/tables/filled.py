@@ -57,7 +57,7 @@ class Filled:
     def remarks(self) -> list[str]:
         """The sentences below the table."""
         said = self.plan.table.sentences(self)
-        return [*said, *cost_remark(self.records), *source_remark(self.records)]
+        return [*said, *_cost_remark(self.records), *_source_remark(self.records)]
 
     def render(self, style: str) -> str:
         """The table as a text of one of `FORMATS`."""
@@ -98,7 +98,7 @@ class Filled:
         write_text(out / f"{plan.file}.json", dump(stored, self.records))
 
 
-def cost_remark(records: Iterable[Record]) -> list[str]:
+def _cost_remark(records: Iterable[Record]) -> list[str]:
     """A sentence on what all measurements of a table took; none where there are none.
 
     Processor time, as other work on the same cores hardly changes it, unlike seconds on the wall.
@@ -114,7 +114,7 @@ def cost_remark(records: Iterable[Record]) -> list[str]:
     return [f"cost: {len(found)} jobs, {known}, at most {peak:.1f} GB a worker."]
 
 
-def source_remark(records: Iterable[Record]) -> list[str]:
+def _source_remark(records: Iterable[Record]) -> list[str]:
     """A sentence on the commits that computed a table; none where there is no record."""
     commits = sorted({record.measurement.commit or UNKNOWN for record in records})
     return [f"computed by commit {', '.join(commits)}."] if commits else []

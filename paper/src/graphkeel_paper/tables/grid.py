@@ -34,7 +34,7 @@ from graphkeel_paper.tables.workers import (
     lost_worker_errors,
 )
 
-OnJob = Callable[[Job, Measurement], None]
+_OnJob = Callable[[Job, Measurement], None]
 Measure = Callable[[Job], Measurement]
 
 
@@ -64,7 +64,7 @@ def run_grid(
     store: Store,
     workers: Workers | None = None,
     *,
-    on_job: OnJob = lambda job, measurement: None,
+    on_job: _OnJob = lambda job, measurement: None,
     measure: Measure | None = None,
     costs: RowCosts | None = None,
 ) -> None:
@@ -99,7 +99,7 @@ class _Ended:
 
 
 def _round(
-    jobs: Iterator[Job], workers: Workers, keep: OnJob, measure_for: Callable[[Job], Measure]
+    jobs: Iterator[Job], workers: Workers, keep: _OnJob, measure_for: Callable[[Job], Measure]
 ) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()

@@ -56,7 +56,7 @@ def published_for(dataset: str) -> dict[str, Published]:
 
 
 @dataclass(frozen=True)
-class Tolerance:
+class _Tolerance:
     """How near a number must come to count as reproduced.
 
     Attributes:
@@ -70,7 +70,7 @@ class Tolerance:
     errors: float = 2.0
 
 
-_NEAR = Tolerance()
+_NEAR = _Tolerance()
 
 _SPLIT = (
     "the published spread is that of one fixed split with ten initialisations; "

@@ -75,7 +75,7 @@ class ControllerMethod(Baseline):
         targets = torch.eye(task.n_classes, dtype=torch.float64)[chosen]
         if self.controller in CLASSICAL:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
-        trained = train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
+        trained = _train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
         return [
             (f.regulate(head, target), proof)
             for (f, proof), target in zip(trained, targets, strict=True)
@@ -95,7 +95,7 @@ class ControllerMethod(Baseline):
         }
 
 
-def train_neural(
+def _train_neural(
     frozen: FrozenModel, task: GraphTask, classes: list[int], form: str, seed: int
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
     """Algorithm 1; each class's controller, with the verdict on it."""

@@ -177,7 +177,7 @@ def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
 
-def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
+def _surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
     """Near to itself with edges dropped, far from itself with features shuffled.
 
     Args:
@@ -266,7 +266,7 @@ class _Transformation:
 
     def _loss(self, removals: Tensor | None = None, change: Tensor | None = None) -> Tensor:
         x = self.task.x + (self.change if change is None else change)
-        return surrogate_loss(self.views, x, self._weights(removals), self.config.drop)
+        return _surrogate_loss(self.views, x, self._weights(removals), self.config.drop)
 
     def _step_edges(self) -> None:
         """One Adam step, with fresh moments as in the published code, and back into the budget."""

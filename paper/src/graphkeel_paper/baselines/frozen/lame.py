@@ -23,7 +23,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-Affinity = Callable[[Tensor], Tensor]
+_Affinity = Callable[[Tensor], Tensor]
 Kernel = Callable[[Tensor], Tensor]
 
 
@@ -63,7 +63,7 @@ class LAME(Rival):
 
 
 def pulled_together(
-    log_beliefs: Tensor, affinity: Affinity, *, iterations: int = 100, tolerance: float = 1e-8
+    log_beliefs: Tensor, affinity: _Affinity, *, iterations: int = 100, tolerance: float = 1e-8
 ) -> Tensor:
     """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest.
 
@@ -87,7 +87,7 @@ def _energy(log_beliefs: Tensor, pull: Tensor, assigned: Tensor) -> float:
     return float((assigned * (assigned.clamp_min(1e-20).log() - log_beliefs - pull)).sum())
 
 
-def neighbour_affinity(unit: Tensor, count: int = 5) -> Affinity:
+def neighbour_affinity(unit: Tensor, count: int = 5) -> _Affinity:
     """w_ij = 1 where j is among the nearest of i.
 
     Args:

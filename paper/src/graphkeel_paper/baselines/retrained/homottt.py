@@ -40,7 +40,7 @@ class HomoTTT(Rival):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 after = _tuned(frozen, task, epochs, lr, seed)
-                yield scored({"epochs": epochs, "lr": lr}, chosen_by_node(task, before, after))
+                yield scored({"epochs": epochs, "lr": lr}, _chosen_by_node(task, before, after))
 
 
 def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: int) -> Tensor:
@@ -84,7 +84,7 @@ def _without_some(edge_index: Tensor, homophily: Tensor, share: float = 0.5) -> 
     return torch.cat([kept, kept.flip(0)], dim=1)
 
 
-def chosen_by_node(
+def _chosen_by_node(
     task: GraphTask, before: Tensor, after: Tensor, sharpness: float = 0.01
 ) -> Tensor:
     """The new prediction where a draw accepts it, else the old one; the sharpness is k₀.

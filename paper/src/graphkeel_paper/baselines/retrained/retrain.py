@@ -39,7 +39,7 @@ class Retrain(Rival):
         if not len(labelled):
             yield _untouched()
             return
-        recipe = recipe_of(module_of(frozen))
+        recipe = _recipe_of(module_of(frozen))
         for decay in self.weight_decays:
             config = recipe if decay is None else replace(recipe, weight_decay=decay)
             model = fresh_copy(module_of(frozen), seed)
@@ -63,14 +63,14 @@ class FineTune(Rival):
         if not len(unseen):
             yield _untouched()
             return
-        recipe = recipe_of(module_of(frozen))
+        recipe = _recipe_of(module_of(frozen))
         for rate in self.rates:
             config = replace(recipe, lr=rate, epochs=self.epochs, patience=None)
             model = copy.deepcopy(module_of(frozen)).requires_grad_(True)
             yield scored({"lr": rate}, _trained(model, task, unseen, config, seed))
 
 
-def recipe_of(model: nn.Module) -> TrainingConfig:
+def _recipe_of(model: nn.Module) -> TrainingConfig:
     """How a network is trained: as its kind is in the zoo, else as a GCN."""
     kinds = {recipe.build: recipe.training for recipe in RECIPES.values()}
     return kinds.get(type(model), RECIPES["gcn"].training)

@@ -70,7 +70,7 @@ class Words(Rival):
         self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
     ) -> list[list[Candidate]]:
         settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
-        wanted = Wanted.of(sets, task.y)
+        wanted = _Wanted.of(sets, task.y)
         networks = _Networks(self, task, wanted.nodes, len(sets), seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -82,7 +82,7 @@ class Words(Rival):
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class _Wanted:
     """Nodes and weights of several trainings side by side.
 
     Attributes:
@@ -97,7 +97,7 @@ class Wanted:
     weights: Tensor
 
     @classmethod
-    def of(cls, sets: Sequence[Tensor], y: Tensor) -> Wanted:
+    def of(cls, sets: Sequence[Tensor], y: Tensor) -> _Wanted:
         """The union of the sets.
 
         Args:
@@ -203,7 +203,7 @@ class _Networks(nn.Module):
                 parameter.grad += self.decays * parameter.detach()
 
 
-def _train(networks: _Networks, wanted: Wanted) -> Tensor:
+def _train(networks: _Networks, wanted: _Wanted) -> Tensor:
     """Scores of every node after the last epoch, shape (N, members, n_classes); no label beside
     those given is looked at."""
     optimiser = torch.optim.Adam(networks.parameters(), lr=networks.kind.rate)
