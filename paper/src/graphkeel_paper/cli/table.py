@@ -226,7 +226,7 @@ def _budget(args: argparse.Namespace) -> float | None:
 
 
 def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
-    from graphkeel_paper.tables.grid import missing_jobs
+    from graphkeel_paper.tables.costs import missing_jobs
 
     return missing_jobs(
         jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
@@ -235,8 +235,7 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
     """The missing jobs, and their time as far as it was ever measured."""
-    from graphkeel_paper.tables.forecast import forecast, times_of
-    from graphkeel_paper.tables.grid import RowCosts
+    from graphkeel_paper.tables.costs import RowCosts, forecast, times_of
     from graphkeel_paper.tables.stored import read_table
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
@@ -275,7 +274,8 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
-    from graphkeel_paper.tables.grid import RowCosts, run_grid
+    from graphkeel_paper.tables.costs import RowCosts
+    from graphkeel_paper.tables.grid import run_grid
     from graphkeel_paper.tables.workers import Workers
 
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
@@ -303,7 +303,7 @@ class _Progress:
             TimeElapsedColumn,
         )
 
-        from graphkeel_paper.tables.grid import Estimate
+        from graphkeel_paper.tables.costs import Estimate
 
         self.estimate = Estimate(waiting, store.typical_seconds(), workers)
         self.bar = Progress(
