@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from graphkeel.runs.fingerprint import version_of
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.averaging import as_beliefs, votes
 from graphkeel_paper.baselines.bases import settings, train_base
-from graphkeel_paper.baselines.retrained.words import SparseRows
+from graphkeel_paper.baselines.retrained.words import SparseRows, WordsConfig
 from graphkeel_paper.datasets import load_graph, split_of
 from graphkeel_paper.specs import RunSpec
 
@@ -98,16 +100,11 @@ def test_sparse_rows_multiply_and_learn_as_dense_ones():
 
 
 @pytest.mark.parametrize("name", ["gcn-words", "appnp-words"])
-def test_rows_on_words_learn_from_the_labels_they_get(task, name, monkeypatch):
-    from graphkeel_paper.baselines.retrained import words
-
-    monkeypatch.setattr(words, "SETTINGS", (words.WordsConfig(),))
-    monkeypatch.setattr(words, "EPOCHS", 40)
+def test_rows_on_words_learn_from_the_labels_they_get(task, name):
+    short = replace(get_baseline(name), settings=(WordsConfig(),), epochs=40)
     labelled = task.train_mask.nonzero().flatten()
     validation = task.val_mask.nonzero().flatten()
-    result = get_baseline(name).fit_predict(
-        None, task.without_test_labels(), labelled, validation, seed=0
-    )
+    result = short.fit_predict(None, task.without_test_labels(), labelled, validation, seed=0)
     assert accuracy(result.scores, task, task.test_mask) > 50  # five classes: chance has 20
 
 

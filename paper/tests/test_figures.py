@@ -23,7 +23,7 @@ def _call(*arguments):
 
 @pytest.mark.parametrize("number", [3, 4])
 def test_embeddings_are_drawn_with_their_numbers(tmp_path, capsys, monkeypatch, number):
-    monkeypatch.setattr(embeddings, "NODES", 160)
+    monkeypatch.setattr(embeddings, "SETTINGS", embeddings.SceneSettings(nodes=160))
     assert _call(number, "--dataset", "sbm", "--out", tmp_path, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found["panels"]) == [

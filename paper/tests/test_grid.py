@@ -21,14 +21,8 @@ from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.core.optional import is_installed
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
-from graphkeel_paper.tables.grid import (
-    Estimate,
-    RowCosts,
-    Workers,
-    missing_jobs,
-    run_grid,
-    run_job,
-)
+from graphkeel_paper.tables.costs import Estimate, RowCosts, missing_jobs
+from graphkeel_paper.tables.grid import Workers, run_grid, run_job
 from threads import PATIENCE
 
 HERE = Path(__file__).parent

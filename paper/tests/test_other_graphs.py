@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,15 +13,21 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, make_sbm
 from graphkeel.runs.adapt_case import data_hash, make_case
 from graphkeel.store.job import Measurement
-from graphkeel_paper.adapt import table
-from graphkeel_paper.adapt.comparison import BASE, Cell, Filled, Plan, Row, cell_of, pick_rows
-from graphkeel_paper.adapt.ingraph import features_for, plan_ingraph_table
-from graphkeel_paper.adapt.methods import adapted
-from graphkeel_paper.adapt.table import CITATION_PAIRS, FAMILIES, ROWS, sentences
+from graphkeel_paper.adapt_methods import adapted
 from graphkeel_paper.cli.table import _pairs
-from graphkeel_paper.results.stored import read_table, recomputed
 from graphkeel_paper.specs import AdaptSpec
-from graphkeel_paper.tables.table import Limits
+from graphkeel_paper.tables.adapt import CITATION_PAIRS, FAMILIES
+from graphkeel_paper.tables.cells import Cell
+from graphkeel_paper.tables.filled import Filled
+from graphkeel_paper.tables.ingraph import features_for
+from graphkeel_paper.tables.layout import with_worst
+from graphkeel_paper.tables.plan import Plan, Request, Row
+from graphkeel_paper.tables.records import Record
+from graphkeel_paper.tables.registry import TABLES
+from graphkeel_paper.tables.stored import read_table, recomputed
+
+ADAPT = TABLES["adapt"]
+BASE, OURS, *_ = ADAPT.rows
 
 
 @pytest.fixture(scope="module")
@@ -98,44 +105,60 @@ def _measured(accuracy: float, base: float, kept: bool = False) -> Measurement:
     )
 
 
-def _cell(row: Row, column: str, found: list[Measurement]) -> Cell:
-    return cell_of(row, "b", column, dict(enumerate(found)), {}, Limits(len(found)))
+def _filled(
+    rows: list[Row], columns: list[str], found: dict[str, list[Measurement]], seeds: int = 2
+) -> Filled:
+    """A table in which every column has these measurements of each row."""
+    plan = Plan(ADAPT, rows, ["b"], columns, list(range(seeds)), None, None, "t")
+    records = [
+        Record(row, column, seed, measurement, "b")
+        for row, measurements in found.items()
+        for column in columns
+        for seed, measurement in enumerate(measurements)
+    ]
+    return Filled.of(plan, records)
+
+
+def _cell(found: list[Measurement]) -> Cell:
+    (cell,) = _filled([OURS], ["c"], {OURS.name: found}).cells
+    return cell
 
 
 def test_a_cell_has_the_worst_seed_beside_the_mean():
-    cell = _cell(ROWS[1], "c", [_measured(70, 65), _measured(71, 72, kept=True)])
+    cell = _cell([_measured(70, 65), _measured(71, 72, kept=True)])
     assert (cell.mean, cell.gain, cell.worst, cell.refused) == (70.5, 2.0, -1.0, 1)
     assert (cell.balanced_gain, cell.balanced_worst) == (1.0, -2.0)
-    assert cell.text() == "70.50 (+2.00, -1.00)"
-    assert _cell(ROWS[1], "c", []).text() == "–"
-    failed = _cell(ROWS[1], "c", [Measurement("error", 1.0, 1.0, {}, "out of luck")])
-    assert (failed.mean, failed.note) == (None, "out of luck")
+    assert with_worst(cell) == "70.50 (+2.00, -1.00)"
+    assert with_worst(_cell([])) == "–"
+    failed = _cell([Measurement("error", 1.0, 1.0, {}, "out of luck")])
+    assert (failed.mean, failed.note) == (None, "1 failed: out of luck")
 
 
 def test_sentences_count_where_ours_is_first():
     columns = [AdaptSpec(*pair).dataset for pair in CITATION_PAIRS[:2]]
-    rows = [BASE, ROWS[1], Row("t3a", "T3A", "frozen", "t3a"), Row("r", "R", "trained", "retrain")]
-    plan = Plan("adapt", "t", rows, ["b"], columns, [0], [], sentences)
+    rows = [BASE, OURS, Row("t3a", "T3A", "frozen", "t3a"), Row("r", "R", "trained", "retrain")]
     values = {"none": 60.0, "auto": 66.0, "t3a": 65.0, "r": 70.0}
-
-    cells = [
-        _cell(row, column, [_measured(values[row.name], 60.0)])
-        for row in rows
-        for column in columns
-    ]
-    (said,) = sentences(Filled(plan, cells, []))
+    found = {row: [_measured(value, 60.0)] for row, value in values.items()}
+    (said,) = ADAPT.sentences(_filled(rows, columns, found, seeds=1))
     assert "mean gain +6.00, least +6.00" in said
     assert "first among frozen rows on 2 of 2" in said
     assert "above every trained row on 0 of 2" in said
-    alone = Plan("adapt", "t", rows[:2], ["b"], columns, [0], [], sentences)
-    (said,) = sentences(Filled(alone, cells[:4], []))
+    (said,) = ADAPT.sentences(_filled(rows[:2], columns, found, seeds=1))
     assert "row on" not in said  # nobody to be compared with
 
 
+def test_every_format_shows_the_blocks():
+    table = _filled([BASE, OURS], ["a → b"], {OURS.name: [_measured(70, 65)]}, seeds=1)
+    assert "70.00 (+5.00, +5.00)" in table.render("text")
+    assert "#### b\n\n|  | a → b |" in table.render("md")
+    assert r"Method & A $\to$ b \\" in table.render("latex")
+    assert "row,label,group,block" in table.render("csv")
+
+
 def test_unknown_rows_are_refused_and_the_base_always_stays():
-    assert [row.name for row in pick_rows(ROWS, ["t3a"])] == ["none", "t3a"]
+    assert [row.name for row in ADAPT.pick(["t3a"])] == ["none", "t3a"]
     with pytest.raises(ConfigError, match="got nope"):
-        pick_rows(ROWS, ["nope"])
+        ADAPT.pick(["nope"])
 
 
 def test_ingraph_features_follow_the_model():
@@ -145,25 +168,25 @@ def test_ingraph_features_follow_the_model():
 
 
 def test_a_part_of_a_table_has_files_of_its_own(tmp_path):
-    plan = plan_ingraph_table([0], only=["auto"], datasets=["digits"], models=["sgc"])
+    asked = Request([0], only=["auto"], datasets=["digits"], model="sgc")
+    plan = TABLES["ingraph"].plan(asked)
     assert plan.file == "table-ingraph-sgc"
-    plan.with_records([]).write(tmp_path)
+    Filled.of(plan, []).write(tmp_path)
     stored = read_table(tmp_path / "table-ingraph-sgc.json")
     assert recomputed(stored).plan.file == plan.file
-    both = plan_ingraph_table([0], only=["auto"], datasets=["digits"])
-    assert both.file == "table-ingraph"
+    assert TABLES["ingraph"].plan(replace(asked, model=None)).file == "table-ingraph"
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_of_pairs_is_named_by_one_word(name, monkeypatch):
-    monkeypatch.setattr(table, "_data_hash", lambda *_: "")
+    monkeypatch.setattr("graphkeel_paper.tables.plan._pair_hash", lambda *_: "")
     monkeypatch.setattr(AdaptSpec, "code_version", lambda _: "")
     pairs = _pairs(name)
     assert pairs == [*FAMILIES[name]]
-    assert table.plan_adapt_table([0], pairs=pairs).file == f"table-adapt-{name}"
-    assert table.plan_adapt_table([0], pairs=pairs[1:]).file == "table-adapt"
+    assert ADAPT.plan(Request([0], pairs=pairs)).file == f"table-adapt-{name}"
+    assert ADAPT.plan(Request([0], pairs=pairs[1:])).file == "table-adapt"
     assert _pairs(f"a:b,{name}") == [("a", "b"), *pairs]
-    assert len(table.plan_adapt_table([0]).columns) == 12
+    assert len(ADAPT.plan(Request([0])).columns) == 12
 
 
 @pytest.mark.parametrize("text", ["a", ":", "a:b:c", "a:", ","])

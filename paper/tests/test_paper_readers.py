@@ -19,7 +19,7 @@ from graphkeel_paper.datasets.amazon import read_amazon
 from graphkeel_paper.datasets.seeds import read_seed_lists
 from graphkeel_paper.datasets.unpickle import safe_unpickle
 from graphkeel_paper.specs import RunSpec
-from graphkeel_paper.tables.rows import select_rows
+from graphkeel_paper.tables.registry import TABLES
 
 
 def amazon_sample() -> bytes:
@@ -47,7 +47,7 @@ def read_settings(content: bytes, folder: Path) -> None:
     for read in (
         lambda: RunSpec(dataset=text).task(0),
         lambda: RunSpec(dataset="sbm", split=text).task(0),
-        lambda: select_rows(1, text.split(",")),
+        lambda: TABLES[1].pick(text.split(",")),
     ):
         try:
             read()

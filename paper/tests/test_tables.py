@@ -12,14 +12,13 @@ from torch import nn
 from graphkeel.core.errors import ConfigError
 from graphkeel.runs.ours import OURS, reconstructor_of
 from graphkeel.store.statistics import paired_p, summarise
-from graphkeel_paper.adapt import examination, ingraph
-from graphkeel_paper.adapt import table as adapt_table
-from graphkeel_paper.results.records import record_of
+from graphkeel_paper.tables.filled import Filled
+from graphkeel_paper.tables.papers import under
+from graphkeel_paper.tables.plan import PlacedJob, Plan, Request
 from graphkeel_paper.tables.published import base_note, gain_note, reading_note
-from graphkeel_paper.tables.render import render
-from graphkeel_paper.tables.rows import BASE, TABLES, needed_jobs, select_rows, under
+from graphkeel_paper.tables.records import record_of
+from graphkeel_paper.tables.registry import TABLES
 from graphkeel_paper.tables.statistics import gain_interval, holm, holm_by
-from graphkeel_paper.tables.table import Limits, fill_table, verdicts
 
 
 def test_spread_is_the_sample_standard_deviation():
@@ -52,22 +51,28 @@ def test_holms_correction_is_stepwise_and_keeps_to_its_family():
     assert holm_by(["a", "b", "a"], [0.02, 0.02, None]) == [0.02, 0.02, None]
 
 
-def _table(job, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto"), **limits):
+def _table(
+    job, measured, values, *, asked=3, table=1, rows=("sgc", "neural", "auto"), row_budget=None
+):
     """A table on Cora whose jobs have these accuracies, and a base of 64, 65 and 66."""
-    names = set(rows)
-    rows = [row for row in select_rows(table, list(rows)) if row.name in names]
+    rows = [row for row in TABLES[table].pick(list(rows)) if row.name in set(rows)]
     known = {"sgc": [64.0, 65.0, 66.0], **values}
     records = [
-        record_of(job(row.name, seed, "cora", method=row.name), measured(accuracy, residual=1e-8))
+        record_of(
+            PlacedJob(job(row.name, seed, "cora", method=row.name), "", "cora"),
+            measured(accuracy, residual=1e-8),
+        )
         for row in rows
         for seed, accuracy in enumerate(known.get(row.name, []))
     ]
-    return rows, fill_table(table, rows, ["cora"], records, Limits(asked, **limits))
+    seeds = list(range(asked))
+    plan = Plan(TABLES[table], rows, [""], ["cora"], seeds, row_budget, None, "title")
+    return Filled.of(plan, records)
 
 
 def test_a_cell_holds_mean_spread_gain_and_the_published_number(job, measured):
-    _, cells = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
-    base, neural, auto = cells
+    table = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
+    base, neural, auto = table.cells
     assert (base.mean, base.paper, base.gain, base.p_value) == (65.0, 64.36, None, None)
     assert base.note == "reproduced within a point"
     assert (neural.paper, neural.paper_std) == (67.22, 2.27)
@@ -83,10 +88,10 @@ def test_a_cell_holds_mean_spread_gain_and_the_published_number(job, measured):
 
 
 def test_fewer_seeds_failures_and_gaps_are_said(job, measured):
-    _, cells = _table(job, measured, {"auto": [70.0]})
-    _, neural, auto = cells
+    table = _table(job, measured, {"auto": [70.0]})
+    _, neural, auto = table.cells
     assert (neural.mean, neural.note) == (None, "not run")
-    text = render(1, cells, ["cora"], [], "text")
+    text = table.render("text")
     assert "70.00 (n=1)" in text
     assert "–" in text
     assert auto.seeds == 1
@@ -94,18 +99,18 @@ def test_fewer_seeds_failures_and_gaps_are_said(job, measured):
 
 def test_a_row_over_its_budget_leaves_its_cell_empty_and_says_what_was_measured(job, measured):
     values = {"auto": [70.0], "neural": [64.0, 65.0, 66.0]}
-    _, cells = _table(job, measured, values, row_budget=1.0)  # a measurement takes 1.5 s
-    _, neural, auto = cells
+    table = _table(job, measured, values, row_budget=1.0)  # a measurement takes 1.5 s
+    _, neural, auto = table.cells
     assert auto.mean is None
     assert auto.note == "over 1 s a seed: measured 2 s on seed 0"
     assert neural.mean == 65.0  # all its seeds are there
-    assert "70.00" not in render(1, cells, ["cora"], [], "text")
+    assert "70.00" not in table.render("text")
 
 
 def test_rows_are_compared_with_both_bases_and_with_ours(job, measured):
     values = {"sgc-tuned": [66.0, 67.0, 68.0], "auto": [70.0, 72.0, 74.0], "t3a": [69.0, 70.0, 71]}
-    _, cells = _table(job, measured, values, rows=["sgc", "sgc-tuned", "auto", "t3a"])
-    _, tuned, auto, t3a = cells
+    table = _table(job, measured, values, rows=["sgc", "sgc-tuned", "auto", "t3a"])
+    _, tuned, auto, t3a = table.cells
     assert (tuned.gain, tuned.gain_tuned, tuned.behind_auto) == (2.0, None, 5.0)
     assert (auto.gain, auto.gain_tuned, auto.behind_auto) == (7.0, 5.0, None)
     assert (t3a.gain, t3a.gain_tuned, t3a.behind_auto) == (5.0, 3.0, 2.0)
@@ -113,41 +118,41 @@ def test_rows_are_compared_with_both_bases_and_with_ours(job, measured):
 
 
 def test_our_row_is_judged_aloud(job, measured):
-    _, cells = _table(job, measured, {"neural": [60.0, 60, 60], "auto": [70.0, 72.0, 74.0]})
-    assert verdicts(cells, ["cora"]) == [
+    table = _table(job, measured, {"neural": [60.0, 60, 60], "auto": [70.0, 72.0, 74.0]})
+    assert table.plan.table.sentences(table) == [
         "cora: auto (72.00) is above the best other row that leaves the model alone, "
         "SGC, untouched (65.00, +7.00) "
         "and above the best number the paper published (67.22, +4.78)."
     ]
-    _, cells = _table(job, measured, {"neural": [90.0, 90, 90], "auto": [66.0, 66.0, 66.0]})
-    sentence = verdicts(cells, ["cora"])[0]
+    table = _table(job, measured, {"neural": [90.0, 90, 90], "auto": [66.0, 66.0, 66.0]})
+    sentence = table.plan.table.sentences(table)[0]
     best = "the best other row that leaves the model alone, neural controller, one class (90.00"
     assert f"NOT above {best}" in sentence
     assert "NOT above the best number the paper published (67.22, -1.22)" in sentence
 
 
 def test_formats_agree_on_the_numbers(job, measured):
-    _, cells = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
+    table = _table(job, measured, {"neural": [64.1, 65.1, 66.1], "auto": [70.0, 72.0, 74.0]})
     for style in ("text", "md", "latex"):
-        text = render(1, cells, ["cora"], ["a remark"], style)
+        text = table.render(style)
         assert "72.00 $\\pm$ 2.00" in text if style == "latex" else "72.00 ± 2.00" in text
         assert "64.36" in text
-        assert "a remark" in text
-    rows = list(csv.DictReader(io.StringIO(render(1, cells, ["cora"], [], "csv"))))
+        assert "cost: 9 jobs" in text
+    rows = list(csv.DictReader(io.StringIO(table.render("csv"))))
     assert [row["method"] for row in rows] == ["sgc", "neural", "auto"]
     assert float(rows[2]["mean"]) == 72.0
     assert rows[2]["paper"] == ""
 
 
 def test_latex_is_escaped(job, measured):
-    _, cells = _table(job, measured, {"cs": [60.0, 60.0, 60.0]}, rows=["sgc", "cs"])
-    assert r"Correct \& Smooth" in render(1, cells, ["cora"], [], "latex")
+    table = _table(job, measured, {"cs": [60.0, 60.0, 60.0]}, rows=["sgc", "cs"])
+    assert r"Correct \& Smooth" in table.render("latex")
 
 
 def test_controllers_show_how_near_they_came(job, measured):
-    _, cells = _table(job, measured, {"lqr": [64.0, 65.0, 66.0]}, table=3, rows=["sgc", "lqr"])
-    assert cells[1].residual == 1e-8
-    text = render(3, cells, ["cora"], [], "text")
+    table = _table(job, measured, {"lqr": [64.0, 65.0, 66.0]}, table=3, rows=["sgc", "lqr"])
+    assert table.cells[1].residual == 1e-8
+    text = table.render("text")
     assert "65.00 ± 1.00, 1e-08" in text
     assert "‖C(h*)−Y‖" in text
     assert "1.0e-08" in text
@@ -172,24 +177,24 @@ def test_readings_are_weighed_against_the_published_gain(job, measured):
     assert reading_note("neural-paper", -1.0, 2.86, error=0.1).endswith(
         "the free form ends with C(h*) far from Y"
     )
-    _, cells = _table(job, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
-    assert cells[1].note == "this reading comes near the published gain (+2.90, +2.86)"
+    table = _table(job, measured, {"m10": [66.9, 67.9, 68.9]}, rows=["sgc", "m10"])
+    assert table.cells[1].note == "this reading comes near the published gain (+2.90, +2.86)"
 
 
 def test_tables_have_the_papers_rows_and_only_takes_known_ones():
-    names = [row.name for row in TABLES[1]]
+    names = [row.name for row in TABLES[1].rows]
     assert [names[0], *names[2:7]] == ["sgc", "mh-aug", "kdga", "frgnn-sgc", "frgnn-gcn", "neural"]
     assert len(set(names)) == len(names)
-    assert [row.name for row in select_rows(1, ["auto"])] == ["sgc", "sgc-tuned", "auto"]
-    own_base = [row.name for row in select_rows(1, ["neural-one-split"])]
+    assert [row.name for row in TABLES[1].pick(["auto"])] == ["sgc", "sgc-tuned", "auto"]
+    own_base = [row.name for row in TABLES[1].pick(["neural-one-split"])]
     assert own_base == ["sgc", "sgc-tuned", "sgc-one-split", "neural-one-split"]
     with pytest.raises(ConfigError, match="got nope"):
-        select_rows(3, ["nope"])
+        TABLES[3].pick(["nope"])
 
 
 def test_every_table_has_the_controls():
-    for rows in (TABLES[1], ingraph.ROWS, adapt_table.ROWS, examination.ROWS):
-        controls = {row.method for row in rows if row.group == "control"}
+    for name in (1, "ingraph", "adapt", "examination"):
+        controls = {row.method for row in TABLES[name].rows if row.group == "control"}
         assert controls == {"no-model", "random-weights"}
 
 
@@ -203,36 +208,33 @@ def test_rows_of_ours_are_reconstructors():
 
 
 def test_heavy_rows_come_last_and_rows_keep_to_their_columns(monkeypatch):
-    monkeypatch.setattr(
-        "graphkeel_paper.tables.rows._data_hash", lambda dataset, seed, *_: f"{dataset}{seed}"
-    )
-    rows = select_rows(1, ["kdga", "auto", "sgc-lr0.01"])
-    jobs = needed_jobs(rows, ["cora", "pubmed"], range(3))
-    places = [(job.row, job.spec.dataset, job.seed) for job in jobs]
+    monkeypatch.setattr("graphkeel_paper.tables.plan._split_hash", lambda *key: f"{key}")
+    only = ["kdga", "auto", "sgc-lr0.01"]
+    plan = TABLES[1].plan(Request(range(3), only=only, datasets=["cora", "pubmed"]))
+    places = [(job.row, job.spec.dataset, job.seed) for job in plan.jobs]
     assert places[-4:] == [
         ("kdga", "cora", 1),
         ("kdga", "pubmed", 1),
         ("kdga", "cora", 2),
         ("kdga", "pubmed", 2),
     ]
-    assert places[0] == (BASE.name, "cora", 0)
+    assert places[0] == ("sgc", "cora", 0)
     assert {dataset for row, dataset, _ in places if row == "sgc-lr0.01"} == {"pubmed"}
 
 
 def test_other_labels_and_models_change_every_row_but_the_labels_of_the_base():
-    rows = select_rows(1, ["auto", "t3a"])
+    rows = TABLES[1].pick(["auto", "t3a"])
     assert under(rows, labels="train", model="sgc", features="auto") == rows
     base, tuned, *others = under(rows, labels="train+half-val", model="gcn", features="rownorm")
     assert (base.label, base.labels, base.paper) == ("GCN, untouched", "train", None)
     assert (tuned.model, tuned.labels) == ("gcn-tuned", "train")
-    specs = [row.spec("cora") for row in others]
-    assert {(s.model, s.labels, s.features) for s in specs} == {
+    assert {(row.model, row.labels, row.features) for row in others} == {
         ("gcn", "train+half-val", "rownorm")
     }
 
 
 def test_rows_with_a_model_of_their_own_keep_it_and_other_protocols_go():
-    rows = select_rows(1, ["gcn-words", "auto-tuned", "sgc-one-split"])
+    rows = TABLES[1].pick(["gcn-words", "auto-tuned", "sgc-one-split"])
     changed = under(rows, labels="train+val", model="gcn", features="raw")
     by_name = {row.name: row for row in changed}
     assert "sgc-one-split" not in by_name

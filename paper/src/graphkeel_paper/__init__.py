@@ -1,4 +1,4 @@
-"""What reproduces the paper and compares graphkeel with others: its datasets, protocol, rivals,
+"""The paper reproduced, and graphkeel compared with others: its datasets, protocol, rivals,
 tables and figures."""
 
 from typing import TYPE_CHECKING

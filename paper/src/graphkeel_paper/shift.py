@@ -16,10 +16,24 @@ from graphkeel.graph.task import GraphTask
 
 Array = NDArray[np.float64]
 
-_HOPS = 2  # the shift is measured on smoothed features: that is what a GNN sees
-_SAMPLE = 2000  # rows at most in the kernel matrices
-_TELEPORT = 0.1
-_PPR_STEPS = 60
+
+@dataclass(frozen=True)
+class _Settings:
+    """How shift is measured.
+
+    Attributes:
+        hops: the features are smoothed as a GNN sees them.
+        sample: rows at most in the kernel matrices.
+        teleport, steps: of personalised PageRank.
+    """
+
+    hops: int = 2
+    sample: int = 2000
+    teleport: float = 0.1
+    steps: int = 60
+
+
+_SETTINGS = _Settings()
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> 
     train = task.train_mask.numpy()
     test = task.test_mask.numpy() if task.test_mask.any() else ~train
     matrix = normalise(task.edge_index.numpy(), task.n_nodes)
-    smooth = hops_of(matrix, task.x.numpy(), _HOPS).astype(np.float64)
+    smooth = hops_of(matrix, task.x.numpy(), _SETTINGS.hops).astype(np.float64)
     rng = np.random.default_rng(seed)
     yardstick = np.zeros_like(train)
     yardstick[rng.choice(np.flatnonzero(train | test), int(train.sum()), replace=False)] = True
@@ -121,7 +135,8 @@ def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
 
 
 def _subsample(rows: Array, rng: np.random.Generator) -> Array:
-    return rows if len(rows) <= _SAMPLE else rows[rng.choice(len(rows), _SAMPLE, replace=False)]
+    most = _SETTINGS.sample
+    return rows if len(rows) <= most else rows[rng.choice(len(rows), most, replace=False)]
 
 
 def _ppr_share(
@@ -130,7 +145,7 @@ def _ppr_share(
     """PPR mass from train to test over the mass an even spread of the same total would send
     there."""
     source = np.stack([train / train.sum(), np.full(len(train), 1 / len(train))], axis=1)
-    mass = hops_of(matrix, source.astype(np.float32), _PPR_STEPS, _TELEPORT)
+    mass = hops_of(matrix, source.astype(np.float32), _SETTINGS.steps, _SETTINGS.teleport)
     return float(mass[test, 0].mean() / mass[test, 1].mean())
 
 

@@ -1,4 +1,4 @@
-"""What the paper's protocol runs: the library's specifications, with the paper's datasets, base
+"""Runs of the paper's protocol: the library's specifications with the paper's datasets, base
 models and rivals. Light to import."""
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class AdaptSpec(specs.AdaptSpec):
         return load_graph(name)
 
     def adapted(self, case: Case) -> MethodResult:
-        from graphkeel_paper.adapt.methods import adapted
+        from graphkeel_paper.adapt_methods import adapted
 
         return adapted(self, case)
 
     def code_version(self) -> str:
-        from graphkeel_paper.adapt.methods import method_version
+        from graphkeel_paper.adapt_methods import method_version
 
         return method_version(self)

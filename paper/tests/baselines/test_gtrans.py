@@ -10,7 +10,6 @@ from shifted_graph import apply, check_contract, small_task
 from graphkeel.models import TrainingConfig, train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.gtrans import (
-    START,
     GTrans,
     GTransConfig,
     Views,
@@ -29,10 +28,12 @@ def frozen(name: str) -> FrozenModel:
 def test_projection_by_hand():
     """0.9 + 0.8 + 0.1 shifted by 0.35 leaves 0.55 + 0.45 + 0, whose sum is the budget."""
     assert torch.allclose(
-        project(torch.tensor([0.9, 0.8, 0.1]), 1.0), torch.tensor([0.55, 0.45, START]), atol=1e-4
+        project(torch.tensor([0.9, 0.8, 0.1]), 1.0),
+        torch.tensor([0.55, 0.45, GTransConfig.start]),
+        atol=1e-4,
     )
     assert torch.allclose(
-        project(torch.tensor([0.3, -1.0, 0.2]), 1.0), torch.tensor([0.3, START, 0.2])
+        project(torch.tensor([0.3, -1.0, 0.2]), 1.0), torch.tensor([0.3, GTransConfig.start, 0.2])
     )
 
 

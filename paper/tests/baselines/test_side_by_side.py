@@ -23,15 +23,14 @@ from graphkeel_paper.baselines.retrained.copies import TrainableCopy
 
 
 @pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])
-def test_words_settings_do_not_touch_one_another(make_task, monkeypatch, kind):
+def test_words_settings_do_not_touch_one_another(make_task, kind):
     task = make_task()
     labelled = torch.tensor([0, 5])
     frozen = FrozenModel(lambda x, edge_index: x)
-    together = list(words.Words(**kind).candidates(frozen, task, labelled, 3))
-    for place, setting in enumerate(words.SETTINGS):
-        with monkeypatch.context() as patch:
-            patch.setattr(words, "SETTINGS", (setting,))
-            (alone,) = words.Words(**kind).candidates(frozen, task, labelled, 3)
+    row = words.Words(**kind)
+    together = list(row.candidates(frozen, task, labelled, 3))
+    for place, setting in enumerate(row.settings):
+        (alone,) = replace(row, settings=(setting,)).candidates(frozen, task, labelled, 3)
         assert alone.setting == together[place].setting
         torch.testing.assert_close(
             alone.result.scores, together[place].result.scores, rtol=1e-3, atol=1e-4

@@ -24,13 +24,26 @@ from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import AdaptSpec
 from graphkeel.store.job import sha256_of
 
-TRAINED_SHARE = 0.8  # of the source's labelled nodes, in the split `most`
-SPARSE_BELOW = 0.1  # share of entries that are not zero, below which a sparse matrix is faster
+
+@dataclass(frozen=True)
+class _Settings:
+    """How a case is made.
+
+    Attributes:
+        trained_share: of the source's labelled nodes, in the split `most`.
+        sparse_below: share of entries that are not zero, below which a sparse matrix is faster.
+    """
+
+    trained_share: float = 0.8
+    sparse_below: float = 0.1
+
+
+_SETTINGS = _Settings()
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What every method gets.
+    """The input of every method.
 
     Attributes:
         frozen: the model, trained on the source.
@@ -169,7 +182,7 @@ def _features(
 
 def _compact(x: Features) -> Features:
     """Words are mostly zeros: a sparse matrix of them is many times faster to work with."""
-    if sparse.issparse(x) or np.count_nonzero(x) > SPARSE_BELOW * x.size:
+    if sparse.issparse(x) or np.count_nonzero(x) > _SETTINGS.sparse_below * x.size:
         return x
     return sparse.csr_matrix(x)
 
@@ -178,7 +191,7 @@ def _split(graph: RawGraph, kind: str, seed: int) -> tuple[Tensor, Tensor, Tenso
     if kind == "most":
         known = np.flatnonzero(graph.y != UNLABELLED)
         order = np.random.default_rng([seed, 4]).permutation(known)
-        n_train = int(TRAINED_SHARE * len(order))
+        n_train = int(_SETTINGS.trained_share * len(order))
         ids = (order[:n_train], order[n_train:], order[:0])
     else:
         split = make_split(graph, kind, seed)

@@ -23,7 +23,7 @@ from graphkeel.runs.run import Prepared, prepare
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import sha256_of
 
-MAX_LABELS = 10_000_000
+_MAX_LABELS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ def run_feedback(
             rec.fit(prepared.task.to_data())
         # Batches that were finished before go in with the next one: the labels are the same in the
         # same order.
-        news = arriving[:number] if number == first else arriving[number - 1 : number]
-        if news:
-            rec.feedback(torch.cat([b.nodes for b in news]), torch.cat([b.labels for b in news]))
+        fresh = arriving[:number] if number == first else arriving[number - 1 : number]
+        if fresh:
+            rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
         journal.keep(_step(rec, prepared, scored, time.perf_counter() - start), rec)
         yield journal.steps[-1]
 
@@ -182,6 +182,6 @@ def read_labels(path: Path) -> Batch:
 
 def _limited(lines: Iterator[str], path: Path) -> Iterator[str]:
     for i, line in enumerate(lines):
-        if i > MAX_LABELS:
-            raise DataError(f"{path} has more than {MAX_LABELS} lines")
+        if i > _MAX_LABELS:
+            raise DataError(f"{path} has more than {_MAX_LABELS} lines")
         yield line

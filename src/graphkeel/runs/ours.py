@@ -19,7 +19,7 @@ def check_ours(name: str) -> None:
 
 
 def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
-    """What a row of ours stands for, with a user's defaults."""
+    """The reconstructor behind a row of ours, with a user's defaults."""
     check_ours(name)
     row = METHODS[name]
     assert isinstance(row, Reconstruction)

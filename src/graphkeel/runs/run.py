@@ -32,7 +32,7 @@ from graphkeel.store.store import FILE, Store
 Row = dict[str, Any]
 
 
-class Runnable(Spec, Protocol):
+class _Runnable(Spec, Protocol):
     """A specification that runs seed by seed."""
 
     PROGRAM: ClassVar[str]
@@ -69,7 +69,7 @@ class Outcome:
     nodes: dict[str, Tensor]
 
 
-AnySpec = TypeVar("AnySpec", bound=Runnable)
+AnySpec = TypeVar("AnySpec", bound=_Runnable)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def run_seeds(
     on_row: Callable[[Row], None] = lambda _: None,
 ) -> RunResult[AnySpec]:
     """Run every seed that the run folder does not hold yet."""
-    folder = None if out is None else RunFolder(out, spec)
+    folder = None if out is None else _RunFolder(out, spec)
     rows = []
     for seed in seeds:
         row = spec.outcome(seed).row if folder is None else folder.row(seed)
@@ -114,7 +114,7 @@ def run_seeds(
     return RunResult(spec, rows, 0 if folder is None else folder.reused)
 
 
-class RunFolder:
+class _RunFolder:
     """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
     predictions of each seed. A folder belongs to one run.
 
@@ -123,7 +123,7 @@ class RunFolder:
         spec: what is run; a folder of another run is refused.
     """
 
-    def __init__(self, folder: Path, spec: Runnable) -> None:
+    def __init__(self, folder: Path, spec: _Runnable) -> None:
         self.folder = folder
         self.spec = spec
         self.store = Store(folder / FILE, versions=package_versions())
@@ -155,8 +155,8 @@ class RunFolder:
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
     """One split, one trained model, one reconstruction."""
     prepared = prepare(spec, seed)
-    row, result = apply_method(spec, seed, prepared)
-    return Outcome(row, result.features, node_changes(prepared, result))
+    row, result = _apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, _node_changes(prepared, result))
 
 
 def measure(spec: RunSpec, seed: int) -> Row:
@@ -164,7 +164,7 @@ def measure(spec: RunSpec, seed: int) -> Row:
     methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
-    row, _ = apply_method(spec, seed, prepared)
+    row, _ = _apply_method(spec, seed, prepared)
     return row
 
 
@@ -183,7 +183,7 @@ class Prepared:
 
 
 def prepare(spec: RunSpec, seed: int) -> Prepared:
-    """What every method of a table is given for one seed."""
+    """Split, model and scores of one seed, as every method of a table gets them."""
     task = spec.task(seed)
     model = model_of(spec, task, seed)
     return_type = ReturnType.AUTO if spec.model == OWN else ReturnType.RAW
@@ -199,7 +199,7 @@ def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
     return spec.trained(task, seed)
 
 
-def apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
+def _apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:
     """Run the method and score it; test labels are used here, to score, and nowhere else."""
     task, base = prepared.task, prepared.base
     start = time.perf_counter()
@@ -229,7 +229,7 @@ def _apply(spec: RunSpec, prepared: Prepared, seed: int) -> MethodResult:
     )
 
 
-def node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
+def _node_changes(prepared: Prepared, outcome: MethodResult) -> dict[str, Tensor]:
     """Label, split, and class before and after, of every node: what the report lists."""
     task = prepared.task
     scores = prepared.base if outcome.scores is None else outcome.scores

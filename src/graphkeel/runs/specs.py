@@ -1,6 +1,6 @@
-"""What is run: a method and a model on a dataset, or from one graph to another. Light to import.
+"""Specifications of runs: a method and a model on a dataset, or from one graph to another.
 
-`graphkeel-paper` extends these specifications by its datasets, base models and rivals."""
+Light to import. `graphkeel-paper` extends them by its datasets, base models and rivals."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
-KEEPS = ("graph", "summary", "model")
-SPLITS = ("most", "biased", "random", "public")
+_KEEPS = ("graph", "summary", "model")
+_SPLITS = ("most", "biased", "random", "public")
 
 
 @dataclass(frozen=True)
@@ -179,17 +179,19 @@ class AdaptSpec:
     model_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.keep not in KEEPS:
-            raise ConfigError(f"keep must be one of {', '.join(KEEPS)}", got=repr(self.keep))
-        if self.split not in SPLITS:
-            raise ConfigError(f"the split must be one of {', '.join(SPLITS)}", got=repr(self.split))
+        if self.keep not in _KEEPS:
+            raise ConfigError(f"keep must be one of {', '.join(_KEEPS)}", got=repr(self.keep))
+        if self.split not in _SPLITS:
+            raise ConfigError(
+                f"the split must be one of {', '.join(_SPLITS)}", got=repr(self.split)
+            )
         if isinstance(self.target_labels, int) and self.target_labels < 0:
             raise ConfigError("target labels must not be negative", got=self.target_labels)
 
     @property
     def dataset(self) -> str:
         """The pair, as a table names it."""
-        return f"{short_name(self.source)} → {short_name(self.target)}"
+        return f"{_short_name(self.source)} → {_short_name(self.target)}"
 
     def data_hash(self, seed: int) -> str:
         """SHA-256 of source and target."""
@@ -254,6 +256,6 @@ def one_of(what: str, name: str, known: Iterable[str]) -> None:
         raise ConfigError(f"{what} must be one of {', '.join(known)}", got=repr(name))
 
 
-def short_name(name: str) -> str:
+def _short_name(name: str) -> str:
     """A dataset's name, or a file's without its folder and suffix."""
     return Path(name).stem

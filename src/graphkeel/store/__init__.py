@@ -1,1 +1,1 @@
-"""What was measured: jobs, the file that keeps them, means and tests over seeds."""
+"""Measurements: jobs, the file that keeps them, means and tests over seeds."""

@@ -13,7 +13,7 @@ TEST = "Wilcoxon signed-rank, two-sided, paired by seed"
 
 
 @dataclass(frozen=True)
-class Summary:
+class _Summary:
     """Mean and sample standard deviation (ddof 1; None for a single value)."""
 
     n: int
@@ -21,9 +21,9 @@ class Summary:
     std: float | None
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise(values: Sequence[float]) -> _Summary:
     """Mean and sample standard deviation."""
-    return Summary(len(values), float(np.mean(values)), sample_std(values))
+    return _Summary(len(values), float(np.mean(values)), sample_std(values))
 
 
 def paired_p(values: Sequence[float], base: Sequence[float]) -> float | None:

@@ -251,7 +251,7 @@ def _seal(key: str, measurement: Measurement, result: str) -> str:
 
 
 def _json(text: Any) -> Any:
-    """What a text says; None if it is no JSON."""
+    """The content of a text; None if it is no JSON."""
     try:
         return json.loads(text)
     except (TypeError, ValueError, RecursionError):

@@ -18,8 +18,6 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 
-TIE = 1e-3  # of a vote: what beliefs count beside it
-
 
 class Averaged(Rival):
     """The settings of one rival or of several, averaged by our rule.
@@ -78,15 +76,15 @@ def measurably_worse(correct: Tensor, best: Tensor) -> bool:
     return float(difference.mean()) > error
 
 
-def votes(scores: Tensor) -> Tensor:
-    """One vote a node, so that rivals whose scores are flatter than others' count as much; beliefs
-    break ties.
+def votes(scores: Tensor, tie: float = 1e-3) -> Tensor:
+    """One vote a node, so that rivals whose scores are flatter than others' count as much; beliefs,
+    of weight `tie`, break ties.
 
     Args:
         scores: shape (N, n_classes).
     """
     chosen = torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1])
-    return chosen + TIE * as_beliefs(scores)
+    return chosen + tie * as_beliefs(scores)
 
 
 def as_beliefs(scores: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ decay alone. `sgc-tuned` is the base without that excuse."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
@@ -16,8 +16,15 @@ from graphkeel.graph.task import GraphTask
 from graphkeel.models import RECIPES, TrainingConfig, accuracy, train_model
 
 TUNED = "-tuned"
-WEIGHT_DECAYS = (5e-6, 5e-5, 5e-4, 5e-3)
-RATES = (1.0, 0.1)  # as multiples of the model's own learning rate
+
+
+@dataclass(frozen=True)
+class _TuningGrid:
+    """The settings tried on validation; rates are multiples of the model's own."""
+
+    weight_decays: tuple[float, ...] = (5e-6, 5e-5, 5e-4, 5e-3)
+    rates: tuple[float, ...] = (1.0, 0.1)
+
 
 # name: the network, and a training that fits a row the paper published (paper/docs/reproducing.md)
 NAMED = {
@@ -36,11 +43,11 @@ def train_base(name: str, task: GraphTask, *, seed: int, **options: Any) -> nn.M
     return _tuned(network, task, seed, options)
 
 
-def settings(network: str) -> Iterator[TrainingConfig]:
+def settings(network: str, grid: _TuningGrid = _TuningGrid()) -> Iterator[TrainingConfig]:
     """The settings that a tuned model is chosen from, the network's own first."""
     own = RECIPES[network].training
-    decays = dict.fromkeys((own.weight_decay, *WEIGHT_DECAYS))
-    for factor in RATES:
+    decays = dict.fromkeys((own.weight_decay, *grid.weight_decays))
+    for factor in grid.rates:
         for decay in decays:
             yield replace(own, lr=own.lr * factor, weight_decay=decay)
 

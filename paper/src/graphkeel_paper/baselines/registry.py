@@ -46,7 +46,8 @@ _TABLE: dict[str, _Entry] = {
     "replace-one-m10": _Entry("frozen.paper_reading:PaperReading", {"strengths": (10.0,)}),
     "replace-one-m100": _Entry("frozen.paper_reading:PaperReading", {"strengths": (100.0,)}),
     "replace-one-picked-m": _Entry(
-        "frozen.paper_reading:PaperReading", {"pick_class": True, "strengths": None}
+        "frozen.paper_reading:PaperReading",
+        {"pick_class": True, "strengths": (1.0, 5.0, 10.0, 20.0, 100.0)},
     ),
     # A model of their own, or a changed copy, is trained.
     "frgnn-gcn": _Entry("frozen.frgnn:FRGNN", {"base": "gcn"}),
@@ -64,7 +65,7 @@ _TABLE: dict[str, _Entry] = {
     "srgnn": _Entry("retrained.srgnn:SRGNN"),
 }
 AVERAGED = "+avg"  # a rival's settings under our averaging rule
-POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
+_POOLED = ("t3a", "cs", "smooth", "lame", "lp")  # of the row `rivals+avg`
 BASELINES = tuple(_TABLE)
 
 
@@ -98,7 +99,7 @@ def _averaged(name: str) -> Method:
     from graphkeel_paper.baselines.rival import Rival
 
     of = name.removesuffix(AVERAGED)
-    members = [get_baseline(one) for one in (POOLED if of == "rivals" else (of,))]
+    members = [get_baseline(one) for one in (_POOLED if of == "rivals" else (of,))]
     rivals = [one for one in members if isinstance(one, Rival)]
     if len(rivals) != len(members):
         raise ConfigError(f"{of} has no settings to average over", got=repr(name))

@@ -19,7 +19,6 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]
-FOLDS = 5
 
 
 class Baseline(ABC):
@@ -174,14 +173,14 @@ class Judged(NamedTuple):
         return MethodResult(result.scores, result.features, decision)
 
 
-def folds(nodes: Tensor, seed: int) -> list[Tensor]:
-    """A partition of the judging nodes into at most five parts.
+def folds(nodes: Tensor, seed: int, most: int = 5) -> list[Tensor]:
+    """A partition of the judging nodes into at most so many parts.
 
     Args:
         nodes: ids, shape (n,); at least two.
     """
     order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
-    return list(nodes[order].chunk(min(FOLDS, len(nodes))))
+    return list(nodes[order].chunk(min(most, len(nodes))))
 
 
 def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:

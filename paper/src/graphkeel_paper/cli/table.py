@@ -50,14 +50,10 @@ from graphkeel.core.signals import end_if_asked
 if TYPE_CHECKING:
     from graphkeel.store.job import Job, Measurement
     from graphkeel.store.store import Store
-    from graphkeel_paper.adapt.comparison import Filled, Plan
-    from graphkeel_paper.tables.build import FilledTable, PlannedTable
+    from graphkeel_paper.tables.filled import Filled
+    from graphkeel_paper.tables.plan import Plan
 
 HELP = "the paper's tables, measured: every row beside its published number"
-
-PAPERS_MODEL = "sgc"
-QUICK_SEEDS = 2
-ROW_BUDGET = 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=positive_int, default=10, metavar="N", help="how many seeds (default 10)"
     )
-    parser.add_argument("--quick", action="store_true", help=f"at most {QUICK_SEEDS} seeds")
+    parser.add_argument("--quick", action="store_true", help="at most 2 seeds")
     parser.add_argument(
         "--only", type=_names, default=None, metavar="ROWS", help="rows, separated by commas"
     )
@@ -127,9 +123,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--row-budget",
         type=whole_number(0, 10_000_000),
-        default=ROW_BUDGET,
+        default=600,
         metavar="SECONDS",
-        help=f"processor time a job may take, 0: any (default {ROW_BUDGET})",
+        help="processor time a job may take, 0: any (default %(default)s)",
     )
     parser.add_argument(
         "--format", choices=("text", "md", "latex", "csv"), default="text", help="what is printed"
@@ -162,7 +158,7 @@ def _names(text: str) -> list[str]:
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    from graphkeel_paper.adapt.table import FAMILIES
+    from graphkeel_paper.tables.adapt import FAMILIES
 
     pairs: list[tuple[str, str]] = []
     for name in _names(text):
@@ -187,6 +183,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
+    from graphkeel_paper.tables.filled import Filled
 
     if args.stored is not None and not args.plan:
         return _show_stored(args)
@@ -198,14 +195,14 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_DONE
     if not args.no_run:
         compute(args, plan.jobs, store)
-    filled = plan.filled(store, any_code=args.any_code)
+    filled = Filled.stored(plan, store, any_code=args.any_code)
     filled.write(out)
     return _show(args, filled)
 
 
 def _show_stored(args: argparse.Namespace) -> int:
     """A table from its own file; with --out it is written there in every format."""
-    from graphkeel_paper.results.stored import read_table, recomputed
+    from graphkeel_paper.tables.stored import read_table, recomputed
 
     filled = recomputed(read_table(args.stored))
     if args.out is not None:
@@ -213,7 +210,7 @@ def _show_stored(args: argparse.Namespace) -> int:
     return _show(args, filled)
 
 
-def _show(args: argparse.Namespace, filled: FilledTable | Filled) -> int:
+def _show(args: argparse.Namespace, filled: Filled) -> int:
     if args.json:
         emit_json(filled.payload())
     else:
@@ -227,7 +224,7 @@ def _budget(args: argparse.Namespace) -> float | None:
 
 
 def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Job]:
-    from graphkeel_paper.tables.grid import missing_jobs
+    from graphkeel_paper.tables.costs import missing_jobs
 
     return missing_jobs(
         jobs, store, any_code=args.any_code, retry=args.retry, row_budget=_budget(args)
@@ -235,10 +232,9 @@ def _missing(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[Jo
 
 
 def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[str]:
-    """What is missing, and what it will take as far as it was ever measured."""
-    from graphkeel_paper.results.forecast import forecast, times_of
-    from graphkeel_paper.results.stored import read_table
-    from graphkeel_paper.tables.grid import RowCosts
+    """The missing jobs, and their time as far as it was ever measured."""
+    from graphkeel_paper.tables.costs import RowCosts, forecast, times_of
+    from graphkeel_paper.tables.stored import read_table
 
     stored = {} if args.stored is None else times_of(read_table(args.stored))
     times = {**stored, **store.typical_seconds()}
@@ -248,59 +244,36 @@ def _forecast(args: argparse.Namespace, jobs: list[Job], store: Store) -> list[s
     return forecast(waiting, times, costs, args.jobs, wanted=len(each))
 
 
-def _plan(args: argparse.Namespace) -> PlannedTable | Plan:
+def _plan(args: argparse.Namespace) -> Plan:
     """The rows, columns and jobs of the table that was asked for."""
+    from graphkeel_paper.tables.plan import Request
+    from graphkeel_paper.tables.registry import TABLES
+
     if args.table is None:
         raise ConfigError(
             "keel-paper table needs a table or a file",
             fix="Name one, such as keel-paper table 1, or give a stored one: --from FILE.",
         )
-    count = min(args.seeds, QUICK_SEEDS) if args.quick else args.seeds
-    seeds = range(args.seed, args.seed + count)
-    if args.table == "adapt":
-        from graphkeel_paper.adapt.table import plan_adapt_table
-
-        return plan_adapt_table(
-            seeds,
-            only=args.only,
-            pairs=args.pairs,
-            counts=args.target_labels,
-            model=args.model or PAPERS_MODEL,
-            row_budget=_budget(args),
-        )
-    if args.table == "ingraph":
-        from graphkeel_paper.adapt.ingraph import MODELS, plan_ingraph_table
-
-        return plan_ingraph_table(
-            seeds,
-            only=args.only,
-            datasets=args.datasets,
-            models=(args.model,) if args.model else MODELS,
-            row_budget=_budget(args),
-        )
-    if args.table == "examination":
-        from graphkeel_paper.adapt.examination import plan_examination
-
-        return plan_examination(
-            seeds, only=args.only, datasets=args.datasets, row_budget=_budget(args)
-        )
-    from graphkeel_paper.tables.build import plan_table
-
-    return plan_table(
-        int(args.table),
-        seeds,
+    count = min(args.seeds, 2) if args.quick else args.seeds
+    request = Request(
+        range(args.seed, args.seed + count),
         only=args.only,
         datasets=args.datasets,
+        pairs=args.pairs,
+        counts=args.target_labels,
         labels=args.labels,
-        model=args.model or PAPERS_MODEL,
+        model=args.model,
         features=args.features,
         row_budget=_budget(args),
     )
+    name = int(args.table) if args.table.isdigit() else args.table
+    return TABLES[name].plan(request)
 
 
 def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     """Compute the missing jobs, with a progress bar and an estimate of what is left."""
-    from graphkeel_paper.tables.grid import RowCosts, run_grid
+    from graphkeel_paper.tables.costs import RowCosts
+    from graphkeel_paper.tables.grid import run_grid
     from graphkeel_paper.tables.workers import Workers
 
     costs = RowCosts.stored(jobs, store, _budget(args), any_code=args.any_code)
@@ -328,7 +301,7 @@ class _Progress:
             TimeElapsedColumn,
         )
 
-        from graphkeel_paper.tables.grid import Estimate
+        from graphkeel_paper.tables.costs import Estimate
 
         self.estimate = Estimate(waiting, store.typical_seconds(), workers)
         self.bar = Progress(

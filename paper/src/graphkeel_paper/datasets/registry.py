@@ -96,8 +96,7 @@ def split_of(graph: RawGraph, kind: str, seed: int) -> Split:
 
 
 def _outside(graph: RawGraph, split: Split) -> Split:
-    """The same training and validation nodes; the test nodes are all others outside the public
-    masks."""
+    """The split with other test nodes: all that are outside the public masks."""
     if graph.public_split is None:
         raise DataError(f"{graph.name} has no public masks", fix="Use the biased split.")
     taken = np.concatenate([split.train, *graph.public_split])

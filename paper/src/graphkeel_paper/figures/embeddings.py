@@ -42,12 +42,27 @@ METHODS: dict[str, tuple[str, dict[str, Any]] | None] = {
     "neural controller, one class": ("controller", {"controller": "neural"}),
     "auto (ours)": ("auto", {}),
 }
-# Changes that count as none: of CMD as a share of the untouched one, of the silhouette itself.
-SAME_SHIFT = 0.01
-DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
-SAME_SILHOUETTE = 0.01
-NODES = 2000  # at most; t-SNE's time grows with them
-_SMALL = 1e-4  # spread of t-SNE's first layout
+_DISAGREE = "CMD and MMD² do not say the same beside the untouched model"
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """Limits of a scene.
+
+    Attributes:
+        same_shift: a change of CMD, as a share of the untouched one, that counts as none.
+        same_silhouette: a change of the silhouette that counts as none.
+        nodes: shown at most; t-SNE's time grows with them.
+        start_spread: of t-SNE's first layout.
+    """
+
+    same_shift: float = 0.01
+    same_silhouette: float = 0.01
+    nodes: int = 2000
+    start_spread: float = 1e-4
+
+
+SETTINGS = SceneSettings()
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +83,7 @@ class Scene:
     name: str
 
 
-def make_scene(spec: RunSpec, seed: int) -> Scene:
+def _make_scene(spec: RunSpec, seed: int) -> Scene:
     """Embeddings of training and test nodes under each method, laid out from the same start."""
     prepared = prepare(spec, seed)
     task = prepared.task
@@ -102,7 +117,7 @@ def _rewritten(name: str, options: dict[str, Any], spec: RunSpec, seed: int, pre
 
 def _shown(train: NDArray[np.bool_], test: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
     rest = np.flatnonzero(test)
-    room = max(NODES - int(train.sum()), 100)
+    room = max(SETTINGS.nodes - int(train.sum()), 100)
     if len(rest) > room:
         rest = np.sort(np.random.default_rng(seed).choice(rest, room, replace=False))
     return np.concatenate([np.flatnonzero(train), rest])
@@ -118,7 +133,7 @@ def _standardised(rows: Array) -> Array:
 def _start(embedding: Array) -> Array:
     _, _, directions = np.linalg.svd(embedding, full_matrices=False)
     flat = embedding @ directions[:2].T
-    return _SMALL * flat / flat.std(axis=0)
+    return SETTINGS.start_spread * flat / flat.std(axis=0)
 
 
 def _layout(embedding: Array, start: Array, seed: int) -> Array:
@@ -135,16 +150,16 @@ def _layout(embedding: Array, start: Array, seed: int) -> Array:
 
 def draw_shift(spec: RunSpec, seed: int, out: Path) -> Drawn:
     """Training against test nodes."""
-    scene = make_scene(spec, seed)
+    scene = _make_scene(spec, seed)
     numbers = {panel.title: shift_numbers(panel, scene, seed) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]
     for panel in scene.panels[1:]:
         found = numbers[panel.title]
         said = {
-            reading(untouched[name] - found[name], SAME_SHIFT * untouched[name], "nearer")
+            reading(untouched[name] - found[name], SETTINGS.same_shift * untouched[name], "nearer")
             for name in ("cmd", "mmd")
         }
-        found["reads"] = said.pop() if len(said) == 1 else DISAGREE
+        found["reads"] = said.pop() if len(said) == 1 else _DISAGREE
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             _dots(place, panel.layout[~scene.train], (TEST, "o"), "test nodes", size=7, alpha=0.55)
@@ -174,13 +189,15 @@ def shift_numbers(panel: Panel, scene: Scene, seed: int) -> dict[str, Any]:
 
 
 def draw_classes(spec: RunSpec, seed: int, out: Path) -> Drawn:
-    """The same nodes by class."""
-    scene = make_scene(spec, seed)
+    """Figure 4: the nodes of Figure 3 by class."""
+    scene = _make_scene(spec, seed)
     numbers = {panel.title: class_numbers(panel, scene) for panel in scene.panels}
     untouched = numbers[scene.panels[0].title]["silhouette"]
     for panel in scene.panels[1:]:
         found = numbers[panel.title]
-        found["reads"] = reading(found["silhouette"] - untouched, SAME_SILHOUETTE, "tighter")
+        found["reads"] = reading(
+            found["silhouette"] - untouched, SETTINGS.same_silhouette, "tighter"
+        )
     with canvas(len(scene.panels)) as (figure, axes):
         for place, panel in zip(axes, scene.panels, strict=True):
             for label in np.unique(scene.labels):
@@ -211,7 +228,7 @@ def class_numbers(panel: Panel, scene: Scene) -> dict[str, Any]:
 
 
 def reading(better: float, same: float, wanted: str) -> str:
-    """What a number says of the paper's caption."""
+    """Whether a number agrees with the paper's caption."""
     if abs(better) <= same:
         return "no change beside the untouched model"
     if better > 0:

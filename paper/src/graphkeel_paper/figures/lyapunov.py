@@ -29,18 +29,38 @@ from graphkeel_paper.specs import RunSpec
 Array = NDArray[np.float64]
 
 FORMS = {"anchored": "anchored form (ours)", "paper": "the paper's free form"}
-GRID, STEPS, STARTS = 90, 12, 60
-SECONDS, PAPER_ROUNDS = 30.0, 6
 CONDITIONS = {  # colour and marker of their counterexamples
     "positivity": ("#cc79a7", "x"),
     "decrease": (BAD, "+"),
     "invariance": ("#e69f00", "1"),
 }
-TICKS = 4  # of an axis, at most
+
+
+@dataclass(frozen=True)
+class _SurfaceSettings:
+    """Size and cost of the picture.
+
+    Attributes:
+        grid: points of a side of the surface.
+        steps, starts: of the trajectories.
+        seconds: for Algorithm 1.
+        paper_rounds: of the paper's free form, which has never ended in a proof.
+        ticks: of an axis, at most.
+    """
+
+    grid: int = 90
+    steps: int = 12
+    starts: int = 60
+    seconds: float = 30.0
+    paper_rounds: int = 6
+    ticks: int = 4
+
+
+SETTINGS = _SurfaceSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class Met:
+class _Met:
     """A counterexample that the verifier found in some round."""
 
     round: int
@@ -57,7 +77,7 @@ class Loop:
     problem: Problem
     verdict: str
     rounds: int
-    met: list[Met]
+    met: list[_Met]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +110,7 @@ class Plane:
 
     def grid(self) -> tuple[Array, Array, Array]:
         """(a, b, states) of a grid over the plane's window."""
-        a, b = (np.linspace(-r, r, GRID) for r in self.radius)
+        a, b = (np.linspace(-r, r, SETTINGS.grid) for r in self.radius)
         first, second = np.meshgrid(a, b)
         return (
             first,
@@ -107,29 +127,29 @@ class Plane:
         return (states - self.centre) @ self.axes.T
 
 
-def train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
+def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, seed: int) -> Loop:
     """Algorithm 1 for one class, writing down every counterexample."""
-    met: list[Met] = []
+    met: list[_Met] = []
     rounds = [0]
 
-    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+    def verify(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
         report = ask_portfolio(problem, seconds=seconds, complete=complete)
         found = [c for c in report.conditions if c.counterexample is not None]
-        met.extend(Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
+        met.extend(_Met(rounds[0], c.condition, np.asarray(c.counterexample)) for c in found)
         return report
 
     def next_round(*_: object) -> None:
         rounds[0] += 1
 
-    config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
-    config = config.with_(rounds=PAPER_ROUNDS) if form == "paper" else config
+    config = LyapunovConfig(form=form, seed=seed, seconds=SETTINGS.seconds)
+    config = config.with_(rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
-    result = certify(frozen, *graph, config, classes=[label], verifier=ask, on_round=next_round)
+    result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)
     outcome = result.outcomes[0]
     return Loop(form, outcome.problem, outcome.verdict.value, len(result.log), met)
 
 
-def trajectories(loop: Loop, starts: Array, steps: int = STEPS) -> Array:
+def trajectories(loop: Loop, starts: Array, steps: int = SETTINGS.steps) -> Array:
     """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
 
     Args:
@@ -147,10 +167,10 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
     task = prepared.task
     label = drawn_class(task, task.train_mask.nonzero().flatten(), seed)
     logits = prepared.frozen.logits(task.x, task.edge_index)
-    loops = [train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
+    loops = [_train_loop(prepared.frozen, task, label, form, seed) for form in FORMS]
     rng = np.random.default_rng(seed)
     starts = logits.double().numpy()[
-        rng.choice(task.n_nodes, min(STARTS, task.n_nodes), replace=False)
+        rng.choice(task.n_nodes, min(SETTINGS.starts, task.n_nodes), replace=False)
     ]
     with canvas(3, len(loops), width=4.4, height=3.6, squeeze=False) as (figure, axes):
         for row, loop in zip(axes, loops, strict=True):
@@ -175,7 +195,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
-    """What the picture says, in numbers.
+    """The picture in numbers.
 
     Args:
         paths: trajectories, shape (starts, steps + 1, n).
@@ -218,7 +238,7 @@ def _surface(figure: Any, axes: Any, loop: Loop, plane: Plane) -> None:
     solid.view_init(elev=32, azim=-58)
     solid.tick_params(labelsize=7, pad=-2)
     for axis in (solid.xaxis, solid.yaxis, solid.zaxis):
-        axis.set_major_locator(MaxNLocator(TICKS - 1))
+        axis.set_major_locator(MaxNLocator(SETTINGS.ticks - 1))
         axis.set_pane_color((0.97, 0.97, 0.98, 1.0))
     solid.set_title(f"V, {FORMS[loop.form]}", color=INK)
 
@@ -244,8 +264,8 @@ def _phase(axes: Any, loop: Loop, plane: Plane, paths: Array) -> None:
     reach = np.maximum(plane.radius, 1.05 * np.abs(flat[:, 0]).max(axis=0))
     axes.set_xlim(-reach[0], reach[0])
     axes.set_ylim(-reach[1], reach[1])
-    axes.xaxis.set_major_locator(MaxNLocator(TICKS))
-    axes.yaxis.set_major_locator(MaxNLocator(TICKS))
+    axes.xaxis.set_major_locator(MaxNLocator(SETTINGS.ticks))
+    axes.yaxis.set_major_locator(MaxNLocator(SETTINGS.ticks))
     axes.set_title("trajectories of y⁺ = F(y)\n", color=INK)
     count = len(loop.met) or "no"
     rounds = f"{loop.rounds} round{'s' if loop.rounds > 1 else ''}"
@@ -266,13 +286,13 @@ def _decline(axes: Any, loop: Loop, paths: Array) -> None:
         axes.plot(np.arange(len(line)), line, linewidth=0.8, alpha=0.6, **look)
     if (values > 0).all():
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(numticks=TICKS))
+        axes.yaxis.set_major_locator(LogLocator(numticks=SETTINGS.ticks))
     else:  # V of the free form may be negative, and grow beyond bounds along the loop
         axes.set_yscale("symlog", linthresh=1.0)
         largest = 10.0 ** np.floor(np.log10(max(float(np.abs(values).max()), 1.0)))
         axes.yaxis.set_major_locator(FixedLocator([-largest, 0.0, largest]))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_locator(MaxNLocator(TICKS, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(SETTINGS.ticks, integer=True))
     axes.set_xlabel("step")
     axes.set_title("V along them\n", color=INK)
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -22,10 +21,11 @@ from typing import Any
 import joblib
 
 from graphkeel.core.memory import peak_mb, reset_peak
-from graphkeel.core.time_limit import OutOfTime, processor_time
-from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement, sha256_of
+from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
 from graphkeel.store.provenance import commit
 from graphkeel.store.store import Store
+from graphkeel_paper.tables.costs import RowCosts
+from graphkeel_paper.tables.time_limit import OutOfTime, processor_time
 from graphkeel_paper.tables.workers import (
     Workers,
     begin_worker,
@@ -33,29 +33,8 @@ from graphkeel_paper.tables.workers import (
     lost_worker_errors,
 )
 
-OnJob = Callable[[Job, Measurement], None]
+_OnJob = Callable[[Job, Measurement], None]
 Measure = Callable[[Job], Measurement]
-
-
-def missing_jobs(
-    jobs: Iterable[Job],
-    store: Store,
-    *,
-    any_code: bool = False,
-    retry: bool = False,
-    row_budget: float | None = None,
-) -> list[Job]:
-    """The jobs that have to be computed."""
-    missing = []
-    for job in jobs:
-        found = store.find(job, any_code=any_code)
-        if found is None or (retry and not found.done) or _was_stopped_early(found, row_budget):
-            missing.append(job)
-    return missing
-
-
-def _was_stopped_early(found: Measurement, row_budget: float | None) -> bool:
-    return found.stopped and (row_budget is None or found.processor_seconds < row_budget)
 
 
 def run_grid(
@@ -63,7 +42,7 @@ def run_grid(
     store: Store,
     workers: Workers | None = None,
     *,
-    on_job: OnJob = lambda job, measurement: None,
+    on_job: _OnJob = lambda job, measurement: None,
     measure: Measure | None = None,
     costs: RowCosts | None = None,
 ) -> None:
@@ -98,7 +77,7 @@ class _Ended:
 
 
 def _round(
-    jobs: Iterator[Job], workers: Workers, keep: OnJob, measure_for: Callable[[Job], Measure]
+    jobs: Iterator[Job], workers: Workers, keep: _OnJob, measure_for: Callable[[Job], Measure]
 ) -> _Ended:
     handed_out: list[Job] = []
     finished: set[str] = set()
@@ -169,94 +148,3 @@ def run_job(job: Job, row_budget: float | None = None) -> Measurement:
         message = f"{type(error).__name__}: {error}"
         seconds = round(time.perf_counter() - start, 3)
         return Measurement(FAILED, seconds, peak_mb(), {}, message, source)
-
-
-class RowCosts:
-    """What a seed of each number takes: a number is a specification, whatever its seed.
-
-    Args:
-        row_budget: processor seconds that a job may take; None: as long as it likes.
-    """
-
-    def __init__(self, row_budget: float | None) -> None:
-        self.row_budget = row_budget
-        self.seconds: dict[str, float] = {}
-
-    @classmethod
-    def stored(
-        cls, jobs: Iterable[Job], store: Store, row_budget: float | None, *, any_code: bool = False
-    ) -> RowCosts:
-        """What a store says of the cost of jobs."""
-        costs = cls(row_budget)
-        for job in jobs if row_budget is not None else ():
-            found = store.find(job, any_code=any_code)
-            if found is not None:
-                costs.learn(job, found)
-        return costs
-
-    def learn(self, job: Job, measurement: Measurement) -> None:
-        """Take in a measurement."""
-        seconds = measurement.processor_seconds
-        if measurement.stopped and (self.row_budget is None or seconds <= self.row_budget):
-            return  # of a smaller budget: what it takes is still unknown
-        self.seconds.setdefault(_number(job), seconds)
-
-    def is_over(self, job: Job) -> bool:
-        """Whether another seed of the same number took longer than allowed."""
-        known = self.seconds.get(_number(job))
-        return self.row_budget is not None and known is not None and known > self.row_budget
-
-    def limit(self, job: Job) -> float | None:
-        """Processor seconds after which a job is stopped; None where another seed of the same
-        number kept to the budget, as all seeds of a row should then be there."""
-        return None if _number(job) in self.seconds else self.row_budget
-
-
-def _number(job: Job) -> str:
-    return sha256_of([job.row, asdict(job.spec)])
-
-
-class Estimate:
-    """How long the rest of a grid will take: mean seconds of a (row, dataset), of the row, or of
-    all jobs, whichever is known first.
-
-    Args:
-        waiting: the jobs to come.
-        known: mean seconds of each (row, dataset) that was measured before.
-        workers: how many jobs are in work at once.
-    """
-
-    def __init__(
-        self, waiting: Iterable[Job], known: dict[tuple[str, str], float], workers: int
-    ) -> None:
-        self.waiting = {job.key: job for job in waiting}
-        self.workers = workers
-        self.seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        for (row, dataset), mean in known.items():
-            self._learn(row, dataset, mean)
-
-    def _learn(self, row: str, dataset: str, seconds: float) -> None:
-        for group in ((row, dataset), (row,), ()):
-            self.seconds[group].append(seconds)
-
-    def done(self, job: Job, seconds: float) -> None:
-        """Take in a finished job."""
-        self.waiting.pop(job.key, None)
-        self._learn(job.row, job.spec.dataset, seconds)
-
-    def left(self) -> float | None:
-        """Seconds to go; None before anything is known."""
-        if not self.seconds[()]:
-            return None
-        return sum(self._expected(job) for job in self.waiting.values()) / self.workers
-
-    @property
-    def is_lower_bound(self) -> bool:
-        """Whether a row is to come of which nothing is known: it may be dearer than all others."""
-        return any(not self.seconds.get((job.row,)) for job in self.waiting.values())
-
-    def _expected(self, job: Job) -> float:
-        for group in ((job.row, job.spec.dataset), (job.row,), ()):
-            if times := self.seconds.get(group):
-                return sum(times) / len(times)
-        return 0.0

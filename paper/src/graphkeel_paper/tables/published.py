@@ -7,6 +7,7 @@ half a point or two standard errors of ours. Reasons are findings about the prot
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphkeel.graph.datasets.names import PAPER_DATASETS
@@ -53,8 +54,23 @@ def published_for(dataset: str) -> dict[str, Published]:
 
 # ---- notes
 
-POINT = 1.0
-HALF = 0.5
+
+@dataclass(frozen=True)
+class _Tolerance:
+    """How near a number must come to count as reproduced.
+
+    Attributes:
+        base: points between two accuracies of the untouched model.
+        gain: points between two gains.
+        errors: standard errors of ours between two gains.
+    """
+
+    base: float = 1.0
+    gain: float = 0.5
+    errors: float = 2.0
+
+
+_NEAR = _Tolerance()
 
 _SPLIT = (
     "the published spread is that of one fixed split with ten initialisations; "
@@ -92,14 +108,14 @@ _READING = {
 
 def base_note(dataset: str, difference: float) -> str:
     """Beside the untouched model's number."""
-    if abs(difference) <= POINT:
+    if abs(difference) <= _NEAR.base:
         return "reproduced within a point"
     return f"not reproduced ({difference:+.2f}): {_BASE.get(dataset, 'reason not known')}"
 
 
 def protocol_note(difference: float) -> str:
     """Beside the untouched model's number under settings that were sought to fit the paper's."""
-    verb = "fits" if abs(difference) <= POINT else "does not fit"
+    verb = "fits" if abs(difference) <= _NEAR.base else "does not fit"
     return f"this protocol {verb} the published base within a point ({difference:+.2f})"
 
 
@@ -120,4 +136,4 @@ def reading_note(row: str, gain: float, published: float, error: float) -> str:
 
 
 def _near(gain: float, published: float, error: float) -> bool:
-    return abs(gain - published) <= max(HALF, 2 * error)
+    return abs(gain - published) <= max(_NEAR.gain, _NEAR.errors * error)

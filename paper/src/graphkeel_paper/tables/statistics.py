@@ -9,7 +9,6 @@ import numpy as np
 from graphkeel.store.statistics import gains, summarise
 
 CORRECTION = "Holm, over the rows of the same group in a column"
-CONFIDENCE = 0.95
 
 
 def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
@@ -19,15 +18,15 @@ def gain_error(values: Sequence[float], base: Sequence[float]) -> float:
 
 
 def gain_interval(
-    values: Sequence[float], base: Sequence[float]
+    values: Sequence[float], base: Sequence[float], confidence: float = 0.95
 ) -> tuple[float, float] | tuple[None, None]:
-    """Student's interval of the mean paired difference at `CONFIDENCE`; None for a single pair."""
+    """Student's interval of the mean paired difference at a confidence; None for a single pair."""
     from scipy.stats import t
 
     differences = gains(values, base)
     if len(differences) < 2:
         return None, None
-    quantile = float(t.ppf(0.5 + CONFIDENCE / 2, len(differences) - 1))
+    quantile = float(t.ppf(0.5 + confidence / 2, len(differences) - 1))
     margin = quantile * gain_error(values, base)
     mean = float(differences.mean())
     return mean - margin, mean + margin

@@ -19,9 +19,8 @@ import joblib
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.optional import import_optional
 
-BACKENDS = ("loky", "dask")
-PARENT_CHECK_SECONDS = 0.2
-CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
+_BACKENDS = ("loky", "dask")
+_CORE_LIMIT = "LOKY_MAX_CPU_COUNT"  # what joblib.cpu_count() goes by
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class Workers:
 
     Args:
         count: worker processes of this machine; a cluster at `address` has its own number.
-        backend: one of `BACKENDS`.
+        backend: one of `_BACKENDS`.
         address: HOST:PORT of a Dask cluster; None starts one here.
     """
 
@@ -39,9 +38,9 @@ class Workers:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
+        if self.backend not in _BACKENDS:
             raise ConfigError(
-                f"the backend must be one of {', '.join(BACKENDS)}", got=repr(self.backend)
+                f"the backend must be one of {', '.join(_BACKENDS)}", got=repr(self.backend)
             )
 
 
@@ -109,13 +108,13 @@ def _reporting_dask() -> Any:
 
 
 def begin_worker(parent: int) -> None:
-    """What a worker calls when it starts: one core is its share, also of our own threads, and it
-    ends with its parent."""
-    os.environ[CORE_LIMIT] = "1"
-    end_with_parent(parent)
+    """Start a worker: one core is its share, also of our own threads, and it ends with its
+    parent."""
+    os.environ[_CORE_LIMIT] = "1"
+    _end_with_parent(parent)
 
 
-def end_with_parent(parent: int) -> None:
+def _end_with_parent(parent: int, check_seconds: float = 0.2) -> None:
     """End this process when its parent ends, even a parent that was killed (`kill -9`).
 
     Left alone, loky's workers finish their job for nobody and
@@ -130,7 +129,7 @@ def end_with_parent(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(PARENT_CHECK_SECONDS)
+            time.sleep(check_seconds)
         os._exit(1)  # without handlers or a last flush: nobody is left to hear of it
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()

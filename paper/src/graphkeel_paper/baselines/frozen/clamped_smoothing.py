@@ -4,6 +4,7 @@ personalised PageRank."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -13,12 +14,14 @@ from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
 
-TELEPORTS = (0.1, 0.05, 0.2)
-STEPS = 50
 
-
+@dataclass(frozen=True)
 class ClampedSmoothing(Rival):
+    """Several teleports, each with so many steps."""
+
     name = "smooth"
+    teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
+    steps: int = 50
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -26,5 +29,5 @@ class ClampedSmoothing(Rival):
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         start = clamped(beliefs, known_labels(task, labelled))
         propagator = Propagator(task.edge_index, task.n_nodes)
-        for teleport in TELEPORTS:
-            yield scored({"teleport": teleport}, propagator.smooth(start, teleport, STEPS))
+        for teleport in self.teleports:
+            yield scored({"teleport": teleport}, propagator.smooth(start, teleport, self.steps))

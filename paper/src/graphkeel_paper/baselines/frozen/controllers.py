@@ -31,12 +31,6 @@ CLASSICAL: dict[str, Any] = {  # each is a `Controller`
 }
 NEURAL = {"neural": "anchored", "neural-paper": "paper"}  # the form of f and V that each trains
 CONTROLLERS = (*NEURAL, *CLASSICAL)
-SECONDS = 60.0  # for Algorithm 1 on one class
-PAPERS_BUDGET = {
-    "rounds": 5,
-    "seconds": 20.0,
-    "verify_seconds": 1.0,
-}  # its free form has never ended in a proof
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,7 @@ class ControllerMethod(Baseline):
         targets = torch.eye(task.n_classes, dtype=torch.float64)[chosen]
         if self.controller in CLASSICAL:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
-        trained = train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
+        trained = _train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
         return [
             (f.regulate(head, target), proof)
             for (f, proof), target in zip(trained, targets, strict=True)
@@ -101,14 +95,15 @@ class ControllerMethod(Baseline):
         }
 
 
-def train_neural(
+def _train_neural(
     frozen: FrozenModel, task: GraphTask, classes: list[int], form: str, seed: int
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
     """Algorithm 1; each class's controller, with the verdict on it."""
     from graphkeel.lyapunov import LyapunovConfig, certify
 
-    config = LyapunovConfig(form=form, seed=seed, seconds=SECONDS)
-    config = config.with_(**PAPERS_BUDGET) if form == "paper" else config
+    config = LyapunovConfig(form=form, seed=seed, seconds=60.0)
+    if form == "paper":  # has never ended in a proof
+        config = config.with_(rounds=5, seconds=20.0, verify_seconds=1.0)
     result = certify(frozen, task.x, task.edge_index, config, classes=classes)
     rounds = len(result.log)
     return [

@@ -21,9 +21,6 @@ from graphkeel.graph.propagate import neighbours
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
 
-STEPS = 50
-LARGEST_SCALE = 1000.0
-
 
 class Setting(NamedTuple):
     """How far errors and results spread, over which normalisations, and how errors are scaled.
@@ -143,8 +140,9 @@ def spread(
     start: Tensor,
     alphas: Sequence[float],
     after: Callable[[Tensor], Tensor],
+    steps: int = 50,
 ) -> Tensor:
-    """Z ← after(α·A·Z + (1−α)·start), fifty times; several α side by side, in one pass over A.
+    """Z ← after(α·A·Z + (1−α)·start), `steps` times; several α side by side, in one pass over A.
 
     Args:
         matrix: A, shape (N, N).
@@ -153,7 +151,7 @@ def spread(
     far = torch.tensor(alphas)[:, None]
     kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start
     result = start
-    for _ in range(STEPS):
+    for _ in range(steps):
         stepped = matrix @ result.reshape(len(start), -1).numpy()
         result = after(far * torch.from_numpy(stepped).view(start.shape) + kept)
     return result
@@ -175,9 +173,11 @@ def _spread_errors(
     return found
 
 
-def _scaled_by_node(beliefs: Tensor, reached: Tensor, typical: float) -> Tensor:
+def _scaled_by_node(
+    beliefs: Tensor, reached: Tensor, typical: float, largest: float = 1000.0
+) -> Tensor:
     scale = typical / reached.abs().sum(dim=1, keepdim=True)
-    scale[~torch.isfinite(scale) | (scale > LARGEST_SCALE)] = 1.0
+    scale[~torch.isfinite(scale) | (scale > largest)] = 1.0
     corrected = beliefs + scale * reached
     return torch.where(torch.isnan(corrected), beliefs, corrected)
 

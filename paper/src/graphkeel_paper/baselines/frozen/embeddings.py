@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 
-CLOSE = 1e-3
-
 
 @dataclass(frozen=True)
 class Embedding:
@@ -24,7 +22,7 @@ class Embedding:
 
 
 def classified_embedding(frozen: FrozenModel, task: GraphTask) -> Embedding:
-    """What enters the model's last linear layer, where that layer's output is the model's (SGC, an
+    """The input of the model's last linear layer, where that layer's output is the model's (SGC, an
     MLP on top).
 
     Models that propagate after their last linear layer have no such embedding; there the logits
@@ -50,7 +48,7 @@ def classified_embedding(frozen: FrozenModel, task: GraphTask) -> Embedding:
     return Embedding(logits, torch.eye(logits.shape[1]), logits)
 
 
-def _scores(inputs: Tensor, weight: Tensor, logits: Tensor) -> bool:
+def _scores(inputs: Tensor, weight: Tensor, logits: Tensor, tolerance: float = 1e-3) -> bool:
     """Whether the logits are weight·inputs up to one constant (the bias)."""
     offset = logits - inputs @ weight.T
-    return bool((offset - offset[0]).abs().max() <= CLOSE * logits.abs().max())
+    return bool((offset - offset[0]).abs().max() <= tolerance * logits.abs().max())

@@ -25,8 +25,6 @@ from graphkeel.models.networks import SGC
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.rival import Candidate, Rival
 
-START = 1e-7  # of both variables, and the least weight of an edge's removal
-
 
 @dataclass(frozen=True)
 class GTransConfig:
@@ -42,6 +40,7 @@ class GTransConfig:
     )  # Cora's first; the authors tune it on validation, as we do
     lr_edges: float = 0.1
     budget: float = 0.005  # share of edges that may go
+    start: float = 1e-7  # of both variables, and the least weight of an edge's removal
     drop: float = 0.05  # of edges, in the augmented view
     candidates: int = 5  # discrete edge sets tried at the end
 
@@ -178,7 +177,7 @@ def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
 
-def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
+def _surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
     """Near to itself with edges dropped, far from itself with features shuffled.
 
     Args:
@@ -191,7 +190,9 @@ def surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Ten
     return dissimilarity(dropped, plain) - dissimilarity(plain, shuffled)
 
 
-def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor:
+def project(
+    removals: Tensor, most: float, *, least: float = GTransConfig.start, tolerance: float = 1e-5
+) -> Tensor:
     """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
     common shift.
 
@@ -199,7 +200,7 @@ def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor
         removals: shape (pairs,).
     """
     if float(removals.clamp(0, 1).sum()) <= most:
-        return removals.clamp(START, 1 - START)
+        return removals.clamp(least, 1 - least)
     low, high = float((removals - 1).min()), float(removals.max())
     while high - low > tolerance:
         middle = (low + high) / 2
@@ -207,7 +208,7 @@ def project(removals: Tensor, most: float, *, tolerance: float = 1e-5) -> Tensor
             low = middle
         else:
             high = middle
-    return (removals - high).clamp(START, 1 - START)
+    return (removals - high).clamp(least, 1 - least)
 
 
 class _Transformation:
@@ -223,11 +224,11 @@ class _Transformation:
         # Both directions of an edge go together: one removal per unordered pair.
         low, high = task.edge_index.min(dim=0).values, task.edge_index.max(dim=0).values
         pairs, self.pair = torch.unique(low * task.n_nodes + high, return_inverse=True)
-        self.removals = torch.full((len(pairs),), START)
+        self.removals = torch.full((len(pairs),), config.start)
         self.most = (
             int(config.budget * len(pairs)) if config.edge_steps and self.views.weighable else 0
         )
-        self.change = torch.full_like(task.x, START, requires_grad=True)
+        self.change = torch.full_like(task.x, config.start, requires_grad=True)
 
     def learn(self) -> None:
         optimiser = torch.optim.Adam([self.change], lr=self.lr)
@@ -265,7 +266,7 @@ class _Transformation:
 
     def _loss(self, removals: Tensor | None = None, change: Tensor | None = None) -> Tensor:
         x = self.task.x + (self.change if change is None else change)
-        return surrogate_loss(self.views, x, self._weights(removals), self.config.drop)
+        return _surrogate_loss(self.views, x, self._weights(removals), self.config.drop)
 
     def _step_edges(self) -> None:
         """One Adam step, with fresh moments as in the published code, and back into the budget."""
@@ -279,7 +280,7 @@ class _Transformation:
     def _discrete(self) -> Tensor:
         """Whole edges: the strongest removals, or draws of them, whichever has the least loss under
         equal noise."""
-        removals = torch.where(self.removals <= START, 0.0, self.removals)
+        removals = torch.where(self.removals <= self.config.start, 0.0, self.removals)
         strongest = torch.zeros_like(removals)
         strongest[removals.topk(self.most).indices] = 1.0
         tried = [strongest, *(torch.bernoulli(removals) for _ in range(self.config.candidates - 1))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,12 +15,14 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
-STEPS = 50
 
-
+@dataclass(frozen=True)
 class LabelPropagation(Rival):
+    """Several α, each with so many steps."""
+
     name = "lp"
+    alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
+    steps: int = 50
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -30,5 +33,5 @@ class LabelPropagation(Rival):
         known = torch.zeros(task.n_nodes, task.n_classes)
         known[labelled] = known_labels(task, labelled).one_hot()
         propagator = Propagator(task.edge_index, task.n_nodes)
-        for alpha in ALPHAS:
-            yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, STEPS))
+        for alpha in self.alphas:
+            yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, self.steps))

@@ -10,6 +10,7 @@ prediction."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,19 +23,25 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-NEIGHBOURS = (5, 3, 1)
-GRAPH_WEIGHT = 5.0  # rows of Ŝ sum to about one, those of the k-NN affinity to about five
-ITERATIONS = 100
-TOLERANCE = 1e-8
-BATCH = 64  # nodes
-
-Affinity = Callable[[Tensor], Tensor]
+_Affinity = Callable[[Tensor], Tensor]
 Kernel = Callable[[Tensor], Tensor]
 
 
+@dataclass(frozen=True)
 class LAME(Rival):
+    """The authors' grid.
+
+    Attributes:
+        neighbours: how many nearest ones.
+        graph_weight: rows of Ŝ sum to about one, those of the k-NN affinity to about five.
+        batch: nodes under one dense affinity.
+    """
+
     name = "lame"
     uses_labels = False
+    neighbours: tuple[int, ...] = (5, 3, 1)
+    graph_weight: float = 5.0
+    batch: int = 64
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -43,19 +50,21 @@ class LAME(Rival):
         log_beliefs = embedding.logits.log_softmax(dim=-1)
         unit = torch.nn.functional.normalize(embedding.nodes, dim=1)
         propagator = Propagator(task.edge_index, task.n_nodes)
-        for count in NEIGHBOURS:
+        for count in self.neighbours:
             pulled = pulled_together(log_beliefs, neighbour_affinity(unit, count))
             yield scored({"affinity": "neighbours", "neighbours": count}, pulled)
-        for count in NEIGHBOURS:
-            pulled = in_batches(log_beliefs, unit, gaussian_kernel(count), seed)
+        for count in self.neighbours:
+            pulled = in_batches(log_beliefs, unit, gaussian_kernel(count), seed, self.batch)
             yield scored({"affinity": "gaussian", "neighbours": count}, pulled)
-        pulled = in_batches(log_beliefs, unit, lambda batch: batch @ batch.T, seed)
+        pulled = in_batches(log_beliefs, unit, lambda batch: batch @ batch.T, seed, self.batch)
         yield scored({"affinity": "linear"}, pulled)
-        pulled = pulled_together(log_beliefs, lambda y: GRAPH_WEIGHT * propagator(y))
+        pulled = pulled_together(log_beliefs, lambda y: self.graph_weight * propagator(y))
         yield scored({"affinity": "graph"}, pulled)
 
 
-def pulled_together(log_beliefs: Tensor, affinity: Affinity) -> Tensor:
+def pulled_together(
+    log_beliefs: Tensor, affinity: _Affinity, *, iterations: int = 100, tolerance: float = 1e-8
+) -> Tensor:
     """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest.
 
     Args:
@@ -64,12 +73,12 @@ def pulled_together(log_beliefs: Tensor, affinity: Affinity) -> Tensor:
     """
     assigned = log_beliefs.exp()
     energy = float("inf")
-    for _ in range(ITERATIONS):
+    for _ in range(iterations):
         pull = affinity(assigned)
         assigned = (log_beliefs + pull).softmax(dim=-1)
         previous = energy
         energy = _energy(log_beliefs, pull, assigned)
-        if abs(previous - energy) <= TOLERANCE * abs(previous):
+        if abs(previous - energy) <= tolerance * abs(previous):
             break
     return assigned
 
@@ -78,7 +87,7 @@ def _energy(log_beliefs: Tensor, pull: Tensor, assigned: Tensor) -> float:
     return float((assigned * (assigned.clamp_min(1e-20).log() - log_beliefs - pull)).sum())
 
 
-def neighbour_affinity(unit: Tensor, count: int = 5) -> Affinity:
+def neighbour_affinity(unit: Tensor, count: int = 5) -> _Affinity:
     """w_ij = 1 where j is among the nearest of i.
 
     Args:
@@ -100,7 +109,9 @@ def gaussian_kernel(count: int) -> Kernel:
     return kernel
 
 
-def in_batches(log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int) -> Tensor:
+def in_batches(
+    log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int, size: int = LAME.batch
+) -> Tensor:
     """Assignments under a dense affinity, batch by batch.
 
     Args:
@@ -110,6 +121,6 @@ def in_batches(log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int) -> 
     """
     order = torch.randperm(len(unit), generator=torch.Generator().manual_seed(seed))
     assigned = torch.empty_like(log_beliefs)
-    for batch in order.split(BATCH):
+    for batch in order.split(size):
         assigned[batch] = pulled_together(log_beliefs[batch], kernel(unit[batch]).matmul)
     return assigned

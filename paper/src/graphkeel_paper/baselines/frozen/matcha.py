@@ -11,6 +11,7 @@ answers around, so that smaller ones come first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -25,16 +26,17 @@ from graphkeel_paper.baselines.frozen.lame import neighbour_affinity, pulled_tog
 from graphkeel_paper.baselines.frozen.t3a import template_scores
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-ROUNDS = 10
-RATES = (0.1, 0.01, 1.0)
-SUPPORTS = 20
-
 Assign = Callable[[Embedding], Tensor]
 
 
+@dataclass(frozen=True)
 class Matcha(Rival):
+    """Rounds of gradient steps on γ, at several rates."""
+
     name = "matcha"
     uses_labels = False
+    rounds: int = 10
+    rates: tuple[float, ...] = (0.1, 0.01, 1.0)
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -46,8 +48,9 @@ class Matcha(Rival):
             return
         hops = hop_features(task, layer.K)
         for name, assign in (("t3a", by_templates), ("lame", by_neighbours)):
-            for rate in RATES:
-                yield scored({"base": name, "lr": rate}, _tuned(layer, hops, assign, rate))
+            for rate in self.rates:
+                tuned = _tuned(layer, hops, assign, rate, self.rounds)
+                yield scored({"base": name, "lr": rate}, tuned)
 
 
 def weighted_hops(frozen: FrozenModel) -> SGConv | None:
@@ -71,7 +74,7 @@ def hop_features(task: GraphTask, k: int) -> Tensor:
     return torch.stack(hops)
 
 
-def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float) -> Tensor:
+def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float, rounds: int) -> Tensor:
     weight = layer.lin.weight.detach()
     bias = 0.0 if layer.lin.bias is None else layer.lin.bias.detach()
     gamma = torch.zeros(len(hops))
@@ -79,7 +82,7 @@ def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float) -> Tensor:
     gamma.requires_grad_(True)
     optimiser = torch.optim.Adam([gamma], lr=rate)
     beliefs = torch.empty(0)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         optimiser.zero_grad()
         nodes = torch.tensordot(gamma, hops, dims=1)
         still = nodes.detach()
@@ -89,9 +92,9 @@ def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float) -> Tensor:
     return beliefs
 
 
-def by_templates(embedding: Embedding) -> Tensor:
+def by_templates(embedding: Embedding, supports: int = 20) -> Tensor:
     """T3A's scores."""
-    return template_scores(embedding, SUPPORTS)
+    return template_scores(embedding, supports)
 
 
 def by_neighbours(embedding: Embedding) -> Tensor:

@@ -24,8 +24,6 @@ from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.rival import Baseline, drawn_class, percent_right
 
-STRENGTHS = (1.0, 5.0, 10.0, 20.0, 100.0)  # the m among which validation picks
-
 
 class _Try(NamedTuple):
     label: int
@@ -40,15 +38,14 @@ class PaperReading(Baseline):
 
     Args:
         name: of the row.
-        strengths: the values of m tried, `STRENGTHS` when None; more than one means that validation
-            picks.
+        strengths: the values of m tried; validation picks among several.
         pick_class: try every class and let validation pick, instead of drawing a training node.
         with_validation: also replace the validation nodes of the class, by their true label.
     """
 
     needs_labels = True
     name: str
-    strengths: tuple[float, ...] | None = (1.0,)
+    strengths: tuple[float, ...] = (1.0,)
     pick_class: bool = False
     with_validation: bool = False
     retrains: bool = False
@@ -75,7 +72,7 @@ class PaperReading(Baseline):
         nodes = torch.cat([labelled, validation]) if self.with_validation else labelled
         labels = Labels(nodes, task.y[nodes], task.n_classes)
         drawn = drawn_class(task, labelled, seed)
-        for strength in STRENGTHS if self.strengths is None else self.strengths:
+        for strength in self.strengths:
             for label in range(task.n_classes) if self.pick_class else (drawn,):
                 features = replace(task.x, labels, context.anchors(strength).features, label)
                 yield _Try(label, strength, features, context.logits_for(features))

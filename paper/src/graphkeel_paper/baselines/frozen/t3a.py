@@ -4,6 +4,7 @@ of; no labels."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,18 +14,20 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import Embedding, classified_embedding
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-SUPPORTS = (None, 1, 5, 20, 50, 100)  # embeddings kept per class; None keeps all
 
-
+@dataclass(frozen=True)
 class T3A(Rival):
+    """Templates of as many embeddings per class as `supports` says; None keeps all."""
+
     name = "t3a"
     uses_labels = False
+    supports: tuple[int | None, ...] = (None, 1, 5, 20, 50, 100)
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         embedding = classified_embedding(frozen, task)
-        for supports in SUPPORTS:
+        for supports in self.supports:
             yield scored({"supports": supports}, template_scores(embedding, supports))
 
 

@@ -57,7 +57,7 @@ class TSA(Rival):
     source_pairs: Tensor | None = None
 
     def with_source(self, source: GraphTask) -> TSA:
-        """The same method with the source's summary."""
+        """The method with the source's summary."""
         known = source.y != UNLABELLED
         classes = torch.zeros(source.n_nodes, source.n_classes)
         classes[known, source.y[known]] = 1.0

@@ -22,7 +22,7 @@ def module_of(frozen: FrozenModel) -> nn.Module:
 
 
 def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
-    """The same architecture with weights drawn anew."""
+    """The architecture with weights drawn anew."""
     copied = copy.deepcopy(model).requires_grad_(True)
     clear_caches(copied)
     with torch.random.fork_rng(devices=[]):
@@ -76,7 +76,7 @@ class TrainableCopy:
         return self.model(x, edge_index)  # type: ignore[no-any-return]
 
     def embedding(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
-        """What enters the last message-passing layer, shape (N, h); the logits where there is one
+        """The input of the last message-passing layer, shape (N, h); the logits where there is one
         such layer only.
 
         Args:

@@ -10,6 +10,7 @@ prediction with probability σ(k₀·homophily). Settings as in the benchmark of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from sklearn.cluster import KMeans
@@ -21,25 +22,25 @@ from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-SETTINGS = ((1, 1e-3), (10, 1e-3), (10, 1e-2))  # epochs, learning rate
-DROP = 0.5
-SHARPNESS = 0.01  # k₀
 
-
+@dataclass(frozen=True)
 class HomoTTT(Rival):
+    """Trainings of so many epochs at a learning rate."""
+
     name = "homottt"
     retrains = True
     uses_labels = False
+    settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (10, 1e-2))
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         before = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
-        for epochs, lr in SETTINGS:
+        for epochs, lr in self.settings:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 after = _tuned(frozen, task, epochs, lr, seed)
-                yield scored({"epochs": epochs, "lr": lr}, chosen_by_node(task, before, after))
+                yield scored({"epochs": epochs, "lr": lr}, _chosen_by_node(task, before, after))
 
 
 def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: int) -> Tensor:
@@ -74,22 +75,24 @@ def node_homophily(edge_index: Tensor, classes: Tensor, n_nodes: int) -> Tensor:
     return total / degree
 
 
-def _without_some(edge_index: Tensor, homophily: Tensor) -> Tensor:
+def _without_some(edge_index: Tensor, homophily: Tensor, share: float = 0.5) -> Tensor:
     """Both directions of an edge go together."""
     source, target = edge_index
     once = edge_index[:, source < target]
-    drop = DROP * (1.0 - homophily[once].mean(dim=0))
+    drop = share * (1.0 - homophily[once].mean(dim=0))
     kept = once[:, torch.rand(once.shape[1]) >= drop]
     return torch.cat([kept, kept.flip(0)], dim=1)
 
 
-def chosen_by_node(task: GraphTask, before: Tensor, after: Tensor) -> Tensor:
-    """The new prediction where a draw accepts it, else the old one.
+def _chosen_by_node(
+    task: GraphTask, before: Tensor, after: Tensor, sharpness: float = 0.01
+) -> Tensor:
+    """The new prediction where a draw accepts it, else the old one; the sharpness is k₀.
 
     Args:
         before: probabilities of the given model, shape (N, n_classes).
     """
     classes = (before + after).argmax(dim=1)
     homophily = node_homophily(task.edge_index, classes, task.n_nodes)
-    accepted = torch.bernoulli(torch.sigmoid(SHARPNESS * homophily)).bool()
+    accepted = torch.bernoulli(torch.sigmoid(sharpness * homophily)).bool()
     return torch.where(accepted[:, None], after, before)

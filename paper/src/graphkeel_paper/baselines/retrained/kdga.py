@@ -102,7 +102,7 @@ class EdgePredictor(nn.Module):
         return self.second(self.first(spread_twice)).relu()
 
 
-class Classifier(nn.Module):
+class _Classifier(nn.Module):
     """Two shared GCN layers, a teacher's head and a student's."""
 
     def __init__(self, n_features: int, hidden: int, n_classes: int, drop: float) -> None:
@@ -188,7 +188,9 @@ class _Training:
         self.spread_twice = self.original(self.original(self.x))
         self.tiles = Tiles(both_ways, task.n_nodes)
         self.predictor = EdgePredictor(task.n_features, config.hidden)
-        self.classifier = Classifier(task.n_features, config.hidden, task.n_classes, config.dropout)
+        self.classifier = _Classifier(
+            task.n_features, config.hidden, task.n_classes, config.dropout
+        )
         self.best = BestOnValidation(self.classifier, task, validation)
         self.warm_up = BestOnValidation(self.classifier, task, validation)
         self.noise = np.random.default_rng(seed)

@@ -31,11 +31,10 @@ from torch import Tensor
 EPSILON = torch.finfo(
     torch.float32
 ).eps  # probabilities and noise are clamped there, as torch's distribution does
-SIZE = 1024  # of a tile: four megabytes, which stay in cache over the dozen operations on them
 
 
 @dataclass(frozen=True)
-class Tile:
+class _Tile:
     """Rows × columns of the matrix; only its pairs above the diagonal count."""
 
     index: int
@@ -68,7 +67,7 @@ class Tile:
 class Tiles:
     """All pairs i ≤ j of a graph's nodes, in tiles, with the graph's edges sorted into them."""
 
-    def __init__(self, edge_index: Tensor, n_nodes: int, *, size: int = SIZE) -> None:
+    def __init__(self, edge_index: Tensor, n_nodes: int, *, size: int = 1024) -> None:
         self.n_nodes, self.size = n_nodes, size
         low, high = edge_index.min(dim=0).values, edge_index.max(dim=0).values
         codes = torch.unique((low * n_nodes + high)[low != high])
@@ -79,7 +78,7 @@ class Tiles:
         self.scale = pairs / (2 * (pairs - ones)) / pairs  # norm / N²
         self._tiles = tuple(self._cut())
 
-    def _cut(self) -> Iterator[Tile]:
+    def _cut(self) -> Iterator[_Tile]:
         count = -(-self.n_nodes // self.size)
         home = (self.low // self.size) * count + self.high // self.size
         order = torch.argsort(home, stable=True)
@@ -88,7 +87,7 @@ class Tiles:
             for j in range(i, count):
                 here = order[starts[i * count + j] : starts[i * count + j + 1]]
                 rows, columns = self._span(i), self._span(j)
-                yield Tile(
+                yield _Tile(
                     i * count + j,
                     rows,
                     columns,
@@ -99,7 +98,7 @@ class Tiles:
     def _span(self, i: int) -> slice:
         return slice(i * self.size, min((i + 1) * self.size, self.n_nodes))
 
-    def __iter__(self) -> Iterator[Tile]:
+    def __iter__(self) -> Iterator[_Tile]:
         return iter(self._tiles)
 
 
@@ -138,7 +137,7 @@ def _diagonal_loss(hidden: Tensor, tiles: Tiles) -> tuple[float, Tensor]:
     return total, -2 * weight * torch.sigmoid(-own)[:, None] * hidden
 
 
-def _tile_loss(tile: Tile, logits: Tensor, tiles: Tiles) -> float:
+def _tile_loss(tile: _Tile, logits: Tensor, tiles: Tiles) -> float:
     """Both mirror images of the pairs above the diagonal. softplus(M) = M + log(1 + e^-M), stable
     for M ≥ 0."""
     terms = (-logits).exp_().log1p_()
@@ -149,7 +148,7 @@ def _tile_loss(tile: Tile, logits: Tensor, tiles: Tiles) -> float:
     return 2 * tiles.scale * float(absent - wrongly_absent + present)
 
 
-def _tile_slope(tile: Tile, logits: Tensor, tiles: Tiles) -> Tensor:
+def _tile_slope(tile: _Tile, logits: Tensor, tiles: Tiles) -> Tensor:
     """Derivative of the loss by the logit of a pair, its mirror image included."""
     slope = torch.sigmoid(logits)
     edges = tile.edge_rows, tile.edge_columns
@@ -157,7 +156,7 @@ def _tile_slope(tile: Tile, logits: Tensor, tiles: Tiles) -> Tensor:
     return slope.mul_(2 * tiles.scale)
 
 
-def _add_products(gradient: Tensor, hidden: Tensor, tile: Tile, slope: Tensor) -> None:
+def _add_products(gradient: Tensor, hidden: Tensor, tile: _Tile, slope: Tensor) -> None:
     """M_ij = h_i·h_j: the slope by M_ij goes to both nodes."""
     gradient[tile.rows].addmm_(slope, hidden[tile.columns])
     gradient[tile.columns].addmm_(slope.T, hidden[tile.rows])
@@ -220,7 +219,7 @@ class _Draw:
         self._right: list[Tensor] = []
         self._shift = torch.zeros(tiles.n_nodes, dtype=dtype)
 
-    def keep(self, tile: Tile, drawn: Tensor) -> None:
+    def keep(self, tile: _Tile, drawn: Tensor) -> None:
         rows, columns = drawn.nonzero(as_tuple=True)
         self.rows.append(rows + tile.rows.start)
         self.columns.append(columns + tile.columns.start)
@@ -244,7 +243,7 @@ class _Draw:
         return self._scale[:, None] * torch.from_numpy(self._matrix @ scaled).to(values.dtype)
 
     def note(self, gradient: Tensor, values: Tensor, product: Tensor, back: Tensor) -> None:
-        """What one product y = Ŝ z adds to the gradient by S, its normalisation included."""
+        """The gradient by S that one product y = Ŝ z adds, its normalisation included."""
         self._left.append(self._scale[:, None] * gradient)
         self._right.append(self._scale[:, None] * values)
         self._shift -= ((gradient * product).sum(dim=1) + (values * back).sum(dim=1)) / (
@@ -260,14 +259,14 @@ class _Draw:
             torch.cat([*self._right, *self._left, one, shift], dim=1),
         )
 
-    def probabilities(self, tile: Tile, logits: Tensor, peak: Tensor) -> Tensor:
+    def probabilities(self, tile: _Tile, logits: Tensor, peak: Tensor) -> Tensor:
         mixed = logits * (self.alpha / peak)
         mixed[tile.edge_rows, tile.edge_columns] += 1 - self.alpha
         return mixed
 
 
 @njit(cache=True, fastmath=True, nogil=True)
-def times_steepness(
+def _times_steepness(
     slopes: NDArray[Any],
     noise: NDArray[Any],
     probabilities: NDArray[Any],
@@ -330,7 +329,7 @@ class _Sample(torch.autograd.Function):
                 tile.uniforms(draw.seed, hidden.dtype),
                 draw.probabilities(tile, logits, peak),
             )
-            times_steepness(
+            _times_steepness(
                 slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON
             )
             tile.upper(slope)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,23 @@ from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.averaging import average
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, scored
 
-HOPS = (2, 1)
-TELEPORTS = (0.1, 0.05, 0.2)
-ALPHAS = (0.9, 0.5, 0.8, 0.95, 0.99)
-STRENGTHS = (1.0, 10.0)  # of logistic regression: scikit-learn's C
 
-
+@dataclass(frozen=True)
 class Pool(Rival):
+    """Classifiers on smoothed features, and label spreading.
+
+    Attributes:
+        hops, teleports: of the smoothed features.
+        alphas: of label spreading.
+        strengths: of logistic regression, scikit-learn's C.
+    """
+
     name = "pool"
     retrains = True
+    hops: tuple[int, ...] = (2, 1)
+    teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
+    alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
+    strengths: tuple[float, ...] = (1.0, 10.0)
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -46,13 +55,13 @@ class Pool(Rival):
             yield Candidate({}, MethodResult(decision={"reason": reason}))
             return
         propagator = Propagator(task.edge_index, task.n_nodes)
-        for name, features in _smoothed(task.x, propagator):
-            for kind, classifier in _classifiers(few=len(classes) <= len(classes.unique())):
+        for name, features in self._smoothed(task.x, propagator):
+            for kind, classifier in self._classifiers(few=len(classes) <= len(classes.unique())):
                 setting = {"features": name, "classifier": kind}
                 yield scored(setting, _fitted(classifier, features, labelled, classes, task))
         known = torch.zeros(task.n_nodes, task.n_classes)
         known[labelled] = known_labels(task, labelled).one_hot()
-        for alpha in ALPHAS:
+        for alpha in self.alphas:
             spread = propagator.smooth(known, 1.0 - alpha)
             total = spread.sum(dim=1, keepdim=True)
             share = 1.0 / task.n_classes  # of a class where no label arrives
@@ -63,24 +72,22 @@ class Pool(Rival):
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
         return average(judged)
 
+    def _smoothed(self, x: Tensor, propagator: Propagator) -> Iterator[tuple[str, np.ndarray]]:
+        for hops in self.hops:
+            features = x
+            for _ in range(hops):
+                features = propagator(features)
+            yield f"{hops} hops", features.numpy()
+        for teleport in self.teleports:
+            yield f"teleport {teleport}", propagator.smooth(x, teleport).numpy()
 
-def _smoothed(x: Tensor, propagator: Propagator) -> Iterator[tuple[str, np.ndarray]]:
-    for hops in HOPS:
-        features = x
-        for _ in range(hops):
-            features = propagator(features)
-        yield f"{hops} hops", features.numpy()
-    for teleport in TELEPORTS:
-        yield f"teleport {teleport}", propagator.smooth(x, teleport).numpy()
-
-
-def _classifiers(few: bool) -> Iterator[tuple[str, Any]]:
-    """A discriminant needs more labels than there are classes among them."""
-    if not few:
-        yield "lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-    for strength in STRENGTHS:
-        regression = LogisticRegression(C=strength, max_iter=200)
-        yield f"logistic {strength:g}", make_pipeline(StandardScaler(), regression)
+    def _classifiers(self, few: bool) -> Iterator[tuple[str, Any]]:
+        """A discriminant needs more labels than there are classes among them."""
+        if not few:
+            yield "lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+        for strength in self.strengths:
+            regression = LogisticRegression(C=strength, max_iter=200)
+            yield f"logistic {strength:g}", make_pipeline(StandardScaler(), regression)
 
 
 def _fitted(

@@ -22,21 +22,16 @@ from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
 from graphkeel_paper.baselines.retrained.training import as_split
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-WEIGHT_DECAYS = (None, 5e-4, 5e-3)  # None: the architecture's own
-RATES = (0.01, 0.1, 0.001)
-EPOCHS = 100
-
 
 @dataclass(frozen=True)
 class Retrain(Rival):
     """The given model's architecture, trained from scratch on all labels.
 
-    Args:
-        name: of the row.
-    """
+    A weight decay of None is the architecture's own."""
 
-    name: str = "retrain"
-    retrains: bool = True
+    name = "retrain"
+    retrains = True
+    weight_decays: tuple[float | None, ...] = (None, 5e-4, 5e-3)
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -44,8 +39,8 @@ class Retrain(Rival):
         if not len(labelled):
             yield _untouched()
             return
-        recipe = recipe_of(module_of(frozen))
-        for decay in WEIGHT_DECAYS:
+        recipe = _recipe_of(module_of(frozen))
+        for decay in self.weight_decays:
             config = recipe if decay is None else replace(recipe, weight_decay=decay)
             model = fresh_copy(module_of(frozen), seed)
             setting = {"weight_decay": config.weight_decay}
@@ -54,14 +49,12 @@ class Retrain(Rival):
 
 @dataclass(frozen=True)
 class FineTune(Rival):
-    """The given model, trained on from its weights on the labels it has not seen.
+    """The given model, trained on from its weights on the labels it has not seen."""
 
-    Args:
-        name: of the row.
-    """
-
-    name: str = "finetune"
-    retrains: bool = True
+    name = "finetune"
+    retrains = True
+    rates: tuple[float, ...] = (0.01, 0.1, 0.001)
+    epochs: int = 100
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
@@ -70,14 +63,14 @@ class FineTune(Rival):
         if not len(unseen):
             yield _untouched()
             return
-        recipe = recipe_of(module_of(frozen))
-        for rate in RATES:
-            config = replace(recipe, lr=rate, epochs=EPOCHS, patience=None)
+        recipe = _recipe_of(module_of(frozen))
+        for rate in self.rates:
+            config = replace(recipe, lr=rate, epochs=self.epochs, patience=None)
             model = copy.deepcopy(module_of(frozen)).requires_grad_(True)
             yield scored({"lr": rate}, _trained(model, task, unseen, config, seed))
 
 
-def recipe_of(model: nn.Module) -> TrainingConfig:
+def _recipe_of(model: nn.Module) -> TrainingConfig:
     """How a network is trained: as its kind is in the zoo, else as a GCN."""
     kinds = {recipe.build: recipe.training for recipe in RECIPES.values()}
     return kinds.get(type(model), RECIPES["gcn"].training)

@@ -10,6 +10,7 @@ graph itself, and so do we."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,21 +22,23 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-SETTINGS = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))  # epochs, learning rate
-NEGATIVES = 5
-TERMS = 2  # contrastive terms, each of weight one
 
-
+@dataclass(frozen=True)
 class SOGA(Rival):
+    """Trainings of so many epochs at a learning rate, with contrastive terms of weight one."""
+
     name = "soga"
     retrains = True
     uses_labels = False
+    settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))
+    terms: int = 2
 
     def _candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
-        samples = [contrasts(task, np.random.default_rng([seed, term])) for term in range(TERMS)]
-        for epochs, lr in SETTINGS:
+        generators = [np.random.default_rng([seed, term]) for term in range(self.terms)]
+        samples = [contrasts(task, rng) for rng in generators]
+        for epochs, lr in self.settings:
             copied = TrainableCopy(frozen, task)
             optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
             for _ in range(epochs):
@@ -49,11 +52,13 @@ class SOGA(Rival):
             yield scored({"epochs": epochs, "lr": lr}, copied.scores().detach())
 
 
-def contrasts(task: GraphTask, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+def contrasts(
+    task: GraphTask, rng: np.random.Generator, negatives: int = 5
+) -> tuple[Tensor, Tensor]:
     """A random neighbour of every node (itself where it has none), and nodes drawn by degree^¾.
 
     Returns:
-        ids of shape (N,) and (N, NEGATIVES).
+        ids of shape (N,) and (N, negatives).
     """
     adjacency = neighbours(task.edge_index.numpy(), task.n_nodes)
     degree = np.diff(adjacency.indptr)
@@ -62,7 +67,7 @@ def contrasts(task: GraphTask, rng: np.random.Generator) -> tuple[Tensor, Tensor
     drawn = adjacency.indices[places] if len(adjacency.indices) else np.arange(task.n_nodes)
     positive = np.where(degree > 0, drawn, np.arange(task.n_nodes))
     weights = np.maximum(degree, 1) ** 0.75
-    negative = rng.choice(task.n_nodes, (task.n_nodes, NEGATIVES), p=weights / weights.sum())
+    negative = rng.choice(task.n_nodes, (task.n_nodes, negatives), p=weights / weights.sum())
     return torch.from_numpy(positive.astype(np.int64)), torch.from_numpy(negative)
 
 

@@ -29,11 +29,11 @@ class Pattern:
         codes = torch.unique(targets * n_nodes + sources)
         self.rows, self.columns = codes // n_nodes, codes % n_nodes
         self.edges = (self.rows != self.columns).nonzero().flatten()
-        self._starts = row_starts(self.rows, n_nodes)
+        self._starts = _row_starts(self.rows, n_nodes)
         self._turn = torch.argsort(
             self.columns * n_nodes + self.rows
         )  # entries in column order: the transpose
-        self._turned_starts = row_starts(self.columns, n_nodes)
+        self._turned_starts = _row_starts(self.columns, n_nodes)
         self._turned_columns = self.rows[self._turn]
 
     @property
@@ -106,7 +106,7 @@ class _Product(torch.autograd.Function):
         return None, None, ctx.pattern.transposed(ctx.weights) @ gradients[0].contiguous()
 
 
-def row_starts(rows: Tensor, n_rows: int) -> Tensor:
+def _row_starts(rows: Tensor, n_rows: int) -> Tensor:
     """Where each row's entries begin, shape (n_rows + 1,)."""
     counts = torch.bincount(rows, minlength=n_rows)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

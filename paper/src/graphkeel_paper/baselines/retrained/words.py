@@ -22,25 +22,13 @@ from graphkeel_paper.baselines.retrained.sparse import Pattern
 from graphkeel_paper.baselines.retrained.training import dropout, unit_scale
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
 
-DROPOUT = 0.5
-RATE = 0.01
-EPOCHS = 200
-
 
 @dataclass(frozen=True)
 class WordsConfig:
-    """What differs between trainings; the first of `SETTINGS` is the published one."""
+    """The difference between trainings; the defaults are the published ones."""
 
     weight_decay: float = 5e-4
     unit: bool = True  # features divided by their mean row length, as for every trained row
-
-
-SETTINGS = (
-    WordsConfig(),
-    WordsConfig(weight_decay=5e-3),
-    WordsConfig(weight_decay=5e-5),
-    WordsConfig(unit=False),
-)
 
 
 @dataclass(frozen=True)
@@ -53,6 +41,8 @@ class Words(Rival):
         hops: of personalised PageRank after the second layer (APPNP); None: a convolution in each
             layer (GCN).
         teleport: of these hops.
+        settings: of the trainings that labels choose from.
+        dropout, rate, epochs: of every training.
     """
 
     needs_labels = True
@@ -60,6 +50,15 @@ class Words(Rival):
     hidden: int = 16
     hops: int | None = None
     teleport: float = 0.1
+    settings: tuple[WordsConfig, ...] = (
+        WordsConfig(),
+        WordsConfig(weight_decay=5e-3),
+        WordsConfig(weight_decay=5e-5),
+        WordsConfig(unit=False),
+    )
+    dropout: float = 0.5
+    rate: float = 0.01
+    epochs: int = 200
     retrains: bool = True
 
     def _candidates(
@@ -70,21 +69,21 @@ class Words(Rival):
     def candidates_of(
         self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
     ) -> list[list[Candidate]]:
-        settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in SETTINGS]
-        wanted = Wanted.of(sets, task.y)
+        settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
+        wanted = _Wanted.of(sets, task.y)
         networks = _Networks(self, task, wanted.nodes, len(sets), seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             scores = _train(networks, wanted)
         made = zip(cycle(settings), scores.unbind(dim=1))
         found = [scored(setting, one.contiguous()) for setting, one in made]
-        starts = range(0, len(found), len(SETTINGS))
-        return [found[start : start + len(SETTINGS)] for start in starts]
+        count = len(settings)
+        return [found[start : start + count] for start in range(0, len(found), count)]
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """What several trainings side by side are asked for.
+class _Wanted:
+    """Nodes and weights of several trainings side by side.
 
     Attributes:
         nodes: in one set of labels or several, shape (n,).
@@ -98,7 +97,7 @@ class Wanted:
     weights: Tensor
 
     @classmethod
-    def of(cls, sets: Sequence[Tensor], y: Tensor) -> Wanted:
+    def of(cls, sets: Sequence[Tensor], y: Tensor) -> _Wanted:
         """The union of the sets.
 
         Args:
@@ -117,12 +116,12 @@ class Wanted:
         members = scores.shape[1]
         classes = self.classes.repeat_interleave(members)
         losses = F.cross_entropy(scores.flatten(end_dim=1), classes, reduction="none")
-        weights = self.weights.repeat_interleave(len(SETTINGS), dim=1)
+        weights = self.weights.repeat_interleave(members // self.weights.shape[1], dim=1)
         return (losses.view(-1, members) * weights).sum()
 
 
 class _Networks(nn.Module):
-    """Two layers on a fixed graph, once for each of `SETTINGS` and each set of labels, side by
+    """Two layers on a fixed graph, once for each setting and each set of labels, side by
     side: they begin with the same weights and drop the same entries. `forward` gives the logits of
     every node; in training, of the nodes with labels alone."""
 
@@ -136,15 +135,15 @@ class _Networks(nn.Module):
         self.readout = self._rows_of_hops(labelled)
         self.x = SparseRows(task.x)
         unit = float(unit_scale(task.x).norm() / task.x.norm().clamp_min(1e-12))
-        decays = [config.weight_decay for config in SETTINGS]
-        scales = [unit if config.unit else 1.0 for config in SETTINGS]
+        decays = [config.weight_decay for config in kind.settings]
+        scales = [unit if config.unit else 1.0 for config in kind.settings]
         self.decays = torch.tensor(decays).repeat(n_sets)[:, None]
         self.scales = torch.tensor(scales).repeat(n_sets)[:, None]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             first = nn.Linear(task.x.shape[1], kind.hidden)
             second = nn.Linear(kind.hidden, task.n_classes)
-        count = n_sets * len(SETTINGS)
+        count = n_sets * len(kind.settings)
         self.first = nn.Parameter(first.weight.T[:, None].repeat(1, count, 1))
         self.first_bias = nn.Parameter(first.bias.repeat(count, 1))
         self.second = nn.Parameter(second.weight.T[:, None].repeat(1, count, 1))
@@ -156,7 +155,7 @@ class _Networks(nn.Module):
         if self.kind.hops is None:
             hidden = self._hop(hidden)
         hidden = (hidden + self.first_bias).relu()
-        hidden = dropout(hidden, DROPOUT, self.training, alike=1)
+        hidden = dropout(hidden, self.kind.dropout, self.training, alike=1)
         scores = torch.einsum("nsh,hsc->nsc", hidden, self.second)
         if self.kind.hops is None:
             return self._last_hops(scores) + self.second_bias
@@ -164,7 +163,7 @@ class _Networks(nn.Module):
 
     def _first(self) -> Tensor:
         """The dropped features times the first layers' weights."""
-        rows = self.x.dropped(DROPOUT) if self.training else self.x
+        rows = self.x.dropped(self.kind.dropout) if self.training else self.x
         weights = self.first * self.scales  # the same as scaled features, and smaller
         product = rows.product(weights.flatten(start_dim=1))
         return product.view(-1, *self.first.shape[1:])
@@ -176,7 +175,7 @@ class _Networks(nn.Module):
         return product.view(-1, *values.shape[1:])
 
     def _rows_of_hops(self, nodes: Tensor) -> Tensor:
-        """What these nodes receive in the last hops, as one matrix: hops are linear, and training
+        """The last hops to these nodes as one matrix: hops are linear, and training
         asks about no other node. Its rows are columns of the transposed hops."""
         start = torch.zeros(self.pattern.n_nodes, len(nodes))
         start[nodes, torch.arange(len(nodes))] = 1.0
@@ -204,12 +203,12 @@ class _Networks(nn.Module):
                 parameter.grad += self.decays * parameter.detach()
 
 
-def _train(networks: _Networks, wanted: Wanted) -> Tensor:
+def _train(networks: _Networks, wanted: _Wanted) -> Tensor:
     """Scores of every node after the last epoch, shape (N, members, n_classes); no label beside
     those given is looked at."""
-    optimiser = torch.optim.Adam(networks.parameters(), lr=RATE)
+    optimiser = torch.optim.Adam(networks.parameters(), lr=networks.kind.rate)
     networks.train()
-    for _ in range(EPOCHS):
+    for _ in range(networks.kind.epochs):
         optimiser.zero_grad()
         wanted.loss(networks()).backward()
         networks.decay()
@@ -230,7 +229,7 @@ class SparseRows:
         self.shape = self.matrix.shape
 
     def dropped(self, p: float) -> SparseRows:
-        """The same matrix with a share of its entries set to 0, the others made larger."""
+        """The matrix with a share of its entries set to 0, the others made larger."""
         values = dropout(torch.from_numpy(self.matrix.data), p, training=True).numpy()
         places = (self.matrix.indices.copy(), self.matrix.indptr.copy())
         kept = sparse.csr_matrix((values, *places), shape=self.shape)

@@ -10,8 +10,9 @@ from typing import Any
 
 from graphkeel.core.errors import DataError
 from graphkeel.runs.specs import split_number
-from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Job, Measurement
+from graphkeel.store.job import CPU_SECONDS, DONE, FAILED, Measurement
 from graphkeel.store.store import Store
+from graphkeel_paper.tables.plan import PlacedJob
 
 UNKNOWN = "unknown"
 RUNS = "runs"  # the records' name in the file
@@ -98,34 +99,33 @@ class Record:
             raise DataError(
                 "a run in the stored table is damaged",
                 got=f"{type(error).__name__}: {error}",
-                fix="Write the table again with keel table.",
+                fix="Write the table again with keel-paper table.",
             ) from error
 
 
-def record_of(job: Job, measurement: Measurement, block: str = "", column: str = "") -> Record:
+def found_records(
+    placed: Iterable[PlacedJob], store: Store, *, any_code: bool = False
+) -> list[Record]:
+    """The records of all jobs that are measured."""
+    found = [(one, store.find(one.job, any_code=any_code)) for one in placed]
+    return [record_of(one, measurement) for one, measurement in found if measurement is not None]
+
+
+def record_of(placed: PlacedJob, measurement: Measurement) -> Record:
     """The record of a finished job."""
+    job = placed.job
     spec = asdict(job.spec)
     kind, number = split_number(str(spec.get("split", "")), job.seed)
     return Record(
         row=job.row,
-        column=column or job.spec.dataset,
+        column=placed.column,
         seed=job.seed,
         measurement=measurement,
-        block=block,
+        block=placed.block,
         split=f"{kind} {number}",
         data=job.data,
         settings=json.dumps(spec, sort_keys=True),
     )
-
-
-def found_records(jobs: Iterable[Job], store: Store, *, any_code: bool = False) -> list[Record]:
-    """The records of all jobs that are measured."""
-    records = []
-    for job in jobs:
-        measurement = store.find(job, any_code=any_code)
-        if measurement is not None:
-            records.append(record_of(job, measurement))
-    return records
 
 
 def settings_of(records: Sequence[Record]) -> dict[str, Any]:

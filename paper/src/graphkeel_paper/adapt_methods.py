@@ -16,9 +16,9 @@ from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
-ON_UNION = ("retrain", "pool")
-TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
-_CODE = (*adapt.CODE, "graphkeel_paper.adapt.methods", "graphkeel_paper.datasets.registry")
+_ON_UNION = ("retrain", "pool")
+_TARGET_ONLY = "target-only"  # the same architecture, trained on the target's labels alone
+_CODE = (*adapt.CODE, "graphkeel_paper.adapt_methods", "graphkeel_paper.datasets.registry")
 
 
 def method_version(spec: AdaptSpec) -> str:
@@ -39,7 +39,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     nobody = case.nodes[:0]
     if isinstance(baseline, Rival) and not baseline.uses_labels:
         return _label_free(baseline, case)
-    if spec.method not in ON_UNION:
+    if spec.method not in _ON_UNION:
         return baseline.fit_predict(case.frozen, case.target, case.nodes, nobody, case.seed)
     task, mine = case.union()
     labelled = torch.cat([task.train_mask.nonzero().flatten(), mine[case.nodes]])
@@ -62,4 +62,4 @@ def _label_free(rival: Rival, case: Case) -> MethodResult:
 
 
 def _baseline(method: str) -> str:
-    return "retrain" if method == TARGET_ONLY else method
+    return "retrain" if method == _TARGET_ONLY else method

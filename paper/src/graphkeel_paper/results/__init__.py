@@ -1,1 +1,0 @@
-"""Finished tables as files: every run of a table, read again, and what a grid will cost."""

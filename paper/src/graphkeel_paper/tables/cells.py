@@ -1,0 +1,290 @@
+"""The cells of a table from its measurements: means, gains, tests, and a note beside each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphkeel.store.job import Measurement
+from graphkeel.store.statistics import gains, paired_p, summarise
+from graphkeel_paper.tables.plan import BASE, Plan, Row
+from graphkeel_paper.tables.published import (
+    Published,
+    base_note,
+    gain_note,
+    protocol_note,
+    reading_note,
+)
+from graphkeel_paper.tables.records import Record
+from graphkeel_paper.tables.statistics import gain_error, gain_interval, holm_by
+
+OURS = "auto"
+TUNED_BASE = "sgc-tuned"
+
+_Seeds = dict[int, Measurement]
+_Found = dict[tuple[str, str, str], _Seeds]  # by row, block and column
+_Pairs = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row's number in one column of one block; `mean` is None where nothing is measured, and
+    `note` then says why.
+
+    Attributes:
+        row, label, group, frozen: of the row.
+        block, column: where it stands.
+        asked, seeds: how many seeds were asked for, and how many the mean is over.
+        mean, std: accuracy in percent.
+        paper, paper_std: the published figure.
+        difference: of our mean from the paper's.
+        gain, worst: over the row's base on the same seeds: mean, and the worst seed's.
+        gain_low, gain_high: the interval of the mean gain.
+        p_value, p_holm: the test of that gain, alone and corrected over the rows of its group.
+        gain_tuned: over the base that is tuned on validation, on the same seeds.
+        behind_auto, p_auto: what `auto` has more on the same seeds, and the corrected test of it.
+        balanced, balanced_gain, balanced_worst: as mean, gain and worst, for accuracy averaged
+            over classes.
+        refused: seeds in which the model was left alone.
+        residual: ‖C(h*) − Y‖ of the worst seed, for controllers.
+        seconds, peak_mb: mean time of a job, and the largest memory of one.
+        note: what is said beside it.
+    """
+
+    row: str
+    label: str
+    group: str
+    block: str
+    column: str
+    frozen: bool
+    asked: int
+    seeds: int = 0
+    mean: float | None = None
+    std: float | None = None
+    paper: float | None = None
+    paper_std: float | None = None
+    difference: float | None = None
+    gain: float | None = None
+    worst: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    p_value: float | None = None
+    p_holm: float | None = None
+    gain_tuned: float | None = None
+    behind_auto: float | None = None
+    p_auto: float | None = None
+    balanced: float | None = None
+    balanced_gain: float | None = None
+    balanced_worst: float | None = None
+    refused: int = 0
+    residual: float | None = None
+    seconds: float | None = None
+    peak_mb: float | None = None
+    note: str = ""
+
+    @property
+    def method(self) -> str:
+        """The row, by the name that files give it."""
+        return self.row
+
+    @property
+    def dataset(self) -> str:
+        """The place, by the name that files give it."""
+        return ", ".join(filter(None, (self.column, self.block)))
+
+    def as_dict(self, names: Iterable[str]) -> dict[str, Any]:
+        """The named figures."""
+        return {name: getattr(self, name) for name in names}
+
+
+def fill(plan: Plan, records: Iterable[Record]) -> list[Cell]:
+    """The cells of a table, row by row."""
+    found: _Found = {}
+    for record in records:
+        key = (record.row, record.block, record.column)
+        found.setdefault(key, {})[record.seed] = record.measurement
+    cells = [
+        _cell(plan, row, block, column, found)
+        for row in plan.rows
+        for block in plan.blocks
+        for column in plan.columns
+    ]
+    return _corrected(cells)
+
+
+def _corrected(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with Holm's correction: a family is the rows of one group in a column."""
+    families = [(cell.block, cell.column, cell.group) for cell in cells]
+    over_base = holm_by(families, [cell.p_value for cell in cells])
+    below_auto = holm_by(families, [cell.p_auto for cell in cells])
+    tests = zip(cells, over_base, below_auto, strict=True)
+    return [replace(cell, p_holm=base, p_auto=auto) for cell, base, auto in tests]
+
+
+def _cell(plan: Plan, row: Row, block: str, column: str, all_found: _Found) -> Cell:
+    asked = len(plan.seeds)
+    empty = Cell(row.name, row.label, row.group, block, column, row.frozen, asked)
+    if not row.has(column):
+        return empty
+    published = _published(plan, row, column)
+    if published:
+        empty = replace(empty, paper=published.mean, paper_std=published.std)
+    found = all_found.get((row.name, block, column), {})
+    if found:
+        seconds = float(np.mean([one.seconds for one in found.values()]))
+        empty = replace(empty, seconds=seconds, peak_mb=max(one.peak_mb for one in found.values()))
+    results = [one.result for one in found.values() if one.done]
+    too_long = _over_budget(found, asked, plan.row_budget)
+    if too_long or not results:
+        return replace(empty, note=too_long or _failures(found) or "not run")
+    summary = summarise([result["accuracy"] for result in results])
+    measured = replace(empty, seeds=summary.n, mean=summary.mean, std=summary.std)
+    others = {
+        name: all_found.get((name, block, column), {})
+        for name in (plan.table.base_of(row), TUNED_BASE, OURS)
+    }
+    if plan.table.published is None:
+        return replace(measured, **_worst_seeds(plan, row, found, others))
+    return replace(measured, **_beside_the_paper(plan, row, column, found, others))
+
+
+def _published(plan: Plan, row: Row, column: str) -> Published | None:
+    return (plan.table.published or {}).get(row.paper or "", {}).get(column)
+
+
+def _over_budget(found: _Seeds, asked: int, row_budget: float | None) -> str:
+    """Why a cell stays empty though a seed is measured: the others would take too long; else ""."""
+    if row_budget is None or not 0 < len(found) < asked:
+        return ""
+    first = min(found)
+    seconds = found[first].processor_seconds
+    if seconds <= row_budget:
+        return ""
+    what = "stopped after" if found[first].stopped else "measured"
+    return f"over {row_budget:.0f} s a seed: {what} {seconds:.0f} s on seed {first}"
+
+
+def _failures(found: _Seeds) -> str:
+    messages = [one.message or "" for one in found.values() if not one.done]
+    return f"{len(messages)} failed: {'; '.join(sorted(set(messages)))}" if messages else ""
+
+
+# ---- a table without published figures: the worst seed beside each mean
+
+
+def _worst_seeds(plan: Plan, row: Row, found: _Seeds, others: dict[str, _Seeds]) -> dict[str, Any]:
+    """Gains are over the base row, or over the base that the run itself measured."""
+    base = others[plan.table.base_of(row)]
+    results = {seed: one.result for seed, one in found.items() if one.done}
+    pairs = [
+        (one["accuracy"], base[seed].result["accuracy"])
+        if seed in base and base[seed].done
+        else (one["accuracy"], one["base"])
+        for seed, one in results.items()
+    ]
+    figures = _gain(pairs)
+    if row.group == BASE:
+        del figures["p_value"]
+    return {
+        **figures,
+        **_balanced(list(results.values())),
+        "gain": float(gains(*zip(*pairs, strict=True)).mean()),
+        "refused": sum(bool(result.get("kept")) for result in results.values()),
+        "note": _failures(found),
+    }
+
+
+def _gain(pairs: _Pairs) -> dict[str, Any]:
+    ours, theirs = zip(*pairs, strict=True)
+    low, high = gain_interval(ours, theirs)
+    return {
+        "gain": float(np.mean(ours) - np.mean(theirs)),
+        "worst": float(gains(ours, theirs).min()),
+        "gain_low": low,
+        "gain_high": high,
+        "p_value": paired_p(ours, theirs),
+    }
+
+
+def _balanced(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    if not all("balanced" in result for result in results):
+        return {}
+    differences = [result["balanced"] - result["balanced_base"] for result in results]
+    return {
+        "balanced": summarise([result["balanced"] for result in results]).mean,
+        "balanced_gain": summarise(differences).mean,
+        "balanced_worst": min(differences),
+    }
+
+
+# ---- a table of the paper: the published figure beside each mean
+
+
+def _beside_the_paper(
+    plan: Plan, row: Row, column: str, found: _Seeds, others: dict[str, _Seeds]
+) -> dict[str, Any]:
+    base = plan.table.base_of(row)
+    pairs = _pairs(found, others[base])
+    results = [one.result for one in found.values() if one.done]
+    mean = summarise([result["accuracy"] for result in results]).mean
+    published = _published(plan, row, column)
+    decisions = [result.get("decision", {}) for result in results]
+    residuals = [decision["residual"] for decision in decisions if "residual" in decision]
+    notes = [_failures(found), _note(plan, row, column, mean, pairs)]
+    return {
+        **(_gain(pairs) if pairs and row.name != base else {}),
+        **_against_others(row, found, others),
+        "difference": mean - published.mean if published else None,
+        "residual": max(residuals) if residuals else None,
+        "note": "; ".join(filter(None, notes)),
+    }
+
+
+def _pairs(ours: _Seeds, theirs: _Seeds) -> _Pairs:
+    """The accuracies of both on the seeds that both have."""
+    seeds = [seed for seed, one in ours.items() if one.done and seed in theirs]
+    both = [(ours[seed], theirs[seed]) for seed in seeds if theirs[seed].done]
+    return [(one.result["accuracy"], other.result["accuracy"]) for one, other in both]
+
+
+def _against_others(row: Row, found: _Seeds, others: dict[str, _Seeds]) -> dict[str, Any]:
+    """Gains over the tuned base, and what `auto` has more; rows of another protocol are compared
+    with neither."""
+    against: dict[str, Any] = {}
+    if row.group == "protocol":
+        return against
+    tuned = _pairs(found, others[TUNED_BASE])
+    if tuned and row.name != TUNED_BASE:
+        against["gain_tuned"] = float(np.mean([ours - theirs for ours, theirs in tuned]))
+    auto = _pairs(found, others[OURS])
+    if auto and row.name != OURS:
+        mine, best = zip(*auto, strict=True)
+        against["behind_auto"] = float(np.mean(best) - np.mean(mine))
+        against["p_auto"] = paired_p(best, mine)
+    return against
+
+
+def _note(plan: Plan, row: Row, column: str, mean: float, pairs: _Pairs) -> str:
+    figures = plan.table.published or {}
+    first = plan.table.rows[0]
+    base = figures[first.name].get(column)
+    published = _published(plan, row, column)
+    if base is None or row.paper is None:
+        return ""
+    if published is None:
+        return "out of memory in the paper" if row.paper == "kdga" else "no number in the paper"
+    if row.name == first.name:
+        return base_note(column, mean - published.mean)
+    if row.name == plan.table.base_of(row):
+        return protocol_note(mean - published.mean)
+    if not pairs:
+        return ""
+    ours, theirs = zip(*pairs, strict=True)
+    gain = float(np.mean(ours) - np.mean(theirs))
+    numbers = (gain, published.mean - base.mean, gain_error(ours, theirs))
+    if row.group == "reading":
+        return reading_note(row.name, *numbers)
+    return gain_note(row.paper, *numbers)

@@ -1,0 +1,120 @@
+"""A table with its numbers, the sentences below it, and the measurements behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graphkeel.core.files import write_text
+from graphkeel.store.job import CPU_SECONDS
+from graphkeel.store.provenance import provenance
+from graphkeel.store.statistics import TEST
+from graphkeel.store.store import Store
+from graphkeel_paper.tables.cells import Cell, fill
+from graphkeel_paper.tables.plan import Plan
+from graphkeel_paper.tables.records import UNKNOWN, Record, dump, found_records, settings_of
+from graphkeel_paper.tables.render import FORMATS, render
+from graphkeel_paper.tables.statistics import CORRECTION
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A table with its numbers."""
+
+    plan: Plan
+    cells: list[Cell]
+    records: list[Record]
+
+    @classmethod
+    def of(cls, plan: Plan, records: list[Record]) -> Filled:
+        """The table of these measurements."""
+        return cls(plan, fill(plan, records), records)
+
+    @classmethod
+    def stored(cls, plan: Plan, store: Store, *, any_code: bool = False) -> Filled:
+        """The table of those of its jobs that a store holds."""
+        return cls.of(plan, found_records(plan.placed, store, any_code=any_code))
+
+    def at(self, row: str, block: str) -> dict[str, Cell]:
+        """A row's cells in a block, by column."""
+        return {c.column: c for c in self.cells if c.row == row and c.block == block}
+
+    def is_above(self, mine: Cell, groups: Iterable[str]) -> bool:
+        """Whether a cell's mean is above those of all rows of these groups in its column."""
+        wanted = set(groups)
+        others = [
+            cell.mean
+            for cell in self.cells
+            if (cell.block, cell.column) == (mine.block, mine.column) and cell.group in wanted
+        ]
+        known = [mean for mean in others if mean is not None]
+        return mine.mean is not None and all(mine.mean > mean for mean in known)
+
+    @cached_property
+    def remarks(self) -> list[str]:
+        """The sentences below the table."""
+        said = self.plan.table.sentences(self)
+        return [*said, *_cost_remark(self.records), *_source_remark(self.records)]
+
+    def render(self, style: str) -> str:
+        """The table as a text of one of `FORMATS`."""
+        layout = self.plan.table.layout
+        return render(self.plan, layout, self.cells, self.remarks, style)
+
+    def payload(self) -> dict[str, Any]:
+        """The stable JSON object of `keel-paper table --json`."""
+        plan = self.plan
+        part = {"variant": plan.variant}
+        if isinstance(plan.table.name, int):
+            part = {"name": plan.file}
+        return {
+            "command": "table",
+            "table": plan.table.name,
+            **part,
+            "rows": [cell.as_dict(plan.table.layout.fields) for cell in self.cells],
+            "verdicts": self.remarks,
+            "seeds": plan.seeds,
+            "row_budget": plan.row_budget,
+            "test": TEST,
+            "correction": CORRECTION,
+            "provenance": provenance(),
+        }
+
+    def write(self, out: Path) -> None:
+        """The table in every format; as JSON with all measurements behind it."""
+        plan = self.plan
+        for style, suffix in FORMATS.items():
+            write_text(out / f"{plan.file}.{suffix}", self.render(style))
+        described = {
+            "title": plan.title,
+            "rows": [asdict(row) for row in plan.rows],
+            "blocks": plan.blocks,
+            "columns": plan.columns,
+        }
+        stored = {**self.payload(), "plan": described, "settings": settings_of(self.records)}
+        write_text(out / f"{plan.file}.json", dump(stored, self.records))
+
+
+def _cost_remark(records: Iterable[Record]) -> list[str]:
+    """A sentence on what all measurements of a table took; none where there are none.
+
+    Processor time, as other work on the same cores hardly changes it, unlike seconds on the wall.
+    """
+    found = [record.measurement for record in records]
+    if not found:
+        return []
+    cpu = [one.result[CPU_SECONDS] for one in found if CPU_SECONDS in one.result]
+    known = f"{sum(cpu) / 60:.1f} min of one core's time" if cpu else "processor time not recorded"
+    if cpu and len(cpu) < len(found):
+        known += f" ({len(cpu)} of them recorded)"
+    peak = max(one.peak_mb for one in found) / 1024
+    return [f"cost: {len(found)} jobs, {known}, at most {peak:.1f} GB a worker."]
+
+
+def _source_remark(records: Iterable[Record]) -> list[str]:
+    """A sentence on the commits that computed a table; none where there is no record."""
+    commits = sorted({record.measurement.commit or UNKNOWN for record in records})
+    return [f"computed by commit {', '.join(commits)}."] if commits else []

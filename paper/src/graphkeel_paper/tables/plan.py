@@ -1,0 +1,232 @@
+"""A table: rows × blocks × columns × seeds, each of them a job of the store.
+
+A `Table` is a declaration, a `Plan` the part of it that was asked for, with its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from graphkeel.core.errors import ConfigError
+from graphkeel.store.job import Job
+from graphkeel_paper.specs import AdaptSpec, RunSpec
+from graphkeel_paper.tables.published import Published
+
+if TYPE_CHECKING:
+    from graphkeel_paper.tables.filled import Filled
+    from graphkeel_paper.tables.layout import Layout
+
+BASE = "base"  # the group of rows that others are compared with
+WORDS = "rownorm"  # the words themselves, rows divided by their sums
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its names, the method that computes it, and the row of the paper it answers.
+
+    Attributes:
+        name: for --only.
+        label: for print.
+        group: `base`, `paper`, `reading` (another reading of the paper's row), `protocol` (the
+            paper's row under settings that fit it), `ours`, `control` (ours without the trained
+            model), rivals (`rival`, `frozen`; `averaged` under our averaging rule), or rows that
+            train something (`reference`, `trained`). p-values are corrected over the rows of a
+            group.
+        method: a name that `find_method` knows.
+        keep: what of the source is used, where there is one.
+        model, labels, features, split: as in `RunSpec`, where the table leaves them to the row.
+        options: of the method.
+        paper: name of the row in the paper's table, where it has one.
+        base: name of the row that gains are over; None: the table's.
+        datasets: the columns it has; all of them when None.
+        frozen: whether the model's weights stay as they are.
+        own_model: whether it keeps its model and features whatever the table's are.
+        heavy: minutes a job on the larger graphs; computed last.
+    """
+
+    name: str
+    label: str
+    group: str
+    method: str
+    keep: str = "model"
+    model: str = "sgc"
+    labels: str = "train"
+    features: str = "auto"
+    split: str = "biased"
+    options: dict[str, Any] = field(default_factory=dict)
+    paper: str | None = None
+    base: str | None = None
+    datasets: tuple[str, ...] | None = None
+    frozen: bool = True
+    own_model: bool = False
+    heavy: bool = False
+
+    def has(self, column: str) -> bool:
+        """Whether the row has a column."""
+        return self.datasets is None or column in self.datasets
+
+
+UNTOUCHED = Row("none", "untouched", BASE, "none")
+CONTROLS = (
+    Row("no-model", "auto without the model's evidence", "control", "no-model"),
+    Row("random-weights", "auto on random weights", "control", "random-weights"),
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The part of a table that is asked for; None stands for the table's own choice.
+
+    Attributes:
+        seeds: of every row.
+        only: names of rows.
+        datasets, pairs: columns.
+        counts: numbers of target labels.
+        labels, model, features: conditions.
+        row_budget: processor seconds a job may take, beyond which a cell stays empty.
+    """
+
+    seeds: Sequence[int]
+    only: list[str] | None = None
+    datasets: Sequence[str] | None = None
+    pairs: Sequence[tuple[str, str]] | None = None
+    counts: Sequence[int] | None = None
+    labels: str = "train"
+    model: str | None = None
+    features: str = "auto"
+    row_budget: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """The declaration of a table.
+
+    Attributes:
+        name: the paper's number, or a word.
+        title: above it.
+        rows: in their order; the first is the one that gains are over.
+        make_plan: turns a request into rows, columns and jobs.
+        layout: how it is printed.
+        sentences: what the filled table shows, in words.
+        published: the paper's figures by row and column, where it has such a table.
+    """
+
+    name: int | str
+    title: str
+    rows: tuple[Row, ...]
+    make_plan: Callable[[Table, Request], Plan]
+    layout: Layout
+    sentences: Callable[[Filled], list[str]]
+    published: dict[str, dict[str, Published]] | None = None
+
+    def plan(self, request: Request) -> Plan:
+        """The jobs of a request."""
+        return self.make_plan(self, request)
+
+    def base_of(self, row: Row) -> str:
+        """The name of the row that a row's gains are over."""
+        return row.base or self.rows[0].name
+
+    def pick(self, only: list[str] | None) -> list[Row]:
+        """The rows asked for, and those that they are compared with."""
+        names = [row.name for row in self.rows]
+        unknown = sorted(set(only or ()) - set(names))
+        if unknown:
+            raise ConfigError(
+                f"table {self.name} has the rows {', '.join(names)}", got=", ".join(unknown)
+            )
+        if only is None:
+            return list(self.rows)
+        wanted = {row.name for row in self.rows if row.name in only or row.group == BASE}
+        wanted |= {self.base_of(row) for row in self.rows if row.name in wanted}
+        return [row for row in self.rows if row.name in wanted]
+
+
+@dataclass(frozen=True)
+class PlacedJob:
+    """A job, and the cell that it belongs to."""
+
+    job: Job
+    block: str
+    column: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table that is to be measured, or was.
+
+    Attributes:
+        table: its declaration.
+        rows, blocks, columns: in their order; a table without blocks has one, which is empty.
+        seeds: of every row.
+        row_budget: processor seconds a job may take.
+        variant: which part of the table it is, where a part has files of its own.
+        title: above it.
+        placed: its jobs; none of a table that comes from a file.
+    """
+
+    table: Table
+    rows: list[Row]
+    blocks: list[str]
+    columns: list[str]
+    seeds: list[int]
+    row_budget: float | None
+    variant: str | None
+    title: str
+    placed: list[PlacedJob] = field(default_factory=list)
+
+    @property
+    def file(self) -> str:
+        """The name of its files, without a suffix."""
+        return "-".join(filter(None, (f"table-{self.table.name}", self.variant)))
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs in the order in which they are best computed."""
+        return [one.job for one in self.placed]
+
+    def with_jobs(self, spec_of: Callable[[Row, str, str], RunSpec | AdaptSpec | None]) -> Plan:
+        """The plan with the job of every row, block, column and seed that has a specification.
+
+        Rows of one column and seed share the base model, so they come together. Heavy rows come
+        last and seed by seed: a run that is killed then has the most to show, and the first seed
+        says what the others cost."""
+        light = [(column, seed) for column in self.columns for seed in self.seeds]
+        heavy = [(column, seed) for seed in self.seeds for column in self.columns]
+        placed = [
+            PlacedJob(_job(row, spec, seed), block, column)
+            for is_heavy, places in ((False, light), (True, heavy))
+            for column, seed in places
+            for row in self.rows
+            if row.heavy is is_heavy and row.has(column)
+            for block in self.blocks
+            if (spec := spec_of(row, block, column)) is not None
+        ]
+        return replace(self, placed=placed)
+
+
+def variant_of(parts: Iterable[str | None]) -> str | None:
+    """The name of a part of a table."""
+    return "-".join(filter(None, parts)) or None
+
+
+def _job(row: Row, spec: RunSpec | AdaptSpec, seed: int) -> Job:
+    if isinstance(spec, AdaptSpec):
+        data = _pair_hash(spec.source, spec.target, spec.model, seed)
+    else:
+        data = _split_hash(spec.dataset, spec.features, spec.split, seed)
+    return Job(row.name, spec, seed, data, spec.code_version())
+
+
+@lru_cache(maxsize=4096)
+def _split_hash(dataset: str, features: str, split: str, seed: int) -> str:
+    """Of the split and its features, in which most rows of a table do not differ."""
+    return RunSpec(dataset, features=features, split=split).data_hash(seed)
+
+
+@lru_cache(maxsize=4096)
+def _pair_hash(source: str, target: str, model: str, seed: int) -> str:
+    """Of source, split and target, in which the rows of a table do not differ."""
+    return AdaptSpec(source, target, model=model).data_hash(seed)
