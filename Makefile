@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 LIGHT  := $(VENV)/.library
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format docs compatibility bench bench-verify bench-certify bench-scale tables tables-gcn tables-plan clean
+.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench bench-verify bench-certify bench-scale tables tables-gcn tables-plan clean
 
 setup: $(STAMP)
 
@@ -34,15 +34,23 @@ $(STAMP): $(LIGHT) paper/pyproject.toml
 demo: $(LIGHT)
 	$(BIN)/keel demo
 
-# The library's suite and the paper's; `python -m pytest tests` is the library's alone.
+# The library's suite and the paper's, a process a core, whole files each; TESTS narrows it, and
+# `python -m pytest tests` runs the library's alone in one process.
+TESTS  :=
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile
 test: setup
-	$(BIN)/python -m pytest
+	$(PYTEST) $(TESTS)
+
+# Lines of both packages that the default tests run, by file where some are missing. Compiled kernels
+# and processes that tests start are not seen.
+coverage: setup
+	$(PYTEST) --cov=graphkeel --cov=graphkeel_paper --cov-report=term-missing:skip-covered $(TESTS)
 
 # Guided fuzzing and the Ray cluster are tested where their packages install; the tests say so where they do not.
 test-slow: setup
 	-$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[fuzz]'
 	-$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[ray]'
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(TESTS)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -60,6 +68,14 @@ docs: setup
 # docs/compatibility.md, made from what happens to every model in tests/compatibility/people.py.
 compatibility: setup
 	$(BIN)/python tests/compatibility/page.py
+
+# Both distributions as a release builds them, looked into (.github/workflows/release.yml tests them installed).
+wheels: setup
+	rm -rf dist
+	$(BIN)/pip install --quiet build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist paper
+	$(BIN)/python .ci/check_distributions.py dist
 
 bench: setup
 	$(BIN)/python benchmarks/bench_reconstruct.py
