@@ -31,6 +31,8 @@ _EXACT_EDGES = 4_000_000  # the same for edges: every norm reads all of them, do
 
 @dataclass(frozen=True, eq=False)
 class Split:
+    """Nodes to train on, to choose on and to test on."""
+
     train: Ids
     val: Ids
     test: Ids

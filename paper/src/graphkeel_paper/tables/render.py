@@ -240,7 +240,7 @@ def _latex(
 
 
 def _csv(
-    table: int, cells: Sequence[TableCell], datasets: Sequence[str], remarks: Sequence[str]
+    _table: int, cells: Sequence[TableCell], _datasets: Sequence[str], _remarks: Sequence[str]
 ) -> str:
     """One line a cell, with every field."""
     buffer = io.StringIO()
