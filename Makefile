@@ -34,10 +34,10 @@ $(STAMP): $(LIGHT) paper/pyproject.toml
 demo: $(LIGHT)
 	$(BIN)/keel demo
 
-# The library's suite and the paper's, a process a core, whole files each; TESTS narrows it, and
+# The library's suite and the paper's, on two processes, whole files each, in their order; TESTS narrows it, and
 # `python -m pytest tests` runs the library's alone in one process.
 TESTS  :=
-PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: setup
 	$(PYTEST) $(TESTS)
 
