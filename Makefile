@@ -131,4 +131,4 @@ tables-plan: setup
 	$(call TABLE_COMMANDS,--plan)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache
