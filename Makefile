@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 LIGHT  := $(VENV)/.library
 STAMP  := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint format docs compatibility bench bench-verify bench-certify bench-scale tables tables-gcn tables-plan clean
+.PHONY: setup demo test test-slow coverage lint format docs compatibility wheels bench bench-verify bench-certify bench-scale tables tables-gcn tables-plan clean
 
 setup: $(STAMP)
 
@@ -34,14 +34,22 @@ $(STAMP): $(LIGHT) paper/pyproject.toml
 demo: $(LIGHT)
 	$(BIN)/keel demo
 
-# The library's suite and the paper's; `python -m pytest tests` is the library's alone.
+# The library's suite and the paper's, on two processes, whole files each, in their order; TESTS narrows it, and
+# `python -m pytest tests` runs the library's alone in one process.
+TESTS  :=
+PYTEST  = $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: setup
-	$(BIN)/python -m pytest
+	$(PYTEST) $(TESTS)
+
+# Lines of both packages that the default tests run, by file where some are missing. Compiled kernels
+# and processes that tests start are not seen.
+coverage: setup
+	$(PYTEST) --cov=graphkeel --cov=graphkeel_paper --cov-report=term-missing:skip-covered $(TESTS)
 
 # Guided fuzzing is tested where its package installs; the tests say so where it does not.
 test-slow: setup
 	-$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[fuzz]'
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(TESTS)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -59,6 +67,14 @@ docs: setup
 # docs/compatibility.md, made from what happens to every model in tests/compatibility/people.py.
 compatibility: setup
 	$(BIN)/python tests/compatibility/page.py
+
+# Both distributions as a release builds them, looked into (.github/workflows/release.yml tests them installed).
+wheels: setup
+	rm -rf dist
+	$(BIN)/pip install --quiet build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist paper
+	$(BIN)/python .ci/check_distributions.py dist
 
 bench: setup
 	$(BIN)/python benchmarks/bench_reconstruct.py
@@ -114,4 +130,4 @@ tables-plan: setup
 	$(call TABLE_COMMANDS,--plan)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache

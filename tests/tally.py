@@ -1,5 +1,5 @@
 """How many kills and fuzz executions a test session made, by command and by fuzzer; printed in its
-summary."""
+summary, those of worker processes included."""
 
 from __future__ import annotations
 

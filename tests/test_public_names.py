@@ -71,6 +71,13 @@ def test_every_public_function_documents_its_arguments(package):
     assert missing == []
 
 
+@pytest.mark.parametrize("package", [*PACKAGES, *EXTRA])
+def test_every_public_name_says_what_it_is(package):
+    own = {name: value.__doc__ or "" for name, value in public(package)}
+    generated = {name for name, text in own.items() if text.startswith(name.split(".")[-1] + "(")}
+    assert [name for name, text in own.items() if not text or name in generated] == []
+
+
 def imported_by_docs() -> set[str]:
     """What README, docs and examples import of graphkeel."""
     found = set()

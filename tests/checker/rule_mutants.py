@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import resource
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -119,6 +121,12 @@ class Written(NamedTuple):
     def code(self) -> CodeType:
         text = (SOURCES / self.file).read_text()
         return compile(text.replace(self.mutant.old, self.mutant.new), self.file, "exec")
+
+
+def written(seed: int, count: int) -> list[Written]:
+    """So many mutants of mutants.py, by lot; all of them if `count` is 0 or larger."""
+    every = [Written(mutant) for mutant in MUTANTS]
+    return random.Random(seed).sample(every, min(count or len(every), len(every)))
 
 
 def misplaced() -> list[str]:
@@ -267,9 +275,8 @@ def main() -> int:
     parser.add_argument("--again", type=Path, help="a list of mutants, as this program prints it")
     parser.add_argument("--list", action="store_true", help="every mutant, and what noticed it")
     options = parser.parse_args()
-    changes: list[Any] = [Written(mutant) for mutant in MUTANTS]
-    if not options.written:
-        changes = sample(SOURCES, options.seed, options.count)
+    draw = written if options.written else partial(sample, SOURCES)
+    changes: list[Any] = draw(options.seed, options.count)
     changes = [change for change in changes if options.only in change.file]
     if options.again:
         wanted = listed(options.again)

@@ -72,8 +72,16 @@ def survivors(*options: str) -> str:
     return done.stdout if done.returncode else ""
 
 
-def test_every_written_mutant_is_killed() -> None:
+def test_every_written_mutant_has_its_place() -> None:
     assert not misplaced()
+
+
+def test_a_few_written_mutants_are_killed() -> None:
+    assert survivors("--written", "--count", "40") == ""
+
+
+@pytest.mark.slow
+def test_every_written_mutant_is_killed() -> None:
     assert survivors("--written") == ""
 
 

@@ -194,7 +194,7 @@ def test_without_labels_the_prior_is_what_counts() -> None:
 # ---- hardly anything to go by
 
 
-def odd(name: str) -> tuple[Scene, Known]:
+def odd(name: str) -> tuple[Scene, Known]:  # noqa: C901 - a list of cases
     """A scene of thirty nodes, spoilt in one way."""
     rng = np.random.default_rng(0)
     n = 2 if name == "two nodes" else 30

@@ -184,8 +184,8 @@ def _compared(
 
 def plain_state(module: nn.Module) -> dict[str, Any]:
     """Numbers and texts that a model keeps, by name: where two equal calls leave them with two
-    values, its answers may depend on the calls before. (Tensors that change are refused by the
-    frozen model itself; what is kept outside of the model is not seen.)"""
+    values, its answers may depend on the calls before. Tensors that change are refused by the
+    frozen model itself; what is kept outside of the model is not seen."""
     return {
         f"{place}.{name}".lstrip("."): value
         for place, part in module.named_modules()

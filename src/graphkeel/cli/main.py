@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from graphkeel import __version__
 from graphkeel.cli.shared.common import (
@@ -19,6 +20,7 @@ from graphkeel.cli.shared.common import (
     Parser,
 )
 from graphkeel.core.errors import KeelError
+from graphkeel.core.optional import import_optional
 from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
@@ -54,6 +56,12 @@ class Program:
         )
         parser.set_defaults(specs=self.specs)
         parser.add_argument("--version", action="version", version=self.version)
+        parser.add_argument(
+            "--print-completion",
+            action=_PrintCompletion,
+            choices=("bash", "zsh"),
+            help="print a completion script for the shell (extra `completion`)",
+        )
         commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
         for name, place in self.commands.items():
             module = importlib.import_module(place)
@@ -109,6 +117,20 @@ class Program:
     def _refuse(self, args: argparse.Namespace, message: str) -> int:
         sys.stderr.write(f"{self.name} {args.command}: {printable(message)}\n")
         return EXIT_BAD_INPUT
+
+
+class _PrintCompletion(argparse.Action):
+    """Prints shtab's script of all commands and ends, as --version does."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None
+    ) -> None:
+        try:
+            shtab = import_optional("shtab", extra="completion")
+        except KeelError as error:
+            parser.error(str(error))
+        sys.stdout.write(shtab.complete(parser, shell=values) + "\n")
+        parser.exit()
 
 
 # Threads of OpenMP that wait by spinning take the cores from those that work: on a shared machine

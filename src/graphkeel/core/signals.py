@@ -61,6 +61,6 @@ def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _end(number: int, frame: object) -> None:
+def _end(number: int, frame: object) -> None:  # noqa: ARG001 - a handler's two
     _asked.append(_RAISED[number])
     raise _RAISED[number]

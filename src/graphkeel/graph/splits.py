@@ -46,6 +46,8 @@ _SPLITTING = _Splitting()
 
 @dataclass(frozen=True, eq=False)
 class Split:
+    """Nodes to train on, to choose on and to test on."""
+
     train: Ids
     val: Ids
     test: Ids

@@ -57,7 +57,7 @@ def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
     load_engine(name)  # an unknown name, or a package that is not there, is said at once
     left_out = [condition for condition in CONDITIONS if condition not in conditions]
 
-    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
         budget = Budget(seconds=seconds, first_refutation=not everything)
         report = verify(problem, name, budget, conditions)
         others = [

@@ -169,11 +169,11 @@ def _with_loops(edges: Tensor, n: int) -> Tensor:
     return add_remaining_self_loops(edges, num_nodes=n)[0]
 
 
-def _without_loops(edges: Tensor, n: int) -> Tensor:
+def _without_loops(edges: Tensor, n: int) -> Tensor:  # noqa: ARG001 - one of `Loops`
     return remove_self_loops(edges)[0]
 
 
-def _as_it_is(edges: Tensor, n: int) -> Tensor:
+def _as_it_is(edges: Tensor, n: int) -> Tensor:  # noqa: ARG001 - one of `Loops`
     return edges
 
 

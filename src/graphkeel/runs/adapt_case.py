@@ -126,7 +126,9 @@ class _Hidden:
 
 @lru_cache(maxsize=2)
 def _trained(
-    key: str, hidden: _Hidden, seed: int
+    key: str,  # noqa: ARG001 - what the cache goes by
+    hidden: _Hidden,
+    seed: int,
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
     spec = hidden.spec
     source, target = tasks(spec, seed)

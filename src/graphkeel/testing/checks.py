@@ -24,7 +24,7 @@ class Unmet(Exception):
 
 
 def expect(condition: bool, expected: str, got: object) -> None:
-    """Raise unless the condition holds. (A plain `assert` would vanish under `python -O`.)"""
+    """Raise unless the condition holds; a plain `assert` would vanish under `python -O`."""
     if not condition:
         raise Unmet(expected, got)
 

@@ -42,7 +42,7 @@ def run_grid(
     store: Store,
     workers: Workers | None = None,
     *,
-    on_job: _OnJob = lambda job, measurement: None,
+    on_job: _OnJob = lambda _job, _measurement: None,
     measure: Measure | None = None,
     costs: RowCosts | None = None,
 ) -> None:

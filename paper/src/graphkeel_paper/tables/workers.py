@@ -59,7 +59,7 @@ def lost_worker_errors(workers: Workers) -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _on_loky(workers: Workers) -> Iterator[None]:
+def _on_loky(_workers: Workers) -> Iterator[None]:
     # Otherwise the workers would outlive a parent that is killed.
     initializer = {"initializer": begin_worker, "initargs": (os.getpid(),)}
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1, **initializer):

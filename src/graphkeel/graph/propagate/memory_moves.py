@@ -16,7 +16,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, position: Any) -
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, position: Any) -> Any:  # pragma: no cover - compiled
+def prefetch(typing: Any, array: Any, position: Any) -> Any:  # noqa: ARG001 - Numba's own
     """Prefetch the cache line of array.flat[position]."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -262,7 +262,7 @@ def _maximise(program: Program, objective: Linear, budget: Budget) -> Outcome:
     solver.setOptionValue("time_limit", float(budget.seconds))
     solver.setOptionValue("threads", int(budget.threads))
     solver.passModel(_model(highspy, program, objective))
-    _stop_when_decided(highspy, solver)
+    _stop_when_decided(solver)
     solver.run()
     info, status = solver.getInfo(), solver.getModelStatus()
     scale = max(1.0, *map(abs, program.lower), *map(abs, program.upper))
@@ -281,7 +281,7 @@ def _nodes(info: Any) -> int:
     return max(int(info.mip_node_count), 1)
 
 
-def _stop_when_decided(highspy: Any, solver: Any) -> None:
+def _stop_when_decided(solver: Any) -> None:
     """The exact maximum is not needed: stop once it is clearly negative or a clear violation is at
     hand."""
 

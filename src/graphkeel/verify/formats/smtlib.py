@@ -82,7 +82,7 @@ def _l2_comment(problem: Problem, condition: str) -> list[str]:
     ]
 
 
-def _leaves_box(problem: Problem, state: list[str], image: list[str]) -> str:
+def _leaves_box(problem: Problem, _state: list[str], image: list[str]) -> str:
     ends = zip(image, problem.lower, problem.upper, strict=True)
     return _any(f"(or (< {v} {_rational(lo)}) (> {v} {_rational(hi)}))" for v, lo, hi in ends)
 

@@ -1,0 +1,1 @@
+"""Properties of ReLU networks on boxes."""
