@@ -1,5 +1,5 @@
 """Reconstruction: rewrite node features so that the same frozen weights predict better, where that
-shows on held-back labels."""
+is more likely than harm."""
 
 from graphkeel.control.anchors import Anchors, solve_anchors
 from graphkeel.graph.labels import Labels, known_labels
