@@ -25,7 +25,7 @@ class SceneSettings:
     steps: of the walk that smooths features and answers.
     wide: features beyond which they are reduced for covariances, to
     narrow: principal components; no more than `wide` of them see random ReLU units instead of a
-        linear probe.
+        linear probe of labels. Probes of the pooled answer always do.
     units: of a probe on own features; twice as many with those of neighbours.
     bias: of a unit, in standard deviations of its input.
     """
@@ -114,15 +114,20 @@ class Scene:
         return hops[:1], hops
 
     def _relu_views(self) -> tuple[list[View], list[View]]:
-        """Few features as random ReLU features: classes need not be separated by planes."""
-        one = self.matrix @ self.x
-        walks = [self.x, one, self.matrix @ one, self.smoothed]
+        own, hops = self.relu_units
+        return [View(own)], [View(hops)]
+
+    @cached_property
+    def relu_units(self) -> tuple[Array, Array]:
+        """Random ReLU features of nodes, and of nodes with their neighbourhoods: classes need not
+        be separated by planes."""
+        one = self.matrix @ self.reduced
+        walks = [self.reduced, one, self.matrix @ one, self.smoothed]
         rows = [unit_rows(walk, centred=True) for walk in walks]
         rng = np.random.default_rng(self.seed)
         units, bias = self.settings.units, self.settings.bias
         own = relu_features(rows[0], units, bias, rng)
-        hops = relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
-        return [View(own)], [View(hops)]
+        return own, relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
 
     def _links(self) -> sparse.csr_matrix:
         """Whom a node is linked with, rows of length one."""
