@@ -54,8 +54,6 @@ class Rule:
         holdout: half of the judging labels take no part, so that the statement is exact.
         seed: of folds.
         without: sources of evidence that are left out.
-        correction: points to add to the posterior's own account of its accuracy, found at the
-            source.
     """
 
     method: str = "auto"
@@ -64,7 +62,6 @@ class Rule:
     holdout: bool = False
     seed: int = 0
     without: tuple[str, ...] = ()
-    correction: float = 0.0
     decide: DecideSettings = field(default_factory=DecideSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     steer: SteerSettings = field(default_factory=SteerSettings)
@@ -134,7 +131,7 @@ def _decided(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    guard = replace(guard, expected=_expected(context, decision, guard, rule))
+    guard = replace(guard, expected=_expected(context, decision, guard))
     judged = known.classes[known.judging]
     return Correction(guard, features, decision, steered, decision.held, judged)
 
@@ -292,13 +289,13 @@ def _stated(
     return replace(guard, statement=statement)
 
 
-def _expected(context: Context, decision: Decision, guard: GuardDecision, rule: Rule) -> float:
+def _expected(context: Context, decision: Decision, guard: GuardDecision) -> float:
     """By the posterior's own account, of what is answered."""
     if guard.kept:
-        return expected_accuracy(decision.posterior, rule.correction)
+        return expected_accuracy(decision.posterior)
     answers = context.logits.numpy().argmax(axis=1)
     own = decision.posterior[np.arange(len(answers)), answers]
-    return expected_accuracy(own[:, None], rule.correction)
+    return expected_accuracy(own[:, None])
 
 
 def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:

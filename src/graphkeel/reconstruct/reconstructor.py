@@ -70,7 +70,6 @@ from graphkeel.reconstruct.storage import (
     whole_contents,
 )
 from graphkeel.reconstruct.suggest import allowed_nodes, checked_count, uncertainty
-from graphkeel.reconstruct.summary import SourceSummary, summarise
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
@@ -200,12 +199,10 @@ class Reconstructor(BaseEstimator):
         return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
-    summary_: SourceSummary | None
     classes_: Tensor
     _start: tuple[Labels, Labels]
     _trained_on: Tensor
     _rounds: tuple[PoolWeights, ...]
-    _correction: float = 0.0  # of the expected accuracy, found at the source
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
 
     # ---- fitting
@@ -247,13 +244,10 @@ class Reconstructor(BaseEstimator):
         model_kwargs: dict[str, Any],
         nodes: Tensor | None,
         labels: Tensor | None,
-        source: SourceSummary | None = None,
+        n_classes: int | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
-        self._look_at_labels(self._make_context(data, model_kwargs))
-        if source is not None:
-            source.check(self._context)
-            self._correction = source.correction
+        self._look_at_labels(self._make_context(data, model_kwargs, n_classes))
         self.certificate_: dict[str, Any] | None = None
         self.states_: dict[str, Tensor] | None = None
         if nodes is None and labels is None:
@@ -395,7 +389,6 @@ class Reconstructor(BaseEstimator):
             balanced=self.class_weight == "balanced",
             holdout=self.guard == "holdout",
             seed=int(self.seed),
-            correction=self._correction,
             without=self._without,
         )
 
@@ -592,10 +585,9 @@ class Reconstructor(BaseEstimator):
                 source, prepared in the same way.
             nodes: ids of target nodes whose label is known, int64, shape (k,).
             labels: their classes, int64, shape (k,); a class may be missing.
-            keep: what is used of the source: `graph` or `summary` (how sure answers were there, and
-                how right: it corrects `guard_.expected`; both lead to the same answers), or `model`
-                (nothing but the model). None: the most there is; a Reconstructor that was never
-                fitted has the model alone.
+            keep: what is compared with the source: with `graph` and `summary` the numbers of
+                features and classes, with `model` nothing; the answers are the same. None: what
+                there is; a Reconstructor that was never fitted has the model alone.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -605,23 +597,27 @@ class Reconstructor(BaseEstimator):
             keep = "graph" if hasattr(self, "n_features_in_") else "model"
         check_choice("keep", keep, ("graph", "summary", "model"))
         with self._step("adapt") as facts:
-            source = None if keep == "model" else self._summary()
             adapted = Reconstructor(**self.get_params())
             adapted._without = self._without
             check_graph(target)
+            n_classes = None if keep == "model" else self._check_features(target)
             bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-            adapted._fit(bare, model_kwargs, nodes, labels, source)
+            adapted._fit(bare, model_kwargs, nodes, labels, n_classes)
             if self.controller == "neural":
                 adapted.certify()
             facts.update(adapted._facts())
         return adapted
 
-    def _summary(self) -> SourceSummary | None:
-        """Summary of the fitted graph."""
+    def _check_features(self, target: Data) -> int:
+        """Refuse features that are not the source's; the number of its classes."""
         self._check_fitted()
-        if hasattr(self, "_context"):
-            self.summary_ = summarise(self._context, self._known(), self._rule())
-        return self.summary_
+        if target.x.shape[1] != self.n_features_in_:
+            raise DataError(
+                f"the target must have the source's {self.n_features_in_} features",
+                got=int(target.x.shape[1]),
+                fix="Prepare them in the same way: the same words, the same fitted PCA.",
+            )
+        return len(self.classes_)
 
     # ---- using
 
@@ -833,8 +829,8 @@ class Reconstructor(BaseEstimator):
         Args:
             folder: where to write.
             notes: JSON values of your own.
-            keep: `graph`, or `summary`: how sure answers were and how right, with no feature, label
-                or edge of the graph; what is loaded can then only `adapt`.
+            keep: `graph`, or `summary`: arguments and sizes, with no feature, label or edge of the
+                graph; what is loaded can then only `adapt`.
         """
         self._check_fitted()
         check_choice("keep", keep, ("graph", "summary"))

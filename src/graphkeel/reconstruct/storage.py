@@ -2,7 +2,7 @@
 
 The two files belong together, so the JSON file is the one that counts: it holds the checksum of its
 tensors, which is also in their file's name. A save that is killed at any moment leaves the old pair
-or the new one. What is stored is the whole of a reconstructor, or a summary of its graph."""
+or the new one. What is stored is the whole of a reconstructor, or what `adapt` needs of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from graphkeel.graph.labels import Labels
 from graphkeel.reconstruct.decide import PoolWeights
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
-from graphkeel.reconstruct.summary import SourceSummary
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -133,7 +132,6 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
         "evidence": [asdict(source) for source in rec.evidence_],
         "fall": list(rec.fall_),
         "passes": rec._passes,
-        "correction": rec._correction,
         "anchors": {
             "strength": rec.anchors_.strength,
             "residuals": list(rec.anchors_.residuals),
@@ -149,13 +147,11 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
 
 
 def summary_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
-    """Tensors, none, and JSON values of a summary: no feature, label or edge."""
-    summary = rec._summary()
+    """Tensors, none, and JSON values that `adapt` needs: no feature, label or edge."""
     return {}, {
         "parameters": _parameters(rec),
         "n_features": rec.n_features_in_,
         "n_classes": len(rec.classes_),
-        "source": None if summary is None else asdict(summary),
         "weights": rec._weight_digests,
         "notes": notes,
     }
@@ -168,9 +164,7 @@ def restored(
     rec.notes_ = facts["notes"]
     rec.classes_ = torch.arange(facts["n_classes"])
     rec._weight_digests = dict(facts.get("weights") or {})
-    if "source" in facts:
-        stored = facts["source"]
-        rec.summary_ = None if stored is None else SourceSummary(**stored)
+    if "n_features" in facts:  # a summary
         rec.n_features_in_ = int(facts["n_features"])
         return rec
     _restore_whole(rec, tensors, facts)
@@ -188,7 +182,6 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
         Labels(tensors[f"{name}_nodes"], tensors[f"{name}_classes"], n_classes) for name in _LABELS
     )
     rec._start = (start[0], start[1])
-    rec._correction = float(facts["correction"])
     rec._trained_on = torch.zeros(len(rec.features_), dtype=torch.bool)
     rec._trained_on[tensors["trained_on"]] = True
     rec._held = (tensors["held_scores"], tensors["held_classes"])
