@@ -21,7 +21,7 @@ from graphkeel.graph.labels import Labels
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.rival import Baseline, drawn_class, percent_right
 
 
