@@ -193,6 +193,19 @@ class FrozenModel:
         )
 
 
+def check_same_weights(model: nn.Module | Scores, was: dict[str, str]) -> None:
+    """Refuse a model whose `weight_digests` are others; where there were none, all are taken."""
+    now = FrozenModel(model).weight_digests
+    names = sorted(was.keys() | now.keys())
+    changed = [name for name in names if was.get(name) != now.get(name)]
+    if was and changed:
+        raise ModelError(
+            "the model is not the one that was fitted: its weights differ",
+            got=", ".join(changed[:3]) + (" and more" if len(changed) > 3 else ""),
+            fix="Load the weights it had, or call fit with this model.",
+        )
+
+
 def _no_row_per_node(scores: object, n_nodes: int) -> ModelError:
     wanted = f"the model must return one row of scores for each of the {n_nodes} nodes"
     if not isinstance(scores, Tensor):

@@ -97,7 +97,7 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         known: the labels at hand.
         rule: how.
     """
-    known, away = held_away(known, rule) if rule.holdout else (known, None)
+    known, away = held_away(known, rule)
     found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
     untouched = context.logits.numpy()
     shipped = untouched.argmax(axis=1)
@@ -204,12 +204,14 @@ def _is_differentiable(context: Context) -> bool:
         return False
 
 
-def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
-    """Half of the judging labels, at random, leave.
+def held_away(known: Known, rule: Rule) -> tuple[Known, Known | None]:
+    """Half of the judging labels, at random, leave, if some are to be held out.
 
     Returns:
         Those that take part, and those that do not.
     """
+    if not rule.holdout:
+        return known, None
     places = np.flatnonzero(known.judging)
     order = np.random.default_rng(rule.seed).permutation(places)
     out = np.zeros(len(known.nodes), bool)

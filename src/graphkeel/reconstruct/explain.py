@@ -1,18 +1,23 @@
-"""Explanations: the share of each source of evidence for the whole graph, and the terms of
-the sum for one node."""
+"""Explanations: the share of each source of evidence for the whole graph, the terms of the sum
+for one node, and the data of the report."""
 
 from __future__ import annotations
 
 import operator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
 
 KINDS = {
     "model": "the frozen model",
@@ -20,6 +25,7 @@ KINDS = {
     "features": "features like those of labelled nodes",
     "self-training": "what the other sources agree on (self-training)",
 }
+_TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's list
 
 
 @dataclass(frozen=True)
@@ -231,3 +237,50 @@ def _alike(
         Near(int(others[i]), labels[int(others[i])], int(decided[others[i]]), float(likeness[i]))
         for i in order
     )
+
+
+def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
+    """Data of the report: decision, sizes and a column per fact of every node; the graph has labels
+    of test nodes."""
+    context = rec._context
+    before = context.logits.argmax(dim=1)
+    after = context.logits_for(rec.features_).argmax(dim=1)
+    y, part = _labels_and_parts(rec, data)
+    model = context.frozen.model
+    return {
+        "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
+        "nodes": len(before),
+        "edges": int(context.edge_index.shape[1]),
+        "features": int(context.x.shape[1]),
+        "classes": context.n_classes,
+        "labels": len(rec.labels_),
+        "decision": rec.guard_.to_dict(),
+        "evidence": shares_by_kind(rec.evidence_),
+        "change": float(rec.change_.median()),
+        "weights": context.frozen.weights_hash,
+        "columns": {
+            "y": y.numpy(),
+            "split": part.numpy(),
+            "before": before.numpy(),
+            "after": after.numpy(),
+            "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
+        },
+    }
+
+
+def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Tensor, Tensor]:
+    """The labels there are (-1: none), and what part each node has."""
+    n_nodes = len(rec.features_)
+    y = torch.full((n_nodes,), -1, dtype=torch.int64)
+    part = torch.zeros(n_nodes, dtype=torch.int8)
+    mask = getattr(data, "test_mask", None)
+    if isinstance(mask, Tensor) and isinstance(getattr(data, "y", None), Tensor):
+        scored = mask.cpu().nonzero().flatten()
+        y[scored] = data.y.cpu().long()[scored]  # type: ignore[union-attr]
+        part[scored] = _TEST
+    for labels in (rec.labels_, rec._validation):
+        y[labels.nodes] = labels.classes
+        part[labels.nodes] = _VALIDATION
+    served = rec.labels_.nodes
+    part[served[rec._trained_on[served]]] = _TRAIN
+    return y, part
