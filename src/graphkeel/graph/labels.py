@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import torch
@@ -94,6 +95,17 @@ def checked_labels(
         )
     _check_agreement(ids.tolist(), classes.tolist())
     return ids, classes
+
+
+def checked_node(node: object, n_nodes: int) -> int:
+    """The id of a node: a whole number of any library's, in range."""
+    try:
+        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
+    except TypeError:
+        found = -1
+    if not 0 <= found < n_nodes:
+        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
+    return found
 
 
 def _whole_numbers(what: str, values: object, limit: int) -> Tensor:

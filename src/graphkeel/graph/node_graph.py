@@ -69,6 +69,20 @@ def check_graph(data: object) -> None:
     check_edges(edge_index, x.shape[0])
 
 
+def check_width(x: Tensor, n_features: int) -> None:
+    """Refuse a target whose features are not the source's.
+
+    Args:
+        x: of the target, shape (N, d).
+    """
+    if x.shape[1] != n_features:
+        raise DataError(
+            f"the target must have the source's {n_features} features",
+            got=int(x.shape[1]),
+            fix="Prepare them in the same way: the same words, the same fitted PCA.",
+        )
+
+
 def check_grown(x: Tensor, new_x: Tensor) -> None:
     """Refuse a graph that cannot be the same one later.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,38 +21,43 @@ IN_USE = "the certificate is about the anchors in use"
 CERTIFIED = "neural"  # who holds anchors that are certified
 
 
+class OnGraph(Protocol):
+    """A frozen model on its graph, with class anchors in use."""
+
+    @property
+    def frozen(self) -> FrozenModel: ...
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def model_kwargs(self) -> dict[str, Any]: ...
+    @property
+    def typical_strength(self) -> float: ...
+    def anchors(self) -> Anchors: ...
+
+
 def certify_in_use(
-    kept: Anchors,
-    strength: float,
-    frozen: FrozenModel,
-    x: Tensor,
-    edge_index: Tensor,
-    *,
-    verifier: str,
-    settings: dict[str, Any],
-    model_kwargs: dict[str, Any],
+    graph: OnGraph, verifier: str, settings: dict[str, Any]
 ) -> tuple[CertifyResult, Anchors | None]:
     """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
     shift, or where the head answers an anchor in use with another class.
 
-    Args:
-        x: features of the graph, shape (N, d).
-        edge_index: its edges, shape (2, E).
-
     Returns:
         What was proved, and the anchors that it is about, where all of it is.
     """
+    kept = graph.anchors()
     as_they_are = not {"strength", "shift", "form"} & set(settings)
-    config = LyapunovConfig(**{"strength": strength, **settings})
+    config = LyapunovConfig(**{"strength": graph.typical_strength, **settings})
     result = certify(
-        frozen,
-        x,
-        edge_index,
+        graph.frozen,
+        graph.x,
+        graph.edge_index,
         config,
         verifier=verifier,
         anchors=kept.features if as_they_are else None,
         constant=as_they_are,
-        **model_kwargs,
+        **graph.model_kwargs,
     )
     if result.certificate is None:
         return result, None

@@ -107,6 +107,20 @@ class FrozenModel:
         """
         return self.as_logits(self._run(x, edge_index, **kwargs)).to(x.dtype)
 
+    def passes_gradients(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> bool:
+        """Whether the logits have gradients into x: scripts and remote models may not.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        asked = x.detach().clone().requires_grad_(True)
+        try:
+            return self.differentiable_logits(asked, edge_index, **kwargs).requires_grad
+        except RuntimeError:
+            return False
+
     def predict(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """The class of every node.
 

@@ -4,9 +4,8 @@ is more likely than harm."""
 from graphkeel.control.anchors import Anchors, solve_anchors
 from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate.diffusion import Diffusion, diffuse
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.correction import Correction, Rule, correct
+from graphkeel.reconstruct.correction import Correction, Rule, correct, replace
 from graphkeel.reconstruct.decide import DecideSettings, Decision, Known
 from graphkeel.reconstruct.explain import Explanation, Source
 from graphkeel.reconstruct.guard import GuardDecision, probability_of_harm

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
@@ -73,6 +75,11 @@ class Context:
         """The untouched model's."""
         return self.logits_for(self.x)
 
+    @cached_property
+    def answers(self) -> NDArray[np.int64]:
+        """The untouched model's classes, shape (N,)."""
+        return self.logits.numpy().argmax(axis=1)
+
     @property
     def n_classes(self) -> int:
         return int(self.logits.shape[1])
@@ -105,24 +112,18 @@ class Context:
         self._anchors[self.typical_strength] = anchors
 
     def blend(self, posterior: Tensor, anchors: Anchors | None = None) -> Tensor:
-        """Σ_c p_v(c)·h*_c for every node.
+        """Σ_c p_v(c)·h*_c for every node; with sharper shares where the head is not known to be
+        affine.
 
         Args:
             posterior: class probabilities, shape (N, n_classes).
             anchors: None: those in use.
         """
-        return self.shares(posterior) @ (anchors or self.anchors()).features
-
-    def shares(self, posterior: Tensor) -> Tensor:
-        """The share of each class's anchor in a blend, shape (N, n_classes).
-
-        Args:
-            posterior: class probabilities, shape (N, n_classes).
-        """
-        if len(self.plant.layers) == 1:
-            return posterior
-        sharp = posterior**self.settings.sharper
-        return sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        shares = posterior
+        if len(self.plant.layers) != 1:
+            sharp = posterior**self.settings.sharper
+            shares = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        return shares @ (anchors or self.anchors()).features
 
     def _solve(self, strength: float) -> Anchors:
         """Where there are two ways to the anchors, those with which the model best repeats what it

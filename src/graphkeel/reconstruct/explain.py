@@ -3,7 +3,6 @@ for one node, and the data of the report."""
 
 from __future__ import annotations
 
-import operator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.core.errors import DataError
+from graphkeel.graph.labels import checked_node
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
 
@@ -171,7 +170,7 @@ def explain_node(
     scene: Scene, decision: Decision, known: Known, node: int, most: int = 5
 ) -> Explanation:
     """Why a node is answered as it is."""
-    node = _checked(node, scene.n_nodes)
+    node = checked_node(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [
         Term(
@@ -194,17 +193,6 @@ def explain_node(
         neighbours=_neighbours(scene, labels, decided, node, most),
         like=_alike(scene, labels, decided, node, most),
     )
-
-
-def _checked(node: object, n_nodes: int) -> int:
-    """A whole number of any library's, in range."""
-    try:
-        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
-    except TypeError:
-        found = -1
-    if not 0 <= found < n_nodes:
-        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
-    return found
 
 
 def _weighted(decision: Decision) -> list[tuple[str, float, NDArray[np.float32]]]:

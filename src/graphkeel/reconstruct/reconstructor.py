@@ -26,7 +26,7 @@ from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.labels import Labels, checked_labels, known_labels
-from graphkeel.graph.node_graph import check_graph, check_grown, node_graph
+from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.graph.suggest import suggested_nodes
@@ -45,13 +45,7 @@ from graphkeel.reconstruct.correction import (
     written,
 )
 from graphkeel.reconstruct.decide import Decision, Known, PoolWeights, decide_again
-from graphkeel.reconstruct.explain import (
-    Explanation,
-    Source,
-    explain_node,
-    page_data,
-    sources_of,
-)
+from graphkeel.reconstruct.explain import Explanation, Source, explain_node, page_data, sources_of
 from graphkeel.reconstruct.inputs import check_choice, check_parameters
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import SteerSettings, linear_units, relative_change
@@ -554,24 +548,17 @@ class Reconstructor(BaseEstimator):
             adapted = Reconstructor(**self.get_params())
             adapted._without = self._without
             check_graph(target)
-            n_classes = None if keep == "model" else self._check_features(target)
+            n_classes = None
+            if keep != "model":
+                self._check_fitted()
+                check_width(target.x, self.n_features_in_)
+                n_classes = len(self.classes_)
             bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
             adapted._fit(bare, model_kwargs, nodes, labels, n_classes)
             if self.controller == "neural":
                 adapted.certify()
             facts.update(adapted._facts())
         return adapted
-
-    def _check_features(self, target: Data) -> int:
-        """Refuse features that are not the source's; the number of its classes."""
-        self._check_fitted()
-        if target.x.shape[1] != self.n_features_in_:
-            raise DataError(
-                f"the target must have the source's {self.n_features_in_} features",
-                got=int(target.x.shape[1]),
-                fix="Prepare them in the same way: the same words, the same fitted PCA.",
-            )
-        return len(self.classes_)
 
     # ---- using
 
@@ -739,17 +726,7 @@ class Reconstructor(BaseEstimator):
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
         with self._step("certify") as facts:
-            context = self._context
-            result, anchors = certify_in_use(
-                context.anchors(),
-                context.typical_strength,
-                context.frozen,
-                context.x,
-                context.edge_index,
-                verifier=self.verifier,
-                settings=settings,
-                model_kwargs=context.model_kwargs,
-            )
+            result, anchors = certify_in_use(self._context, self.verifier, settings)
             if anchors is not None:
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):

@@ -15,8 +15,8 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.correction import replace
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.method import Method, MethodResult, check_nodes
 
