@@ -103,8 +103,12 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
     shipped, held = context.answers, context.logits.numpy()[judges]
     answer = shipped[judges]
     if found.guard.kept:
-        shipped, held = _shipped(context, found), found.held
+        held = found.held
         answer = held.argmax(axis=1)
+        if found.steered is not None:  # steering has asked the model already
+            shipped = found.steered.answer.numpy()
+        else:
+            shipped = context.logits_for(found.features).argmax(dim=1).numpy()
         if found.decision is not None:
             # Where the model could not be steered to the decided class, what it says counts.
             missed = shipped[judges] != found.decision.scores[judges].argmax(axis=1)
@@ -144,13 +148,6 @@ def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
     guard = _guarded(context, known, held, rule, what=str(setting))
     features = features if guard.kept else context.x
     return Correction(guard, features, None, None, held, known.classes[known.judging])
-
-
-def _shipped(context: Context, found: Correction) -> NDArray[np.int64]:
-    """The model's classes under new features; steering has asked it already."""
-    if found.steered is not None:
-        return found.steered.answer.numpy()
-    return context.logits_for(found.features).argmax(dim=1).numpy()
 
 
 def written(

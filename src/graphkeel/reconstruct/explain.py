@@ -181,6 +181,10 @@ def explain_node(
     labels = dict(zip(known.nodes.tolist(), known.classes.tolist(), strict=True))
     decided = decision.scores.argmax(axis=1)
     scores = decision.scores[node]
+
+    def near(nodes: list[tuple[int, float]]) -> tuple[Near, ...]:
+        return tuple(Near(u, labels.get(u), int(decided[u]), near) for u, near in nodes[:most])
+
     return Explanation(
         node=node,
         decided=int(first),
@@ -190,8 +194,8 @@ def explain_node(
         terms=tuple(sorted(terms, key=lambda term: -abs(term.for_class))),
         offset=float(decision.offsets[first] - decision.offsets[second]),
         margin=float(scores[first] - scores[second]),
-        neighbours=_neighbours(scene, labels, decided, node, most),
-        like=_alike(scene, labels, decided, node, most),
+        neighbours=near(_neighbours(scene, labels, node)),
+        like=near(_alike(scene, labels, node)),
     )
 
 
@@ -204,34 +208,25 @@ def _two_likeliest(scores: NDArray[np.float32]) -> tuple[Any, Any]:
     return order[:, -1], order[:, -2]
 
 
-def _neighbours(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _neighbours(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Those with a known label first, then by the weight of the link."""
     row = scene.matrix[node].tocoo()
     linked = [(int(c), float(v)) for c, v in zip(row.col, row.data, strict=True) if c != node]
-    linked.sort(key=lambda pair: (pair[0] not in labels, -pair[1]))
-    return tuple(Near(u, labels.get(u), int(decided[u]), weight) for u, weight in linked[:most])
+    return sorted(linked, key=lambda pair: (pair[0] not in labels, -pair[1]))
 
 
-def _alike(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _alike(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Labelled nodes by the cosine of smoothed, centred features."""
     others = np.array([u for u in labels if u != node], dtype=np.int64)
     likeness = scene.smoothed_directions[others] @ scene.smoothed_directions[node]
-    order = np.argsort(-likeness)[:most]
-    return tuple(
-        Near(int(others[i]), labels[int(others[i])], int(decided[others[i]]), float(likeness[i]))
-        for i in order
-    )
+    return [(int(others[i]), float(likeness[i])) for i in np.argsort(-likeness)]
 
 
 def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
     """Data of the report: decision, sizes and a column per fact of every node; the graph has labels
     of test nodes."""
     context = rec._context
-    before = context.logits.argmax(dim=1)
+    before = context.answers
     after = context.logits_for(rec.features_).argmax(dim=1)
     y, part = _labels_and_parts(rec, data)
     model = context.frozen.model
@@ -249,7 +244,7 @@ def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
         "columns": {
             "y": y.numpy(),
             "split": part.numpy(),
-            "before": before.numpy(),
+            "before": before,
             "after": after.numpy(),
             "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
         },

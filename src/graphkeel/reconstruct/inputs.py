@@ -9,7 +9,6 @@ from typing import Any
 from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, ModelError
 
-NEURAL = "neural"
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 CHOICES: dict[str, tuple[str | None, ...]] = {
     "method": ("auto", "replace", "diffuse"),
@@ -44,7 +43,7 @@ def check_choice(name: str, value: object, known: Sequence[str | None]) -> None:
 
 def _check_controller(value: object) -> None:
     if not hasattr(value, "regulate"):  # a controller of the user's own may be an object
-        check_choice("the controller", value, (*CLASSICAL, NEURAL))
+        check_choice("the controller", value, (*CLASSICAL, "neural"))
 
 
 def _check_verifier(value: object) -> None:

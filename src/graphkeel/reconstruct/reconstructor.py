@@ -156,8 +156,7 @@ class Reconstructor(BaseEstimator):
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """In the order of the constructor."""
-        names = inspect.signature(Reconstructor.__init__).parameters
-        return [name for name in names if name != "self"]
+        return list(inspect.signature(Reconstructor).parameters)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -187,7 +186,6 @@ class Reconstructor(BaseEstimator):
     _start: tuple[Labels, Labels]
     _trained_on: Tensor
     _rounds: tuple[PoolWeights, ...]
-    _fingerprint: Fingerprint | None
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
 
     # ---- fitting
@@ -273,8 +271,7 @@ class Reconstructor(BaseEstimator):
         saved, whatever masks the graph has.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         data = self._same_graph(data)
         self._check_same_model()
@@ -584,9 +581,7 @@ class Reconstructor(BaseEstimator):
         """`fit`, then `transform`.
 
         Args:
-            data: as for `fit`.
-            y: unused, there for scikit-learn's contract.
-            model_kwargs: passed to the model.
+            data, y, model_kwargs: as for `fit`.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -594,8 +589,7 @@ class Reconstructor(BaseEstimator):
         """The frozen model's own output on the new features.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         return self._answers(data, model_kwargs)[1]
 
@@ -619,8 +613,7 @@ class Reconstructor(BaseEstimator):
         """The class of every node.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
@@ -628,8 +621,7 @@ class Reconstructor(BaseEstimator):
         """The probability of every class, shape (N, n_classes).
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         frozen, scores = self._answers(data, model_kwargs)
         return frozen.as_logits(scores).to(node_graph(data).x.dtype).softmax(dim=-1)
@@ -661,8 +653,7 @@ class Reconstructor(BaseEstimator):
                     fix="Pass mask= with nodes whose labels are known.",
                 )
             return self.guard_.accuracy / 100
-        graph = node_graph(data)
-        labels = graph.y if y is None else y
+        labels = node_graph(data).y if y is None else y
         return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
 
     @one_at_a_time
@@ -750,17 +741,11 @@ class Reconstructor(BaseEstimator):
             result = enclosed(result, frozen, x, edges, labels, shipped=self.features_)
         if self.posterior_ is None or not self.fall_:
             return result
+        shipped = (self.features_, self.posterior_.argmax(dim=1))
         linear = LinearMap.of(frozen, edges, len(x))
+        units = None if linear is None else linear_units(linear, x, SteerSettings())
         return steered(
-            result,
-            frozen,
-            x,
-            edges,
-            self.features_,
-            self.posterior_.argmax(dim=1),
-            fall=self.fall_,
-            passes=self._passes,
-            linear=None if linear is None else linear_units(linear, x, SteerSettings()),
+            result, frozen, x, edges, *shipped, fall=self.fall_, passes=self._passes, linear=units
         )
 
     @property
@@ -848,8 +833,7 @@ class Reconstructor(BaseEstimator):
                 got=got,
                 fix="Call fit.",
             )
-        if self._fingerprint is not None:
-            self._fingerprint.check(graph)
+        self._fingerprint.check(graph)
         return data
 
     def _check_same_model(self) -> None:
@@ -882,12 +866,9 @@ def load_reconstructor(
 
 def _check_room(task: GraphTask) -> None:
     """A few copies of the features, and evidence for six sets of labels."""
-    n = task.n_nodes
-    d = task.n_features
-    c = task.n_classes
-    needed = 4 * n * (4 * d + 6 * min(d, 64) + 170 * c)
+    n, d = task.n_nodes, task.n_features
     require_memory(
-        needed,
+        4 * n * (4 * d + 6 * min(d, 64) + 170 * task.n_classes),
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
     )

@@ -66,7 +66,7 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
             "residuals": list(rec.anchors_.residuals),
             "controller": rec.anchors_.controller,
         },
-        "graph": None if rec._fingerprint is None else rec._fingerprint.to_dict(),
+        "graph": rec._fingerprint.to_dict(),
         "certificate": rec.certificate_,
     }
     return tensors, facts
@@ -76,7 +76,7 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     """Fill a new reconstructor with what was stored."""
     rec.notes_ = facts["notes"]
     rec.classes_ = torch.arange(facts["n_classes"])
-    rec._weight_digests = dict(facts.get("weights") or {})
+    rec._weight_digests = dict(facts["weights"])
     if "n_features" in facts:  # a summary
         rec.n_features_in_ = int(facts["n_features"])
         return
@@ -110,5 +110,4 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     at_rest = [key for key in tensors if key.startswith(_AT_REST)]
     rec.states_ = {key.removeprefix(_AT_REST): tensors[key] for key in at_rest} or None
     rec.n_features_in_ = int(rec.features_.shape[1])
-    graph = facts.get("graph")
-    rec._fingerprint = None if graph is None else Fingerprint(**graph)
+    rec._fingerprint = Fingerprint(**facts["graph"])
