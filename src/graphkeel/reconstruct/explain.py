@@ -183,7 +183,7 @@ def explain_node(
     scores = decision.scores[node]
 
     def near(nodes: list[tuple[int, float]]) -> tuple[Near, ...]:
-        return tuple(Near(u, labels.get(u), int(decided[u]), near) for u, near in nodes[:most])
+        return tuple(Near(u, labels.get(u), int(decided[u]), c) for u, c in nodes[:most])
 
     return Explanation(
         node=node,
@@ -242,8 +242,8 @@ def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
         "change": float(rec.change_.median()),
         "weights": context.frozen.weights_hash,
         "columns": {
-            "y": y.numpy(),
-            "split": part.numpy(),
+            "y": y,
+            "split": part,
             "before": before,
             "after": after.numpy(),
             "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
@@ -251,19 +251,16 @@ def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
     }
 
 
-def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Tensor, Tensor]:
+def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Any, Any]:
     """The labels there are (-1: none), and what part each node has."""
-    n_nodes = len(rec.features_)
-    y = torch.full((n_nodes,), -1, dtype=torch.int64)
-    part = torch.zeros(n_nodes, dtype=torch.int8)
+    y = np.full(len(rec.features_), -1)
+    part = np.zeros(len(y), np.int8)
     mask = getattr(data, "test_mask", None)
     if isinstance(mask, Tensor) and isinstance(getattr(data, "y", None), Tensor):
-        scored = mask.cpu().nonzero().flatten()
-        y[scored] = data.y.cpu().long()[scored]  # type: ignore[union-attr]
+        scored = mask.cpu().nonzero().flatten().numpy()
+        y[scored] = data.y.cpu().long().numpy()[scored]  # type: ignore[union-attr]
         part[scored] = _TEST
-    for labels in (rec.labels_, rec._validation):
-        y[labels.nodes] = labels.classes
-        part[labels.nodes] = _VALIDATION
-    served = rec.labels_.nodes
-    part[served[rec._trained_on[served]]] = _TRAIN
+    known = rec._known()
+    y[known.nodes] = known.classes
+    part[known.nodes] = np.where(rec._trained_on[known.nodes], _TRAIN, _VALIDATION)
     return y, part

@@ -28,7 +28,6 @@ from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.labels import Labels, checked_labels, known_labels
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.graph.suggest import suggested_nodes
 from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
 from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
@@ -44,7 +43,7 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Known, PoolWeights, decide_again
+from graphkeel.reconstruct.decide import Decision, Known, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, page_data, sources_of
 from graphkeel.reconstruct.inputs import check_choice, check_parameters
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
@@ -161,16 +160,6 @@ class Reconstructor(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Reconstructor:
-        if hasattr(self, "_context"):
-            graph = self._context.frozen.calling.graph
-            fields = () if graph is None else graph.to_dict().values()
-            copy_sparse([*self._context.model_kwargs.values(), *fields], memo)
-        twin = self.__class__.__new__(self.__class__)
-        memo[id(self)] = twin
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return twin
-
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
         name = type(self.model).__name__ if isinstance(self.model, nn.Module) else "a stored model"
@@ -178,14 +167,10 @@ class Reconstructor(BaseEstimator):
         return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
-    classes_: Tensor
     labels_: Labels
     evidence_: tuple[Source, ...]
     certificate_: dict[str, Any] | None
     states_: dict[str, Tensor] | None
-    _start: tuple[Labels, Labels]
-    _trained_on: Tensor
-    _rounds: tuple[PoolWeights, ...]
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
 
     # ---- fitting
@@ -640,10 +625,9 @@ class Reconstructor(BaseEstimator):
         never sees a test label.
 
         Args:
-            data: the graph that was fitted.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
             y: labels to compare with, int64, shape (N,); by default those of the graph.
             mask: which nodes count, bool, shape (N,), for instance `data.test_mask`.
-            model_kwargs: passed to the model.
         """
         if mask is None:
             self._same_graph(data)
@@ -665,9 +649,8 @@ class Reconstructor(BaseEstimator):
         sample of the nodes asked about. A set may be empty.
 
         Args:
-            data: the graph that was fitted.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
             coverage: how often a set is to hold the true class, in (0, 1).
-            model_kwargs: passed to the model.
 
         Returns:
             Bool, shape (N, n_classes).
@@ -825,8 +808,7 @@ class Reconstructor(BaseEstimator):
         data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
         graph = node_graph(data)
         check_graph(graph)
-        got = tuple(graph.x.shape)
-        expected = tuple(self.features_.shape)
+        got, expected = tuple(graph.x.shape), tuple(self.features_.shape)
         if got != expected:
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
