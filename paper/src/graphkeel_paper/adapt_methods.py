@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 
 from graphkeel.graph.task import graph_sha256
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
-from graphkeel.runs.ours import OURS
+from graphkeel.runs.method import MethodResult
+from graphkeel.runs.methods import OURS
 from graphkeel.store.job import sha256_of
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival

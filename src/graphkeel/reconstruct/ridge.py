@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.reconstruct.scene import View, log_rows, softmax
+from graphkeel.graph.propagate.view import View
+from graphkeel.reconstruct.scene import log_rows, softmax
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.evidence import LabelSets
