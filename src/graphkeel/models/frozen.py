@@ -107,6 +107,21 @@ class FrozenModel:
         """
         return self.as_logits(self._run(x, edge_index, **kwargs)).to(x.dtype)
 
+    def logits_of_copy(
+        self, module: nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any
+    ) -> Tensor:
+        """Logits, with gradients into x, of a copy in eval mode that nobody else calls: nothing is
+        put aside for it, so its layers may keep the graph's normalisation.
+
+        Args:
+            module: called as the model is.
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        scores = self._checked(self.run_as(module, x, edge_index, **kwargs), x.shape[0])
+        return self.as_logits(scores.to(x.device)).to(x.dtype)
+
     def passes_gradients(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> bool:
         """Whether the logits have gradients into x: scripts and remote models may not.
 

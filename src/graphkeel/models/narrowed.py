@@ -82,7 +82,7 @@ def _by_weights(
         return None
 
     def ask(values: Tensor) -> Tensor:
-        return model.differentiable_logits(values, edge_index, **kwargs)
+        return model.logits_of_copy(reads_less, values, edge_index, **kwargs)
 
     return Narrowed(ask, x @ basis, basis, passes=1)
 
@@ -90,7 +90,7 @@ def _by_weights(
 def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
     """A copy with W Q in the place of every first weight W; it meets one graph only, so layers
     that can keep its normalisation do."""
-    copied = copy.deepcopy(model)
+    copied = copy.deepcopy(model).eval().requires_grad_(False)
     for layer in copied.modules():
         if hasattr(layer, "_cached_edge_index"):
             layer.cached = True
