@@ -93,7 +93,7 @@ def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
     copied = copy.deepcopy(model).eval().requires_grad_(False)
     for layer in copied.modules():
         if hasattr(layer, "_cached_edge_index"):
-            layer.cached = True
+            layer.cached = True  # type: ignore[assignment]
     for name, weight in _first_weights(copied, len(basis)):
         owner, _, own = name.rpartition(".")
         narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)
