@@ -34,6 +34,7 @@ from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
 from graphkeel.models.linear_map import LinearMap
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
+from graphkeel.models.units import relative_change
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -47,7 +48,7 @@ from graphkeel.reconstruct.decide import Decision, Known, decide_again
 from graphkeel.reconstruct.explain import Explanation, Source, explain_node, page_data, sources_of
 from graphkeel.reconstruct.inputs import check_choice, check_parameters
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
-from graphkeel.reconstruct.steer import SteerSettings, linear_units, relative_change
+from graphkeel.reconstruct.steer import SteerSettings, linear_units
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
 if TYPE_CHECKING:

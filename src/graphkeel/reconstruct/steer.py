@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from graphkeel.core.errors import DataError
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import Ask, Narrowed
+from graphkeel.models.units import check_finite, relative_change, typical_length, typical_margin
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ def steer(
         propagation: roughly how the model blurs features; steps undo some of that.
     """
     chosen = settings or SteerSettings()
-    _check_finite(x, "features")
-    length = _typical_length(x)
+    check_finite(x, "features")
+    length = typical_length(x)
     loss = _loss(wanted, posterior.to(x), chosen)
     model: _Affine | _Asked
     if linear is not None:
@@ -201,7 +201,7 @@ class _Affine:
 
     def __init__(self, linear: LinearMap, x: Tensor, length: float, ridge: float) -> None:
         raw = linear.logits(x)
-        self.unit = _typical_margin(raw)
+        self.unit = typical_margin(raw)
         self.logits = raw / self.unit
         left, sizes, self.directions = linear.directions()
         gains = sizes * (length / self.unit)
@@ -233,7 +233,7 @@ class _Asked:
         self.precondition = precondition
         self.passes = narrow.passes
         self.unit = 1.0
-        self.unit = _typical_margin(self.answer(torch.zeros_like(self._start)))
+        self.unit = typical_margin(self.answer(torch.zeros_like(self._start)))
         self._found = self._found / self.unit
         self.logits = self._found.detach()
 
@@ -400,44 +400,12 @@ class _Loop:
         return float((self.loss.margins(self.logits) > 0).float().mean())
 
 
-def relative_change(features: Tensor, x: Tensor) -> Tensor:
-    """|x' − x| / |x| of every node; for x = 0 relative to the median length, shape (N,).
-
-    Args:
-        features: x', shape (N, d).
-        x: shape (N, d).
-    """
-    lengths = x.norm(dim=1)
-    lengths = torch.where(lengths > 0, lengths, lengths.new_tensor(_typical_length(x)))
-    return (features - x).norm(dim=1) / lengths
-
-
-def _typical_length(x: Tensor) -> float:
-    """Median length of the rows that are not zero; one where all are."""
-    lengths = x.norm(dim=1)
-    lengths = lengths[lengths > 0]
-    return float(lengths.median()) if len(lengths) else 1.0
-
-
-def _typical_margin(logits: Tensor) -> float:
-    """Median distance of the best two logits; one for a model that tells no classes apart."""
-    _check_finite(logits, "answers of the model")
-    best = logits.topk(2, dim=1).values
-    distance = best[:, 0] - best[:, 1]
-    return float(distance.median()) or float(distance.mean()) or 1.0
-
-
-def _check_finite(values: Tensor, what: str) -> None:
-    if not bool(torch.isfinite(values).all()):
-        raise DataError(f"{what} must be finite to be steered", got="nan or inf")
-
-
 def linear_units(linear: LinearMap, x: Tensor, settings: SteerSettings) -> dict[str, float]:
     """The numbers of V for a linear model that its contraction depends on.
 
     Args:
         x: the features as they are, shape (N, d).
     """
-    unit = _typical_margin(linear.logits(x))
-    length = _typical_length(x)
+    unit = typical_margin(linear.logits(x))
+    length = typical_length(x)
     return {"ridge": settings.ridge, "hops": linear.hops, "length": length, "unit": unit}
