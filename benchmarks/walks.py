@@ -86,7 +86,7 @@ def walking() -> Iterator[Walk]:
 
 
 def _step(name: str, folder: Path) -> Callable[[], Any]:
-    """What is walked through; what it needs before is done here."""
+    """One walk, ready to be begun: all that it needs is there."""
     if name == "table":
         return _table(folder)
     from graphkeel.graph import load

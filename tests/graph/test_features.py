@@ -41,17 +41,6 @@ def test_transform_of_new_rows_uses_the_fitted_mean():
     )
 
 
-def test_pca_survives_storage_and_refuses_other_files(tmp_path):
-    fitted = FittedPca.fit(np.random.default_rng(0).random((30, 5)), 2)
-    fitted.save(tmp_path / "pca.safetensors")
-    back = FittedPca.load(tmp_path / "pca.safetensors")
-    assert np.array_equal(back.components, fitted.components)
-    assert back.explained_ratio == fitted.explained_ratio
-    (tmp_path / "other").write_text("no")
-    with pytest.raises(DataError, match="not a stored PCA"):
-        FittedPca.load(tmp_path / "other")
-
-
 def test_pca_says_what_does_not_fit():
     x = np.ones((5, 4), dtype=np.float32)
     with pytest.raises(DataError, match="between 1 and 3 components"):

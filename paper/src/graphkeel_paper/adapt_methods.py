@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.graph.task import graph_sha256
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
 from graphkeel.runs.ours import OURS
-from graphkeel.store.job import sha256_of
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
@@ -54,7 +54,7 @@ _MADE: dict[str, list[Candidate]] = {}  # of the rival, source and target last w
 def _label_free(rival: Rival, case: Case) -> MethodResult:
     """Labels only choose among its candidates, which are made once for all numbers of them."""
     known = [rival.name, case.frozen.weights_hash, case.source.hash, case.seed]
-    key = sha256_of([*known, graph_sha256(case.target.x, case.target.edge_index)])
+    key = json_sha256([*known, graph_sha256(case.target.x, case.target.edge_index)])
     if key not in _MADE:
         _MADE.clear()
         _MADE[key] = list(rival.candidates(case.frozen, case.target, case.nodes[:0], case.seed))

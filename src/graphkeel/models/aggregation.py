@@ -25,13 +25,13 @@ from graphkeel.graph.propagate import normalise_as_given
 from graphkeel.graph.propagate.local import as_tensor
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
-    _affine_modules,
     _between,
     _close,
     _float64_copy,
     _output_kind,
     _Step,
     _Unsupported,
+    _watch,
 )
 from graphkeel.models.outputs import first_of
 
@@ -187,7 +187,7 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
     try:
         twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
-            steps, final = _watched(twin, x, edges)
+            steps, final = _watch(twin, x, lambda module, x: first_of(module(x, edges)))
             found = _recognised(steps, x, edges, final, generator)
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
@@ -204,19 +204,6 @@ def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
     loops = torch.arange(0, _PROBING.nodes - 1, 5).repeat(2, 1)
     plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
     return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
-
-
-def _watched(model: nn.Module, x: Tensor, edges: Tensor) -> tuple[list[_Step], Tensor]:
-    steps: list[_Step] = []
-    handles = [
-        module.register_forward_hook(lambda m, args, out: steps.append(_Step(m, args[0], out)))
-        for module in _affine_modules(model)
-    ]
-    try:
-        return steps, first_of(model(x, edges))
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _recognised(

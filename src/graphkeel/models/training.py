@@ -15,8 +15,7 @@ from graphkeel.core.errors import DataError
 from graphkeel.core.statistics import percent
 from graphkeel.graph.propagate import rows_after
 from graphkeel.graph.task import GraphTask
-from graphkeel.models.networks import SGC, propagated
-from graphkeel.models.sparse_hops import convolution
+from graphkeel.models.networks import SGC, convolution, propagated
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
+from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
-from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from graphkeel.core.errors import DataError
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Ask, Narrowed
+from graphkeel.models.narrowed import Forward, Narrowed
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Steered:
 
 
 def steer(
-    ask: Ask,
+    forward: Forward,
     x: Tensor,
     wanted: Tensor,
     posterior: Tensor,
@@ -123,8 +123,8 @@ def steer(
         model = _Affine(linear, x, length, chosen.damping * chosen.ridge)
         basis = model.directions
     else:
-        narrow = narrow or Narrowed(ask, x, torch.eye(x.shape[1]).to(x), passes=0)
-        inverse: Ask = torch.clone
+        narrow = narrow or Narrowed(forward, x, torch.eye(x.shape[1]).to(x), passes=0)
+        inverse: Forward = torch.clone
         if propagation is not None:
             inverse = propagation.inverse(x.new_ones(1), chosen.softening)
         model = _Asked(narrow, length, inverse)
@@ -134,7 +134,7 @@ def steer(
     moved = change.abs().amax(dim=1, keepdim=True) > 0
     features = torch.where(moved, x + change, x)
     with torch.no_grad():
-        logits = ask(features)
+        logits = forward(features)
     return Steered(
         features=features,
         fall=tuple(loop.fall),
@@ -222,8 +222,8 @@ class _Asked:
 
     _found: Tensor
 
-    def __init__(self, narrow: Narrowed, length: float, precondition: Ask) -> None:
-        self._ask = narrow.ask
+    def __init__(self, narrow: Narrowed, length: float, precondition: Forward) -> None:
+        self._forward = narrow.forward
         self._start = narrow.start
         self._length = length
         self.precondition = precondition
@@ -237,7 +237,7 @@ class _Asked:
         self.passes += 1
         self._leaf = coefficients.clone().requires_grad_(True)
         with torch.enable_grad():
-            self._found = self._ask(self._start + self._length * self._leaf) / self.unit
+            self._found = self._forward(self._start + self._length * self._leaf) / self.unit
         return self._found.detach()
 
     def pull(self, gradient: Tensor) -> Tensor:

@@ -3,6 +3,7 @@ that are known on the target."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
@@ -22,7 +24,6 @@ from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import AdaptSpec
-from graphkeel.store.job import sha256_of
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class ScoredCase:
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
     """Source, target, model and labels of one seed."""
     trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
-    source, target, frozen, base = _trained(sha256_of(asdict(trained)), _Hidden(trained), seed)
+    source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)
     y = torch.full_like(target.y, UNLABELLED)
     y[nodes] = classes
@@ -111,26 +112,11 @@ def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
     return ScoredCase(Case(frozen, source, hidden, nodes, seed), target.y, scored, base)
 
 
-class _Hidden:
-    """Carries a specification past `lru_cache`, which goes by the key beside it."""
-
-    def __init__(self, spec: AdaptSpec) -> None:
-        self.spec = spec
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hidden)
-
-
 @lru_cache(maxsize=2)
 def _trained(
-    key: str,  # noqa: ARG001 - what the cache goes by
-    hidden: _Hidden,
-    seed: int,
+    kind: type[AdaptSpec], fields: str, seed: int
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
-    spec = hidden.spec
+    spec = kind(**json.loads(fields))
     source, target = tasks(spec, seed)
     model = train_model(spec.model, source, seed=seed, **spec.model_options)
     frozen = FrozenModel(model, n_classes=source.n_classes)
@@ -162,8 +148,8 @@ def data_hash(spec: AdaptSpec, seed: int) -> str:
     parts = [source.hash, target.hash]
     if isinstance(spec.target_labels, str):
         batch = read_labels(Path(spec.target_labels))
-        parts.append(sha256_of([batch.nodes.tolist(), batch.labels.tolist()]))
-    return sha256_of(parts)
+        parts.append(json_sha256([batch.nodes.tolist(), batch.labels.tolist()]))
+    return json_sha256(parts)
 
 
 @lru_cache(maxsize=4)

@@ -21,7 +21,7 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
-from graphkeel.models.own_model import OWN, own_model
+from graphkeel.models.zoo import OWN, own_model
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import DONE, Job, Measurement, Spec
@@ -116,12 +116,7 @@ def run_seeds(
 
 class _RunFolder:
     """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
-    predictions of each seed. A folder belongs to one run.
-
-    Args:
-        folder: where it is; made where it is missing.
-        spec: what is run; a folder of another run is refused.
-    """
+    predictions of each seed. A folder belongs to one run: that of another is refused."""
 
     def __init__(self, folder: Path, spec: _Runnable) -> None:
         self.folder = folder

@@ -112,8 +112,7 @@ class RunSpec:
         """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             one_of("the model", self.model, MODELS)

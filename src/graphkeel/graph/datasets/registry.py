@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.text import did_you_mean
 from graphkeel.graph.datasets.digits import digits_by_name
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
@@ -21,7 +21,7 @@ from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.sbm import sbm_by_name
 from graphkeel.graph.features import PREPARATION, FittedPca, dense, row_normalise
 from graphkeel.graph.splits import Split, make_split
-from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
+from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges, check_features
 
 FEATURES = ("auto", "raw", "rownorm", "pca", "pca-raw")
 
@@ -96,7 +96,8 @@ def load_graph(name: str) -> RawGraph:
         f"there is no dataset of that name; there are {', '.join(DATASETS)}, and for keel-paper "
         f"{', '.join(PAPER_DATASETS)}",
         got=repr(name),
-        fix=_hint(key),
+        fix=did_you_mean(key, (*DATASETS, *PAPER_DATASETS), near=0.5)
+        or "A graph of your own goes in as the path of an .npz file.",
     )
 
 
@@ -133,15 +134,6 @@ def prepare_features(
     return PreparedFeatures(fitted.transform(normalised), fitted)
 
 
-def _hint(name: str) -> str:
-    near = difflib.get_close_matches(name, (*DATASETS, *PAPER_DATASETS), n=1, cutoff=0.5)
-    return (
-        f"Did you mean {near[0]!r}?"
-        if near
-        else "A graph of your own goes in as the path of an .npz file."
-    )
-
-
 def _checked(graph: RawGraph) -> RawGraph:
     """The checks that drawing a split relies on; `GraphTask` makes the rest."""
     if graph.x.ndim != 2 or graph.x.shape[0] != graph.n_nodes:
@@ -149,18 +141,7 @@ def _checked(graph: RawGraph) -> RawGraph:
             "x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}"
         )
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
-    blocks = range(0, graph.n_nodes, PREPARATION.rows)
-    bad = np.concatenate(
-        [
-            first
-            + np.flatnonzero(~np.isfinite(graph.x[first : first + PREPARATION.rows]).all(axis=1))
-            for first in blocks
-        ]
-    )
-    if len(bad):  # PCA would fail on them before the task is made
-        raise DataError(
-            "x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}"
-        )
+    check_features(_tensor(graph.x))  # PCA would fail on NaN before the task is made
     return graph
 
 

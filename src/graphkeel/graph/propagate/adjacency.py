@@ -63,6 +63,8 @@ def normalise_as_given(
         loops: `one` at every node instead of those given, those `as given`, or `none`.
         dtype: float32, or float64 where last bits matter.
     """
+    if loops not in LOOPS:
+        raise ConfigError(f"loops must be one of {', '.join(LOOPS)}", got=repr(loops))
     source, target = _checked(edge_index, n_nodes)
     if loops != "as given":
         between = source != target
