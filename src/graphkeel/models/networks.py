@@ -15,7 +15,7 @@ from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from graphkeel.graph.propagate.adjacency import normalise_as_given
-from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.graph.propagate.local import as_tensor, hops_of
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,10 @@ def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """Read with a hook, so that the normalisation is PyG's own."""
+    """Read with a hook, so that the normalisation is PyG's own; on a large graph by products."""
+    if model.is_large(x, edge_index):
+        matrix = convolution(edge_index, x.shape[0])
+        return torch.from_numpy(hops_of(matrix, x.detach().numpy(), model.conv.K))
     seen: list[Tensor] = []
     handle = model.conv.lin.register_forward_pre_hook(
         lambda _, inputs: seen.append(inputs[0].detach())
