@@ -84,9 +84,9 @@ def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
 
 def _graph_steps(meter: Meter, folder: Path) -> Any:
     """From the files to a task; what was read and made on the way is let go of."""
-    from graphkeel.graph import scalable_sampler
     from graphkeel.graph.datasets.registry import make_task, prepare_features
     from graphkeel.graph.propagate import normalise, propagate
+    from graphkeel.graph.splits import scalable_sampler
     from graphkeel_paper.datasets import load_graph
 
     graph = meter.step(
@@ -222,8 +222,9 @@ def _same_code_at_every_size() -> None:
 def _warm_up() -> None:
     """Compile and import on a tiny graph, so that the smallest size is not charged for it."""
     from graphkeel import Reconstructor
-    from graphkeel.graph import make_sbm, make_task, scalable_sampler
+    from graphkeel.graph import make_sbm, make_task
     from graphkeel.graph.propagate import propagate
+    from graphkeel.graph.splits import scalable_sampler
     from graphkeel.models import train_model
 
     graph = make_sbm(2000, 20_000, n_features=8)

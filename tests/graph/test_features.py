@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import FittedPca, row_normalise
+from graphkeel.graph.features import FittedPca, row_normalise
 
 X = np.array([[1, 3], [0, 0], [-1, 1]], dtype=np.float32)
 

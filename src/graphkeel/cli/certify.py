@@ -161,7 +161,8 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
     """The model of a task: trained now, or the one an earlier run of the same task left in the
     folder."""
-    from graphkeel.models import load_model, save_model, stored_subject, train_model
+    from graphkeel.models import load_model, save_model, train_model
+    from graphkeel.models.zoo import stored_subject
 
     name, own = chosen_model(args)
     if own:

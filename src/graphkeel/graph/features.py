@@ -72,13 +72,7 @@ class FittedPca:
 
     @classmethod
     def fit(cls, x: Features, n_components: int, *, seed: int = 0) -> FittedPca:
-        """Fit on the rows of x; sparse x is never made dense.
-
-        Args:
-            x: dense or CSR, shape (N, d).
-            n_components: k.
-            seed: of everything random.
-        """
+        """Fit on the rows of x, dense or CSR, shape (N, d); sparse x is never made dense."""
         limit = min(x.shape)
         if not 1 <= n_components < limit:
             raise DataError(

@@ -12,7 +12,6 @@ from graphkeel.models.zoo import (
     build_model,
     load_model,
     save_model,
-    stored_subject,
     train_model,
 )
 
@@ -34,7 +33,6 @@ __all__ = [
     "extract_head",
     "load_model",
     "save_model",
-    "stored_subject",
     "train",
     "train_model",
 ]

@@ -117,11 +117,7 @@ def save_model(
 
 
 def stored_subject(path: Path) -> str:
-    """The task that a stored model was trained on, as its writer named it.
-
-    Args:
-        path: of a file written by `save_model`.
-    """
+    """The task that a model stored by `save_model` was trained on, as its writer named it."""
     try:
         with safe_open(path, framework="pt") as file:
             return str((file.metadata() or {}).get("subject", ""))

@@ -18,8 +18,9 @@ from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
+from graphkeel.graph.datasets.registry import assemble
 from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
-from graphkeel.graph.splits import make_split
+from graphkeel.graph.splits import Split, make_split
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.runs.feedback import read_labels
@@ -134,11 +135,10 @@ def tasks(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask]:
         )
     n_classes = max(source.n_classes, target.n_classes)
     source_x, target_x = _features(source, target, spec.features, spec.components)
-    masks = _split(source, spec.split, seed)
-    nobody = torch.zeros(target.n_nodes, dtype=torch.bool)
+    nobody = np.empty(0, dtype=np.int64)
     return (
-        _task(source, source_x, masks, n_classes),
-        _task(target, target_x, (nobody, nobody, nobody), n_classes),
+        assemble(source, _split(source, spec.split, seed), source_x, n_classes),
+        assemble(target, Split(nobody, nobody, nobody), target_x, n_classes),
     )
 
 
@@ -175,39 +175,13 @@ def _compact(x: Features) -> Features:
     return sparse.csr_matrix(x)
 
 
-def _split(graph: RawGraph, kind: str, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    if kind == "most":
-        known = np.flatnonzero(graph.y != UNLABELLED)
-        order = np.random.default_rng([seed, 4]).permutation(known)
-        n_train = int(_SETTINGS.trained_share * len(order))
-        ids = (order[:n_train], order[n_train:], order[:0])
-    else:
-        split = make_split(graph, kind, seed)
-        ids = (split.train, split.val, split.test)
-    masks = []
-    for part in ids:
-        mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
-        mask[torch.from_numpy(part)] = True
-        masks.append(mask)
-    return masks[0], masks[1], masks[2]
-
-
-def _task(
-    graph: RawGraph,
-    x: NDArray[np.float32],
-    masks: tuple[Tensor, Tensor, Tensor],
-    n_classes: int,
-) -> GraphTask:
-    return GraphTask(
-        x=torch.from_numpy(np.ascontiguousarray(x)),
-        edge_index=torch.from_numpy(graph.edge_index),
-        y=torch.from_numpy(graph.y),
-        train_mask=masks[0],
-        val_mask=masks[1],
-        test_mask=masks[2],
-        n_classes=n_classes,
-        name=graph.name,
-    )
+def _split(graph: RawGraph, kind: str, seed: int) -> Split:
+    if kind != "most":
+        return make_split(graph, kind, seed)
+    known = np.flatnonzero(graph.y != UNLABELLED)
+    order = np.random.default_rng([seed, 4]).permutation(known)
+    n_train = int(_SETTINGS.trained_share * len(order))
+    return Split(order[:n_train], order[n_train:], order[:0])
 
 
 def _known(spec: AdaptSpec, target: GraphTask, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def make_task(
         pca: dimensions of a PCA.
     """
     drawn = split if isinstance(split, Split) else make_split(graph, split, seed)
-    return _assemble(graph, drawn, prepare_features(graph, features, pca).x)
+    return assemble(graph, drawn, prepare_features(graph, features, pca))
 
 
 @lru_cache(maxsize=8)
@@ -101,37 +100,22 @@ def load_graph(name: str) -> RawGraph:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedFeatures:
-    """Features as the model gets them, and the fitted PCA that made them, if one did."""
-
-    x: NDArray[np.float32]
-    pca: FittedPca | None = None
-
-
 @lru_cache(maxsize=4)
 def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = PREPARATION.pca
-) -> PreparedFeatures:
+) -> NDArray[np.float32]:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
-    paper).
-
-    Args:
-        graph: the loaded graph.
-        features: one of `FEATURES`.
-        pca: dimensions of a PCA.
-    """
+    paper)."""
     if features not in FEATURES:
         raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
     if features == "auto":
         features = graph.auto_features
     if features == "raw":
-        return PreparedFeatures(dense(graph.x))
+        return dense(graph.x)
     normalised = graph.x if features == "pca-raw" else row_normalise(graph.x)
     if features == "rownorm":
-        return PreparedFeatures(dense(normalised))
-    fitted = FittedPca.fit(normalised, pca)
-    return PreparedFeatures(fitted.transform(normalised), fitted)
+        return dense(normalised)
+    return FittedPca.fit(normalised, pca).transform(normalised)
 
 
 def _checked(graph: RawGraph) -> RawGraph:
@@ -145,7 +129,10 @@ def _checked(graph: RawGraph) -> RawGraph:
     return graph
 
 
-def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTask:
+def assemble(
+    graph: RawGraph, split: Split, x: NDArray[np.float32], n_classes: int | None = None
+) -> GraphTask:
+    """A graph with its split and prepared features, shape (N, d)."""
     masks = []
     for ids in (split.train, split.val, split.test):
         mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
@@ -158,7 +145,7 @@ def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTas
         train_mask=masks[0],
         val_mask=masks[1],
         test_mask=masks[2],
-        n_classes=graph.n_classes,
+        n_classes=graph.n_classes if n_classes is None else n_classes,
         name=graph.name,
         mapped=isinstance(x, np.memmap),
     )
