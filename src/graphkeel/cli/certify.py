@@ -114,6 +114,9 @@ def certified(
 ) -> tuple[dict[str, Any], CertifyResult]:
     """The values to print and the result behind them; `settings` are fields of the configuration
     that depend on the graph."""
+    from graphkeel.lyapunov.folder import certify_into
+    from graphkeel.models.frozen import FrozenModel
+
     started = time.monotonic()
     task, labels = _task_and_labels(args)
     config = _config(args, {} if settings is None else settings(task))
@@ -123,7 +126,17 @@ def certified(
     model = _model(args, task, out)
     base_seconds = time.monotonic() - started
     processor = time.process_time()
-    result = _certify(args, task, labels, model, config, out, on_round)
+    named = ("dataset", "split", "features", "model", "seed")
+    result = certify_into(
+        out,
+        FrozenModel(model, n_classes=task.n_classes),
+        task,
+        config,
+        classes=labels,
+        remarks={name: getattr(args, name) for name in named},
+        on_round=on_round,
+        verifier=args.engine,
+    )
     payload = {
         "command": "certify",
         "dataset": args.dataset,
@@ -143,18 +156,15 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     """The task and the classes to certify, once every name among the flags was looked up: nothing
     is trained and no folder made for a wrong one."""
     from graphkeel.graph.features import parse_features
-    from graphkeel.models import build_model
     from graphkeel.verify import load_engine
 
-    name, own = chosen_model(args)
+    name, _ = chosen_model(args)
     features, pca = parse_features(args.features)
     spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
     spec.check_names()
     _config(args, {})
     load_engine(args.engine)
     task = spec.task(args.seed)
-    if not own:
-        build_model(args.model, task.n_features, task.n_classes)
     return task, _labels(args.classes, task.n_classes)
 
 
@@ -244,31 +254,6 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 
 # ---- training, proof, certificate
-
-
-def _certify(
-    args: argparse.Namespace,
-    task: GraphTask,
-    labels: list[int],
-    model: nn.Module,
-    config: LyapunovConfig,
-    out: Path,
-    on_round: OnRound,
-) -> CertifyResult:
-    from graphkeel.lyapunov.folder import certify_into
-    from graphkeel.models.frozen import FrozenModel
-
-    named = ("dataset", "split", "features", "model", "seed")
-    return certify_into(
-        out,
-        FrozenModel(model, n_classes=task.n_classes),
-        task,
-        config,
-        classes=labels,
-        remarks={name: getattr(args, name) for name in named},
-        on_round=on_round,
-        verifier=args.engine,
-    )
 
 
 def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reference networks (SGC, GCN, GAT, GraphSAGE, APPNP), their hyper-parameters and one small
+"""Frozen models and their heads; reference networks (SGC, GCN, GAT, GraphSAGE, APPNP) and one small
 trainer."""
 
 from graphkeel.models.frozen import FrozenModel, ReturnType

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ModelError
-from graphkeel.graph.node_graph import graph_edges
-from graphkeel.graph.sparse_layouts import is_adjacency, like_adjacency
+from graphkeel.graph.node_graph import graph_edges, is_adjacency, like_adjacency
 
 _DATA_NAMES = frozenset({"data", "graph", "batch", "g", "d"})
 _FEATURE_NAMES = frozenset({"x", "h", "input", "inputs", "feat", "feats", "feature", "features"})

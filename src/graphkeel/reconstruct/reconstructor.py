@@ -26,10 +26,9 @@ from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
 from graphkeel.graph.labels import Labels, known_labels
-from graphkeel.graph.node_graph import check_graph, node_graph
+from graphkeel.graph.node_graph import check_graph, copy_sparse, node_graph
 from graphkeel.graph.propagate.coverage import greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.graph.sparse_layouts import copy_sparse
 from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.networks import share_convolution

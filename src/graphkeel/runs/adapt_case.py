@@ -61,27 +61,6 @@ class Case:
     nodes: Tensor
     seed: int
 
-    def union(self) -> tuple[GraphTask, Tensor]:
-        """Source and target as one graph of two parts, and the ids of the target's nodes in it.
-
-        The source's training nodes are its training set."""
-        source, target = self.source, self.target
-        shift = source.n_nodes
-        nobody = torch.zeros(target.n_nodes, dtype=torch.bool)
-        known = torch.where(
-            source.train_mask | source.val_mask, source.y, torch.full_like(source.y, UNLABELLED)
-        )
-        task = GraphTask(
-            x=torch.cat([source.x, target.x]),
-            edge_index=torch.cat([source.edge_index, target.edge_index + shift], dim=1),
-            y=torch.cat([known, target.y]),
-            train_mask=torch.cat([source.train_mask, nobody]),
-            val_mask=torch.cat([torch.zeros_like(source.val_mask), nobody]),
-            test_mask=torch.cat([torch.zeros_like(source.test_mask), nobody]),
-            n_classes=source.n_classes,
-        )
-        return task, torch.arange(shift, shift + target.n_nodes)
-
 
 @dataclass(frozen=True, eq=False)
 class ScoredCase:

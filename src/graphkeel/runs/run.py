@@ -148,19 +148,11 @@ class _RunFolder:
 
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
-    """One split, one trained model, one reconstruction."""
-    prepared = prepare(spec, seed)
-    row, result = _apply_method(spec, seed, prepared)
-    return Outcome(row, result.features, _node_changes(prepared, result))
-
-
-def measure(spec: RunSpec, seed: int) -> Row:
-    """The row of a seed for a grid, whose workers train the model of a seed once for all
-    methods."""
+    """One split, one reconstruction; the model of a split is trained once for all methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
-    row, _ = _apply_method(spec, seed, prepared)
-    return row
+    row, result = _apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, _node_changes(prepared, result))
 
 
 @lru_cache(maxsize=2)

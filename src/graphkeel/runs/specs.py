@@ -137,9 +137,7 @@ class RunSpec:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """The row of a seed."""
-        from graphkeel.runs.run import measure
-
-        return measure(self, seed)
+        return self.outcome(seed).row
 
 
 @dataclass(frozen=True)
