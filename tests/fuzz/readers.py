@@ -43,7 +43,7 @@ from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
+from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.report import find_sources, render_page
 from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import RunSpec
@@ -346,18 +346,18 @@ def reconstruction() -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     rec = Reconstructor(build_model("sgc", 3, 2).eval()).fit(data)
     with tempfile.TemporaryDirectory() as folder:
         rec.save(folder)
-        return load_folder(Path(folder))
+        return FOLDER.load(Path(folder))
 
 
 def reconstruction_json() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        save_folder(Path(folder), *reconstruction())
+        FOLDER.save(Path(folder), *reconstruction())
         return (Path(folder) / "reconstruction.json").read_bytes()
 
 
 def read_reconstruction(content: bytes, folder: Path) -> None:
     """A folder with the given JSON; the tensors beside it are whole."""
-    save_folder(folder, *reconstruction())
+    FOLDER.save(folder, *reconstruction())
     put(folder, "reconstruction.json", content)
     repr(load_reconstructor(folder))
 
@@ -374,7 +374,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
 
     sha256 = hashlib.sha256(content).hexdigest()
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
-    facts = {"format": FORMAT, "sha256": sha256, **reconstruction()[1]}
+    facts = {"format": FOLDER.format, "sha256": sha256, **reconstruction()[1]}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
     repr(load_reconstructor(folder))
 

@@ -9,9 +9,9 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.propagate.coverage import greedy_coverage
 from graphkeel.graph.propagate.propagator import Propagator
+from graphkeel.graph.suggest import uncertainty
 from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
-from graphkeel.reconstruct.suggest import uncertainty
 
 
 @pytest.fixture(scope="module")

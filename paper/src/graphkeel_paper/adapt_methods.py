@@ -8,11 +8,11 @@ from torch import Tensor
 from graphkeel.core.digests import json_sha256
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.task import graph_sha256
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
-from graphkeel.runs.ours import OURS
+from graphkeel.runs.method import MethodResult
+from graphkeel.runs.methods import OURS
 from graphkeel_paper.baselines.registry import get_baseline
 from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec

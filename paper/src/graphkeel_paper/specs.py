@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
-    from graphkeel.reconstruct.method import Method, MethodResult
     from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.method import Method, MethodResult
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import nn
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import Labels
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.frozen.correct_and_smooth import (
     SETTINGS,

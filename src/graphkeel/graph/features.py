@@ -45,6 +45,21 @@ def row_normalise(x: Features) -> Features:
     return np.asarray(x * scale[:, None], dtype=np.float32)
 
 
+def unit_rows(x: Dense, centred: bool = False) -> Dense:
+    """Rows of length one; minus their mean first, if asked for."""
+    moved = x - x.mean(axis=0) if centred else x
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+
+
+def relu_features(x: Dense, units: int, bias: float, rng: np.random.Generator) -> Dense:
+    """Random ReLU features of standardised columns, rows of length one, shape (N, units)."""
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
+    offsets = bias * rng.standard_normal(units).astype(np.float32)
+    inputs = ((x - x.mean(axis=0)) / spread) @ (weights / x.shape[1] ** 0.5)
+    return unit_rows(np.maximum(inputs + offsets, 0.0), centred=True)
+
+
 def dense(x: Features) -> Dense:
     """The features as a dense float32 array; a mapped file stays one.
 

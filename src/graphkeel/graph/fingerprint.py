@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.digests import sha256_of
+from graphkeel.core.errors import DataError
 
 _ROWS = 1 << 10  # nodes digested together
 _EDGES = 1 << 15  # edges digested together
@@ -103,6 +104,16 @@ class Fingerprint:
             if self.carried.get(name) != other.carried[name]:
                 return f"other {name}"
         return None
+
+    def check(self, data: Any) -> None:
+        """Refuse another graph, with the difference."""
+        difference = self.difference(Fingerprint.of(data.x, data.edge_index, carried_by(data)))
+        if difference is not None:
+            raise DataError(
+                "this is not the graph that the features were made for",
+                got=difference,
+                fix="Hand over that graph, or call fit on this one.",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""

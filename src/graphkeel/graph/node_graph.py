@@ -75,6 +75,40 @@ def check_graph(data: object) -> None:
     check_edges(edge_index, x.shape[0])
 
 
+def check_width(x: Tensor, n_features: int) -> None:
+    """Refuse a target whose features are not the source's.
+
+    Args:
+        x: of the target, shape (N, d).
+    """
+    if x.shape[1] != n_features:
+        raise DataError(
+            f"the target must have the source's {n_features} features",
+            got=int(x.shape[1]),
+            fix="Prepare them in the same way: the same words, the same fitted PCA.",
+        )
+
+
+def check_grown(x: Tensor, new_x: Tensor) -> None:
+    """Refuse a graph that cannot be the same one later.
+
+    Args:
+        x: features as they were, shape (n, d).
+    """
+    if new_x.shape[1] != x.shape[1]:
+        raise DataError(
+            f"update needs the {x.shape[1]} features of the graph that was fitted",
+            got=int(new_x.shape[1]),
+            fix="Prepare them in the same way, or call fit.",
+        )
+    if new_x.shape[0] < x.shape[0]:
+        raise DataError(
+            f"update keeps the ids of all {x.shape[0]} nodes that were fitted",
+            got=f"{new_x.shape[0]} nodes",
+            fix="Leave nodes that are gone in place, without edges; or call fit.",
+        )
+
+
 def graph_edges(graph: Data) -> Tensor | None:
     """The edges of a graph as a list, int64, shape (2, E), whichever way it keeps them."""
     edge_index = graph.get("edge_index")

@@ -88,8 +88,12 @@ def _by_weights(
 
 
 def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
-    """A copy with W Q in the place of every first weight W."""
+    """A copy with W Q in the place of every first weight W; it meets one graph only, so layers
+    that can keep its normalisation do."""
     copied = copy.deepcopy(model)
+    for layer in copied.modules():
+        if hasattr(layer, "_cached_edge_index"):
+            layer.cached = True  # type: ignore[assignment]
     for name, weight in _first_weights(copied, len(basis)):
         owner, _, own = name.rpartition(".")
         narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)

@@ -24,13 +24,7 @@ from graphkeel.reconstruct.evidence import (
     first_evidence,
     second_evidence,
 )
-from graphkeel.reconstruct.pool import (
-    Judged,
-    PoolSettings,
-    fit_pool,
-    gram,
-    held_out,
-)
+from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
 from graphkeel.reconstruct.scene import Scene, softmax
 
 Doubles = NDArray[np.float64]

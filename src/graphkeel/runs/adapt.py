@@ -13,11 +13,11 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
 from graphkeel.runs.fingerprint import code_fingerprint
-from graphkeel.runs.ours import check_ours, reconstructor_of
+from graphkeel.runs.method import MethodResult
+from graphkeel.runs.methods import check_ours, reconstructor_of
 from graphkeel.runs.run import Outcome, node_columns
 from graphkeel.runs.specs import AdaptSpec
 
@@ -27,7 +27,7 @@ CODE = (
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
 )
-_OURS = "graphkeel.runs.ours"
+_OURS = "graphkeel.runs.methods"
 
 
 def method_version(spec: AdaptSpec, code: tuple[str, ...] = CODE) -> str:

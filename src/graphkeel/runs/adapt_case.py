@@ -20,6 +20,7 @@ from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.registry import assemble
 from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
+from graphkeel.graph.labels import checked_labels
 from graphkeel.graph.splits import Split, make_split
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
@@ -177,20 +178,7 @@ def _known(spec: AdaptSpec, target: GraphTask, seed: int) -> tuple[Tensor, Tenso
         nodes = drawn[: spec.target_labels]
         return nodes, target.y[nodes], drawn[: spec.reserve]
     batch = read_labels(Path(spec.target_labels))
-    _check_batch(batch.nodes, batch.labels, target)
-    return batch.nodes, batch.labels, drawn[: spec.reserve]
-
-
-def _check_batch(nodes: Tensor, labels: Tensor, target: GraphTask) -> None:
-    if int(nodes.min()) < 0 or int(nodes.max()) >= target.n_nodes:
-        raise DataError(
-            f"the labels must name nodes in 0..{target.n_nodes - 1}",
-            got=f"ids from {int(nodes.min())} to {int(nodes.max())}",
-        )
-    if int(labels.min()) < 0 or int(labels.max()) >= target.n_classes:
-        raise DataError(
-            f"the labels must lie in 0..{target.n_classes - 1}",
-            got=f"from {int(labels.min())} to {int(labels.max())}",
-        )
+    nodes, classes = checked_labels(batch.nodes, batch.labels, target.n_nodes, target.n_classes)
     if len(nodes.unique()) != len(nodes):
         raise DataError("the labels name a node twice", fix="Keep one line a node.")
+    return nodes, classes, drawn[: spec.reserve]

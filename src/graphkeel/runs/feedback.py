@@ -19,7 +19,7 @@ from graphkeel.core.files import write_text
 from graphkeel.graph import GraphTask
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.runs.ours import reconstructor_of
+from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import Prepared, prepare
 from graphkeel.runs.specs import RunSpec
 

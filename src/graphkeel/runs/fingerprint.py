@@ -26,6 +26,7 @@ _IGNORED = (
     "graphkeel.core.errors",
     "graphkeel.core.files",
     "graphkeel.core.tensor_files",
+    "graphkeel.core.tensor_folder",
     "graphkeel.core.memory",
     "graphkeel.runs.fingerprint",
     "graphkeel_paper.baselines.registry",

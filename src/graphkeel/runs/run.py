@@ -22,7 +22,7 @@ from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.zoo import OWN, own_model
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import DONE, Job, Measurement, Spec
 from graphkeel.store.provenance import commit, package_versions

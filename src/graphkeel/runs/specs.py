@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
-    from graphkeel.reconstruct.method import Method, MethodResult
     from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.method import Method, MethodResult
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
@@ -89,7 +89,7 @@ class RunSpec:
 
     def find_method(self) -> Method:
         """The method of that name."""
-        from graphkeel.reconstruct import get_method
+        from graphkeel.runs.methods import get_method
 
         if self.method_options:
             raise ConfigError(

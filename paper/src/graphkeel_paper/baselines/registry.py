@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.reconstruct.method import Method
+from graphkeel.runs.method import Method
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,6 @@ def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
         raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
     if name in BASELINES or name.endswith(AVERAGED):
         return get_baseline(name)
-    from graphkeel.reconstruct import get_method
+    from graphkeel.runs.methods import get_method
 
     return get_method(name)  # type: ignore[return-value]

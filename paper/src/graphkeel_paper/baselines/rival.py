@@ -16,7 +16,7 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.runs.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]
 

@@ -17,7 +17,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.rival import Baseline, drawn_class
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`

@@ -19,8 +19,8 @@ from graphkeel.graph.labels import Labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.reconstruct.by_name import replace
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.reconstruct.correction import replace
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.training import as_split, unit_scale
 from graphkeel_paper.baselines.rival import Baseline, drawn_class
 

@@ -22,7 +22,7 @@ from torch_geometric.nn import MessagePassing, SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.rival import Candidate, Rival
 
 

@@ -20,7 +20,7 @@ from torch_geometric.nn import SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import Embedding
 from graphkeel_paper.baselines.frozen.lame import neighbour_affinity, pulled_together
 from graphkeel_paper.baselines.frozen.t3a import template_scores

@@ -19,9 +19,9 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.reconstruct.correction import replace
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.rival import Baseline, drawn_class, percent_right
 
 

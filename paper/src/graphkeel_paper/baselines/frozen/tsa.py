@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.frozen.matcha import by_neighbours, by_templates

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
 from graphkeel_paper.baselines.retrained.sparse import Pattern
 from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale

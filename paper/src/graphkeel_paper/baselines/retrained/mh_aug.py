@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
 from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
 from graphkeel_paper.baselines.rival import Baseline

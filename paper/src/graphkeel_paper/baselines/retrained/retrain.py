@@ -17,7 +17,7 @@ from graphkeel.models import RECIPES, TrainingConfig
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC, scores_of
 from graphkeel.models.training import train
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
 from graphkeel_paper.baselines.retrained.training import as_split
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored

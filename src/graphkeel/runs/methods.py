@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +15,10 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
+from graphkeel.reconstruct.correction import replace
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.runs.method import Method, MethodResult, check_nodes
 
 
 @dataclass
@@ -54,17 +55,13 @@ class Reconstruction:
     ) -> MethodResult:
         """Class scores of every node, or the untouched model."""
         check_nodes(task, labelled, validation, needs_labels=bool(self.without))
-        model = untrained(frozen.model, seed) if self.random_weights else frozen.model
-        rec = Reconstructor(
-            model,
-            method=self.method or self.name,
+        rec = self.reconstructor(
+            frozen.model,
+            seed,
             risk=self.risk,
             labels="train",
-            class_weight=self.class_weight,
             return_type=frozen.return_type.value,
-            seed=seed,
         )
-        rec._without = self.without
         trained_on = task.train_mask[labelled]
         data = _visible(task, labelled[trained_on], validation)
         fresh = labelled[~trained_on]
@@ -75,6 +72,18 @@ class Reconstruction:
         scores = rec.scores(data)
         # Features for random weights would mean nothing to the model that was handed over.
         return MethodResult(scores, None if self.random_weights else rec.features_, decision)
+
+    def reconstructor(self, model: Any, seed: int, **settings: Any) -> Reconstructor:
+        """The reconstructor behind the row; what is not set is a user's default."""
+        rec = Reconstructor(
+            untrained(model, seed) if self.random_weights else model,
+            method=self.method or self.name,
+            class_weight=self.class_weight,
+            seed=seed,
+            **settings,
+        )
+        rec._without = self.without
+        return rec
 
 
 def untrained(model: nn.Module, seed: int) -> nn.Module:
@@ -137,6 +146,7 @@ METHODS: dict[str, Method] = {
     "no-model": Reconstruction("no-model", method="auto", without=("model", "model~")),
     "random-weights": Reconstruction("random-weights", method="auto", random_weights=True),
 }
+OURS = {name: row for name, row in METHODS.items() if isinstance(row, Reconstruction)}
 
 
 def get_method(name: str) -> Method:
@@ -148,3 +158,16 @@ def get_method(name: str) -> Method:
     if name not in METHODS:
         raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
     return METHODS[name]
+
+
+def check_ours(name: str) -> None:
+    """Refuse a name that is not a `Reconstructor`'s, where a table's other methods cannot serve:
+    labels that arrive, another graph."""
+    if name not in OURS:
+        raise ConfigError(f"the method must be one of {', '.join(OURS)}", got=repr(name))
+
+
+def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
+    """The reconstructor behind a row of ours, with a user's defaults."""
+    check_ours(name)
+    return OURS[name].reconstructor(model, seed)

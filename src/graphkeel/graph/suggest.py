@@ -1,5 +1,5 @@
-"""`suggest`: the nodes whose labels would help most. Uncertain nodes count, as far as no label near
-them covers them yet."""
+"""Nodes whose labels would help most: uncertain ones, as far as no label near them covers them
+yet."""
 
 from __future__ import annotations
 
@@ -10,6 +10,30 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.graph.propagate.coverage import greedy_coverage
+from graphkeel.graph.propagate.propagator import Propagator
+
+
+def suggested_nodes(
+    propagator: Propagator,
+    probabilities: Tensor,
+    serving: Tensor,
+    judging: Tensor,
+    k: object,
+    among: object = None,
+) -> Tensor:
+    """Node ids, best first, int64, shape (k,) or fewer; none of them has a label.
+
+    Args:
+        probabilities: of the classes, shape (N, n_classes).
+        serving: ids of labelled nodes, which cover what is near them, int64, shape (L,).
+        judging: ids of nodes whose label only judges, int64, shape (J,).
+        among: the nodes to choose from, bool, shape (N,), or ids, int64; None: all.
+    """
+    allowed = _allowed(among, len(probabilities))
+    allowed[torch.cat([serving, judging])] = False
+    wanted = _checked_count(k, int(allowed.sum()))
+    return greedy_coverage(propagator, uncertainty(probabilities), serving, allowed, wanted)
 
 
 def uncertainty(probabilities: Tensor) -> Tensor:
@@ -23,7 +47,7 @@ def uncertainty(probabilities: Tensor) -> Tensor:
     return entropy / math.log(max(2, probabilities.shape[1]))
 
 
-def allowed_nodes(among: object, n_nodes: int) -> Tensor:
+def _allowed(among: object, n_nodes: int) -> Tensor:
     """Which nodes may be suggested, bool, shape (N,)."""
     if among is None:
         return torch.ones(n_nodes, dtype=torch.bool)
@@ -40,7 +64,7 @@ def allowed_nodes(among: object, n_nodes: int) -> Tensor:
     return allowed
 
 
-def checked_count(k: object, n_allowed: int) -> int:
+def _checked_count(k: object, n_allowed: int) -> int:
     """How many suggestions are wanted, checked."""
     if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
         raise ConfigError("suggest needs a whole number of nodes, at least 1", got=repr(k))
