@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
     "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report"},
     "runs": {"core", "graph", "store", "models", "reconstruct"},
-    "testing": {"core", "graph", "models", "control", "verify", "runs"},
+    "testing": {"core", "graph", "models", "control", "runs"},
     "cli": {
         "checker",
         "core",

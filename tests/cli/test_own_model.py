@@ -12,7 +12,7 @@ from graphkeel.cli.main import main
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import load
 from graphkeel.models import train_model
-from graphkeel.models.own_model import own_model
+from graphkeel.models.zoo import own_model
 from graphkeel.runs.feedback import read_labels
 
 MODULE = """

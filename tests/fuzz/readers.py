@@ -35,10 +35,10 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
-from graphkeel.graph.features import FittedPca
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
@@ -47,7 +47,7 @@ from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.report import find_sources, render_page
 from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import Job, Measurement, sha256_of
+from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
 from graphkeel.verify import verify
 from graphkeel.verify.formats.onnx_reader import read_onnx
@@ -269,11 +269,11 @@ def write_run(folder: Path, manifest: str, row: str, nodes: bytes) -> None:
     job = Job("auto", RunSpec(), 0, data="d", code="c")
     store.keep(job, Measurement("done", 0.5, 1.0, row_sample()))
     store.claim(run_sample())
-    sealed = sha256_of([job.key, "done", 0.5, 1.0, None, row])
+    sealed = json_sha256([job.key, "done", 0.5, 1.0, None, row])
     connection = sqlite3.connect(store.path)
     with connection:
         connection.execute(
-            "UPDATE manifest SET content = ?, sha256 = ?", (manifest, sha256_of(manifest))
+            "UPDATE manifest SET content = ?, sha256 = ?", (manifest, json_sha256(manifest))
         )
         connection.execute("UPDATE measurements SET result = ?, sha256 = ?", (row, sealed))
     connection.close()
@@ -385,12 +385,6 @@ def model_sample() -> bytes:
         return (Path(folder) / "m").read_bytes()
 
 
-def pca_sample() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        FittedPca(np.zeros(3), np.eye(2, 3), 0.5).save(Path(folder) / "p")
-        return (Path(folder) / "p").read_bytes()
-
-
 def state_sample() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         save_state(Path(folder) / "s", TrainState({"a": torch.ones(3)}, ()), "f")
@@ -478,7 +472,6 @@ READERS: dict[str, Reader] = {
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
-    "pca": Reader(lambda content, folder: FittedPca.load(put(folder, "p", content)), pca_sample),
     "training state": Reader(
         lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample
     ),

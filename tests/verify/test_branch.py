@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from known_loops import ALL
-from reproof import reprove
-
-from graphkeel.testing.loops import (
+from loops import (
     Known,
     base,
     corner_only,
@@ -20,6 +18,8 @@ from graphkeel.testing.loops import (
     stable,
     tangent,
 )
+from reproof import reprove
+
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
 from graphkeel.verify.branch import BranchVerifier
 from graphkeel.verify.branch.engine import NOT_STORED

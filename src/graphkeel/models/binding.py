@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import DataError, KeelError, KeelWarning, ModelError
-from graphkeel.graph.sparse_layouts import is_adjacency, weighs_edges
+from graphkeel.graph.node_graph import is_adjacency, weighs_edges
 from graphkeel.graph.task import UNLABELLED
 from graphkeel.models.calling import Signature, Style
 from graphkeel.models.frozen import FrozenModel, Scores

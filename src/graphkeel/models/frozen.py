@@ -14,10 +14,16 @@ from torch_geometric.data import Data
 from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
-from graphkeel.models.calling import Calling, signature_of
+from graphkeel.models.calling import (
+    CallableModule,
+    Calling,
+    as_module,
+    forward_of,
+    placement_of,
+    signature_of,
+    uncompiled,
+)
 from graphkeel.models.outputs import ReturnType, first_of, recognised, two_columns, warn_of_others
-from graphkeel.models.placement import placement_of
-from graphkeel.models.plain import CallableModule, as_module, forward_of, uncompiled
 from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]

@@ -19,7 +19,7 @@ from graphkeel.control.anchors import (
     hidden_is_free,
     solve_anchors,
 )
-from graphkeel.graph.sparse_layouts import copy_sparse
+from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.scene import Scene

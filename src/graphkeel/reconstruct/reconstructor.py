@@ -32,8 +32,8 @@ from graphkeel.graph.suggest import suggested_nodes
 from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
 from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
 from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
-from graphkeel.models.sparse_hops import share_convolution
 from graphkeel.models.units import relative_change
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.models.linear_map import LinearMap, Propagation
-from graphkeel.models.narrowed import Ask, Narrowed
+from graphkeel.models.narrowed import Forward, Narrowed
 from graphkeel.models.units import check_finite, relative_change, typical_length, typical_margin
 
 
@@ -100,7 +100,7 @@ class Steered:
 
 
 def steer(
-    ask: Ask,
+    forward: Forward,
     x: Tensor,
     wanted: Tensor,
     posterior: Tensor,
@@ -127,8 +127,8 @@ def steer(
         model = _Affine(linear, x, length, chosen.damping * chosen.ridge)
         basis = model.directions
     else:
-        narrow = narrow or Narrowed(ask, x, torch.eye(x.shape[1]).to(x), passes=0)
-        inverse: Ask = torch.clone
+        narrow = narrow or Narrowed(forward, x, torch.eye(x.shape[1]).to(x), passes=0)
+        inverse: Forward = torch.clone
         if propagation is not None:
             inverse = propagation.inverse(x.new_ones(1), chosen.softening)
         model = _Asked(narrow, length, inverse)
@@ -138,7 +138,7 @@ def steer(
     moved = change.abs().amax(dim=1, keepdim=True) > 0
     features = torch.where(moved, x + change, x)
     with torch.no_grad():
-        logits = ask(features)
+        logits = forward(features)
     return Steered(
         features=features,
         fall=tuple(loop.fall),
@@ -226,8 +226,8 @@ class _Asked:
 
     _found: Tensor
 
-    def __init__(self, narrow: Narrowed, length: float, precondition: Ask) -> None:
-        self._ask = narrow.ask
+    def __init__(self, narrow: Narrowed, length: float, precondition: Forward) -> None:
+        self._forward = narrow.forward
         self._start = narrow.start
         self._length = length
         self.precondition = precondition
@@ -241,7 +241,7 @@ class _Asked:
         self.passes += 1
         self._leaf = coefficients.clone().requires_grad_(True)
         with torch.enable_grad():
-            self._found = self._ask(self._start + self._length * self._leaf) / self.unit
+            self._found = self._forward(self._start + self._length * self._leaf) / self.unit
         return self._found.detach()
 
     def pull(self, gradient: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
@@ -103,8 +104,7 @@ def _fitted(method: str, keep: str, case: Case) -> Reconstructor:
 
 
 def _percent(known: ScoredCase, scores: Tensor) -> float:
-    right = scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]
-    return round(100.0 * float(right.float().mean()), 6)
+    return round(percent(scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]), 6)
 
 
 def _balanced(known: ScoredCase, scores: Tensor) -> float:

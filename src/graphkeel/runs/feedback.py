@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.files import write_text
 from graphkeel.graph import GraphTask
@@ -21,7 +22,6 @@ from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructo
 from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import Prepared, prepare
 from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import sha256_of
 
 _MAX_LABELS = 10_000_000
 
@@ -110,7 +110,7 @@ def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Ba
     """SHA-256 of all that decides the steps."""
     labels = [[batch.nodes.tolist(), batch.labels.tolist()] for batch in arriving]
     model = prepared.frozen.weights_hash
-    return sha256_of([asdict(spec), seed, prepared.task.hash, model, *labels])
+    return json_sha256([asdict(spec), seed, prepared.task.hash, model, *labels])
 
 
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:

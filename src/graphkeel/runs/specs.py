@@ -112,8 +112,7 @@ class RunSpec:
         """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             one_of("the model", self.model, MODELS)
@@ -138,9 +137,7 @@ class RunSpec:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """The row of a seed."""
-        from graphkeel.runs.run import measure
-
-        return measure(self, seed)
+        return self.outcome(seed).row
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphkeel.store.job import Job, Measurement, sha256_of
+from graphkeel.core.digests import json_sha256
+from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import Store
 from graphkeel_paper.tables.records import RUNS
 from graphkeel_paper.tables.render import aligned
@@ -78,7 +79,7 @@ class RowCosts:
 
 
 def _number(job: Job) -> str:
-    return sha256_of([job.row, asdict(job.spec)])
+    return json_sha256([job.row, asdict(job.spec)])
 
 
 class Estimate:

@@ -1,7 +1,7 @@
 """The contract of a verification engine: never wrong, never over budget, `unknown` always with a
 reason.
 
-No torch is needed here; `graphkeel.testing.loops` has the loops."""
+`loops` has the loops."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from pathlib import Path
 from unittest import SkipTest
 
 import numpy as np
-
-from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
-from graphkeel.testing.loops import (
+from loops import (
     KNOWN,
     Known,
     corner_only,
@@ -25,6 +23,9 @@ from graphkeel.testing.loops import (
     suspicious_states,
     unstable,
 )
+
+from graphkeel.core.memory import peak_mb, reset_peak
+from graphkeel.testing.checks import Check, Conformance, checks_of, expect, expect_refusal, run_all
 from graphkeel.testing.surroundings import global_seed, left_alone
 from graphkeel.verify.problem import CONDITIONS, Network, Problem
 from graphkeel.verify.rational import violates
@@ -249,8 +250,6 @@ def _keeps_to_its_nodes(subject: _Subject) -> None:
 
 
 def _keeps_to_its_memory(subject: _Subject) -> None:
-    from graphkeel.core.memory import peak_mb, reset_peak
-
     status = Path("/proc/self/status")
     if not status.exists():
         raise SkipTest("the process's memory can only be watched on Linux")

@@ -1,4 +1,4 @@
-"""Sorting pairs into rows, against numpy's stable sort; rows beyond one block included."""
+"""Normalised adjacencies and products with them, against dense ones and scipy's."""
 
 from __future__ import annotations
 
@@ -8,36 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.graph.propagate import multiply, neighbours, normalise, normalise_as_given
-from graphkeel.graph.propagate.adjacency import pattern
-from graphkeel.graph.propagate.counting_sort import by_row, by_row_and_column
-
-SEVERAL_BLOCKS = 30_000
 
 
 def pairs(seed: int, n: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     rows, columns = np.random.default_rng(seed).integers(0, n, (2, count))
     return rows, columns
-
-
-@pytest.mark.parametrize(("n", "count"), [(1, 0), (1, 3), (7, 40), (SEVERAL_BLOCKS, 50_000)])
-def test_a_rows_columns_keep_their_order(n, count):
-    rows, columns = pairs(0, n, count)
-    starts, placed = by_row(rows, columns, n)
-    assert np.array_equal(np.diff(starts), np.bincount(rows, minlength=n))
-    assert np.array_equal(placed, columns[np.argsort(rows, kind="stable")])
-
-
-@pytest.mark.parametrize("sort_first", [False, True])
-@pytest.mark.parametrize(("n", "count"), [(3, 9), (7, 40), (SEVERAL_BLOCKS, 50_000)])
-def test_rows_and_columns_rise(n, count, sort_first):
-    rows, columns = pairs(1, n, count)
-    order = np.lexsort((columns, rows))
-    if sort_first:
-        rows, columns = rows[order], columns[order]
-    starts, placed = by_row_and_column(rows, columns, n)
-    assert (placed is columns) == sort_first
-    assert np.array_equal(np.diff(starts), np.bincount(rows, minlength=n))
-    assert np.array_equal(placed, columns if sort_first else columns[order])
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,9 +24,9 @@ def test_the_pattern_is_the_dense_one(n, count, seed, sort_first, both_ways):
     joined = np.zeros((n, n), dtype=bool)
     joined[edges[0], edges[1]] = joined[edges[1], edges[0]] = True
     with_loops, without = joined | np.eye(n, dtype=bool), joined & ~np.eye(n, dtype=bool)
-    starts, columns = pattern(edges, n)
-    assert columns.tolist() == [j for row in with_loops for j in np.flatnonzero(row)]
-    assert np.diff(starts).tolist() == with_loops.sum(axis=1).tolist()
+    found = normalise(edges, n)
+    assert found.indices.tolist() == [j for row in with_loops for j in np.flatnonzero(row)]
+    assert np.diff(found.indptr).tolist() == with_loops.sum(axis=1).tolist()
     assert np.array_equal(neighbours(edges, n).toarray(), without)
 
 
@@ -62,6 +37,19 @@ def test_edges_as_given_keep_repeats_and_direction():
     arriving = np.array([[1, 0, 1], [2, 1, 0], [0, 0, 1]], dtype=float)
     degrees = arriving.sum(axis=1)
     assert np.allclose(found, arriving / np.sqrt(np.outer(degrees, degrees)), atol=1e-7)
+
+
+@pytest.mark.parametrize(("loops", "own"), [("one", 1), ("as given", 2), ("none", 0)])
+@pytest.mark.parametrize("norm", ["sym", "row"])
+def test_loops_are_read_as_asked(loops, own, norm):
+    edges = np.array([[0, 0, 1, 1], [1, 0, 0, 1]])
+    edges = np.concatenate([edges, [[1], [1]]], axis=1)  # a second loop at node 1
+    found = normalise_as_given(edges, 3, norm, loops=loops, dtype=np.float64).toarray()
+    arriving = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=float)
+    arriving += np.diag([min(own, 1), own, own % 2])
+    degrees = np.maximum(arriving.sum(axis=1), 1.0)
+    scale = np.sqrt(np.outer(degrees, degrees)) if norm == "sym" else degrees[:, None]
+    assert np.allclose(found, arriving / scale, rtol=1e-15)
 
 
 @pytest.mark.parametrize("width", [1, 5, 8, 9, 16, 70])
