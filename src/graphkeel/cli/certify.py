@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import LyapunovConfig, RoundLog
-    from graphkeel.lyapunov.records import TrainResult
+    from graphkeel.lyapunov.result import TrainResult
 
 _MODEL = "model.safetensors"  # what the certificate is about
 
@@ -270,7 +270,7 @@ def _value(name: str, text: str, kind: Any) -> Any:
 def _certify(
     args: argparse.Namespace, task: GraphTask, labels: list[int], model: nn.Module, out: Path
 ) -> dict[str, Any]:
-    from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
+    from graphkeel.lyapunov.certify import CERTIFICATE, certify_into
     from graphkeel.models.frozen import FrozenModel
 
     config = _config(args, task)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -125,10 +126,9 @@ class PassingTerm:
         return self.beyond @ starts @ self.controller.inner(active).abs()
 
     def _follow(self, matrix: Tensor) -> None:
-        mixed = matrix / matrix.max().clamp_min(1e-300) + self.settings.mixing
-        for _ in range(self.settings.follow_steps):
-            self.gauge = self.gauge @ mixed
-            self.gauge = self.gauge / self.gauge.max()
+        unit = matrix / matrix.max().clamp_min(1e-300)
+        settings = self.settings
+        self.gauge = _power_steps(self.gauge, unit, settings.follow_steps, settings.mixing)
 
 
 def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
@@ -169,20 +169,19 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
 def _common_gauge(gains: Array, settings: GaugeSettings) -> Array:
     """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
-    perron = _perron(total, settings)
-    candidates = [np.ones(total.shape[0]), perron, np.sqrt(perron)]
+    ones = np.ones(total.shape[0])
+    unit = total / (total.max() or 1.0)
+    perron = _power_steps(ones, unit, settings.power_steps, settings.mixing)
+    candidates = [ones, perron, np.sqrt(perron)]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
     return (best / best.max()).astype(np.float32).astype(np.float64)
 
 
-def _perron(matrix: Array, settings: GaugeSettings) -> Array:
-    """r with r·M ≈ ρ(M)·r, all of it positive: in the norm Σ rᵢ|zᵢ| the matrix M expands least."""
-    scale = float(matrix.max())
-    if scale == 0:
-        return np.ones(matrix.shape[0])
-    mixed = matrix / scale + settings.mixing
-    r = np.ones(matrix.shape[0])
-    for _ in range(settings.power_steps):
+def _power_steps(r: Any, matrix: Any, steps: int, mixing: float) -> Any:
+    """r after so many steps towards r·M = ρ(M)·r, all of it positive, as arrays or tensors: in the
+    norm Σ rᵢ|zᵢ| the matrix M expands least."""
+    mixed = matrix + mixing
+    for _ in range(steps):
         r = r @ mixed
         r = r / r.max()
     return r

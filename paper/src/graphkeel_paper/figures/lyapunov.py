@@ -8,7 +8,7 @@ are projected."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
         rounds[0] += 1
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SETTINGS.seconds)
-    config = config.with_(rounds=SETTINGS.paper_rounds) if form == "paper" else config
+    config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
     result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)
     outcome = result.outcomes[0]

@@ -6,7 +6,7 @@ class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -103,7 +103,7 @@ def _train_neural(
 
     config = LyapunovConfig(form=form, seed=seed, seconds=60.0)
     if form == "paper":  # has never ended in a proof
-        config = config.with_(rounds=5, seconds=20.0, verify_seconds=1.0)
+        config = replace(config, rounds=5, seconds=20.0, verify_seconds=1.0)
     result = certify(frozen, task.x, task.edge_index, config, classes=classes)
     rounds = len(result.log)
     return [
