@@ -14,21 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.certificate import decode_array, sealed
+from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
-from graphkeel.certificate.graph_link import (
-    answers_difference,
-    given_array,
-    is_undirected,
-    model_layers,
-)
+from graphkeel.certificate.layers import is_undirected
 from graphkeel.certificate.steering import (
     ShippedFeatures,
     linear_contraction,
+    linear_difference,
     with_steering,
     without_features,
 )
-from graphkeel.certificate.steering_link import linear_difference
 from graphkeel.core.errors import CertificateError
 from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
 from graphkeel.lyapunov.result import CertifyResult
