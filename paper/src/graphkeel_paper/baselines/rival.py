@@ -42,12 +42,7 @@ class Baseline(ABC):
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
-        """Scores of every node.
-
-        Args:
-            labelled: ids of the nodes whose labels may be used, shape (n,).
-            validation: ids of the nodes whose labels may choose, shape (m,).
-        """
+        """Scores of every node, by the labels of some nodes; those of others may choose."""
         check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
         return self._fit_predict(frozen, task, labelled, validation, seed)
 
@@ -77,11 +72,7 @@ class Rival(Baseline):
     def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
-        """Every setting with its scores, the published default first.
-
-        Args:
-            labelled: ids of the nodes whose labels may be used, shape (n,).
-        """
+        """Every setting with its scores, the published default first."""
         return self._candidates(frozen, task, labelled, seed)
 
     @abstractmethod
@@ -135,11 +126,7 @@ class Rival(Baseline):
 
 
 def scored(setting: Setting, scores: Tensor) -> Candidate:
-    """A candidate that is nothing but its scores.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-    """
+    """A candidate that is nothing but its scores."""
     return Candidate(setting, MethodResult(scores))
 
 
@@ -151,11 +138,7 @@ class Judged(NamedTuple):
 
     @classmethod
     def on(cls, candidate: Candidate, task: GraphTask, nodes: Tensor) -> Judged:
-        """Compare a candidate's classes with labels.
-
-        Args:
-            nodes: ids of the judging nodes, shape (n,).
-        """
+        """Compare a candidate's classes with labels."""
         scores = candidate.result.scores
         if scores is None:
             return cls(candidate, torch.zeros(len(nodes), dtype=torch.bool))
@@ -174,41 +157,24 @@ class Judged(NamedTuple):
 
 
 def folds(nodes: Tensor, seed: int, most: int = 5) -> list[Tensor]:
-    """A partition of the judging nodes into at most so many parts.
-
-    Args:
-        nodes: ids, shape (n,); at least two.
-    """
+    """A partition of the judging nodes into at most so many parts."""
     order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
     return list(nodes[order].chunk(min(most, len(nodes))))
 
 
 def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
-    """Accuracy in percent on nodes whose labels may be compared; 0 when there are none.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-        nodes: node ids, shape (n,).
-    """
+    """Accuracy in percent on nodes whose labels may be compared; 0 when there are none."""
     return accuracy(scores, task, nodes) if len(nodes) else 0.0
 
 
 def clamped(posterior: Tensor, labels: Labels) -> Tensor:
-    """A copy whose labelled rows say what is known.
-
-    Args:
-        posterior: class probabilities, shape (N, n_classes).
-    """
+    """A copy whose labelled rows say what is known."""
     known = posterior.clone()
     known[labels.nodes] = labels.one_hot()
     return known
 
 
 def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
-    """The class that one-class methods replace: that of a labelled node drawn uniformly.
-
-    Args:
-        labelled: ids of the labelled nodes, shape (n,); at least one.
-    """
+    """The class that one-class methods replace: that of a labelled node drawn uniformly."""
     draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
     return int(task.y[labelled[draw]])

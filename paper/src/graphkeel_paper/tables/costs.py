@@ -37,11 +37,8 @@ def _was_stopped_early(found: Measurement, row_budget: float | None) -> bool:
 
 
 class RowCosts:
-    """The time a seed of each number takes: a number is a specification, whatever its seed.
-
-    Args:
-        row_budget: processor seconds that a job may take; None: as long as it likes.
-    """
+    """The time a seed of each number takes: a number is a specification, whatever its seed. A job
+    may take `row_budget` processor seconds; None: as long as it likes."""
 
     def __init__(self, row_budget: float | None) -> None:
         self.row_budget = row_budget
@@ -83,13 +80,7 @@ def _number(job: Job) -> str:
 
 class Estimate:
     """How long the rest of a grid will take: mean seconds of a (row, dataset), of the row, or of
-    all jobs, whichever is known first.
-
-    Args:
-        waiting: the jobs to come.
-        known: mean seconds of each (row, dataset) that was measured before.
-        workers: how many jobs are in work at once.
-    """
+    all jobs, whichever is known first."""
 
     def __init__(
         self, waiting: Iterable[Job], known: dict[tuple[str, str], float], workers: int

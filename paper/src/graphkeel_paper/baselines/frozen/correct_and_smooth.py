@@ -68,11 +68,7 @@ class CorrectAndSmooth(Rival):
 
 
 def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_matrix]:
-    """The authors' three, without self-loops; a node without edges keeps an empty row.
-
-    Args:
-        edge_index: int64, shape (2, E).
-    """
+    """The authors' three, without self-loops; a node without edges keeps an empty row."""
     adjacency = neighbours(edge_index.numpy(), n_nodes).astype(np.float32)
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
@@ -91,11 +87,7 @@ def correct(
     norms: Mapping[str, sparse.csr_matrix],
     settings: Iterable[Setting],
 ) -> dict[Setting, Tensor]:
-    """Beliefs plus the spread error, by setting.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Beliefs plus the spread error, by setting."""
     corrected = dict.fromkeys(settings, beliefs)
     if not len(labels):
         return corrected
@@ -120,11 +112,7 @@ def correct(
 def smooth(
     starts: Mapping[Setting, Tensor], norms: Mapping[str, sparse.csr_matrix]
 ) -> dict[Setting, Tensor]:
-    """The spread results, by setting.
-
-    Args:
-        starts: corrected beliefs, shape (N, n_classes), with known labels in their places.
-    """
+    """The spread results, by setting; the starts have known labels in their places."""
     found: dict[Setting, Tensor] = {}
     for name, matrix in norms.items():
         group = [setting for setting in starts if setting.second == name]
@@ -143,11 +131,7 @@ def spread(
     steps: int = 50,
 ) -> Tensor:
     """Z ← after(α·A·Z + (1−α)·start), `steps` times; several α side by side, in one pass over A.
-
-    Args:
-        matrix: A, shape (N, N).
-        start: shape (N, len(alphas), n_classes).
-    """
+    The start has the shape (N, len(alphas), n_classes)."""
     far = torch.tensor(alphas)[:, None]
     kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start
     result = start

@@ -87,14 +87,8 @@ class Views:
         self.linear = _WeightsFirst(frozen.model.conv) if is_linear else None
 
     def logits(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
-        """On the edges that are kept (all when None); layers that take no weights see every edge as
-        one.
-
-        Args:
-            x: features, shape (N, d).
-            weights: of the edges, shape (E,).
-            kept: bool mask of the edges, shape (E,).
-        """
+        """On the edges that are kept (a bool mask; all when None); layers that take no weights see
+        every edge as one."""
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
         of_edges = weights if kept is None else weights[kept]
         if self.linear is not None:
@@ -103,13 +97,7 @@ class Views:
             return self.frozen.differentiable_logits(x, edges)
 
     def embedding(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
-        """The embedding of every node, shape (N, h).
-
-        Args:
-            x: features, shape (N, d).
-            weights: of the edges, shape (E,).
-            kept: bool mask of the edges, shape (E,); all when None.
-        """
+        """The embedding of every node, shape (N, h)."""
         if len(self.layers) < 2:
             return self.logits(x, weights, kept)
         seen: list[Tensor] = []
@@ -126,11 +114,8 @@ class Views:
 
     @contextmanager
     def weighted(self, weights: Tensor) -> Iterator[None]:
-        """Within the block every layer gets these weights; the model itself need not know of them.
-
-        Args:
-            weights: of the edges, shape (E,).
-        """
+        """Within the block every layer gets these weights; the model itself need not know of
+        them."""
         if not self.weighable:
             yield
             return
@@ -169,21 +154,12 @@ def _takes_weights(layer: nn.Module) -> bool:
 
 
 def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
-    """Mean of 1 − cos over nodes.
-
-    Args:
-        a: embeddings, shape (N, h).
-    """
+    """Mean of 1 − cos over nodes."""
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
 
 def _surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
-    """Near to itself with edges dropped, far from itself with features shuffled.
-
-    Args:
-        x: features, shape (N, d).
-        weights: of the edges, shape (E,).
-    """
+    """Near to itself with edges dropped, far from itself with features shuffled."""
     plain = views.embedding(x, weights)
     dropped = views.embedding(x, weights, torch.rand(weights.shape) >= drop)
     shuffled = views.embedding(x[torch.randperm(x.shape[0])], weights)
@@ -194,11 +170,7 @@ def project(
     removals: Tensor, most: float, *, least: float = GTransConfig.start, tolerance: float = 1e-5
 ) -> Tensor:
     """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
-    common shift.
-
-    Args:
-        removals: shape (pairs,).
-    """
+    common shift."""
     if float(removals.clamp(0, 1).sum()) <= most:
         return removals.clamp(least, 1 - least)
     low, high = float((removals - 1).min()), float(removals.max())

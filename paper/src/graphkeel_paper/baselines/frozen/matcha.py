@@ -105,12 +105,7 @@ def by_neighbours(embedding: Embedding) -> Tensor:
 
 
 def spread_ratio(nodes: Tensor, beliefs: Tensor) -> Tensor:
-    """Variance within soft classes over the total variance.
-
-    Args:
-        nodes: embeddings, shape (N, h).
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Variance within soft classes over the total variance."""
     means = (beliefs.T @ nodes) / beliefs.sum(dim=0)[:, None].clamp_min(1e-12)
     within = (torch.cdist(nodes, means).square() * beliefs).sum()
     return within / (nodes - nodes.mean(dim=0)).square().sum()

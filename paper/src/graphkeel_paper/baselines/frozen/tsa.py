@@ -77,12 +77,7 @@ class TSA(Rival):
 
 
 def class_pairs(edge_index: Tensor, classes: Tensor) -> Tensor:
-    """P(class of a neighbour | class of a node), shape (n_classes, n_classes).
-
-    Args:
-        edge_index: shape (2, E).
-        classes: class probabilities of every node, shape (N, n_classes).
-    """
+    """P(class of a neighbour | class of a node), shape (n_classes, n_classes)."""
     neighbour, node = edge_index
     counts = classes[node].T @ classes[neighbour]
     return (counts + 1e-6) / (counts + 1e-6).sum(dim=1, keepdim=True)
@@ -123,23 +118,13 @@ def _read(
 
 
 def sure(beliefs: Tensor, share: float) -> Tensor:
-    """Which predictions have an entropy of at most this share of the largest, shape (N,).
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Which predictions have an entropy of at most this share of the largest, shape (N,)."""
     entropy = -(beliefs * (beliefs + 1e-9).log()).sum(dim=1)
     return entropy <= share * math.log(beliefs.shape[1])
 
 
 def edge_weights(task: GraphTask, beliefs: Tensor, source_pairs: Tensor, known: Tensor) -> Tensor:
-    """P_source / P_target of every edge between sure nodes, else 1; degrees stay. Shape (E,).
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-        source_pairs: of the source, shape (n_classes, n_classes).
-        known: which predictions are sure, shape (N,).
-    """
+    """P_source / P_target of every edge between sure nodes, else 1; degrees stay. Shape (E,)."""
     neighbour, node = task.edge_index
     predicted = beliefs.argmax(dim=1)
     ratio = source_pairs / class_pairs(task.edge_index, beliefs)

@@ -35,12 +35,7 @@ def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
 
 
 class TrainableCopy:
-    """A copy of a frozen model whose weights may move. `scores` and `embedding` have gradients.
-
-    Args:
-        frozen: the model.
-        task: the graph it is asked about.
-    """
+    """A copy of a frozen model whose weights may move. `scores` and `embedding` have gradients."""
 
     def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
         self.task = task
@@ -55,12 +50,8 @@ class TrainableCopy:
         return list(self.model.parameters())
 
     def scores(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
-        """Logits of every node, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d); the task's when None.
-            edge_index: shape (2, E); the task's when None.
-        """
+        """Logits of every node, shape (N, n_classes), for the task's features and edges where no
+        other are given."""
         features = self.task.x if x is None else x
         edges = self.task.edge_index if edge_index is None else edge_index
         given = self._asked(features, edges)
@@ -77,12 +68,7 @@ class TrainableCopy:
 
     def embedding(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
         """The input of the last message-passing layer, shape (N, h); the logits where there is one
-        such layer only.
-
-        Args:
-            x: features, shape (N, d); the task's when None.
-            edge_index: shape (2, E); the task's when None.
-        """
+        such layer only."""
         if len(self.layers) < 2:
             return self.scores(x, edge_index)
         seen: list[Tensor] = []

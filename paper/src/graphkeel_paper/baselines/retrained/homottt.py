@@ -62,12 +62,7 @@ def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: i
 
 
 def node_homophily(edge_index: Tensor, classes: Tensor, n_nodes: int) -> Tensor:
-    """The share of a node's neighbours in its own class, shape (N,); 0 for a node without any.
-
-    Args:
-        edge_index: shape (2, E).
-        classes: of every node, shape (N,).
-    """
+    """The share of a node's neighbours in its own class, shape (N,); 0 for a node without any."""
     source, target = edge_index
     same = (classes[source] == classes[target]).float()
     total = torch.zeros(n_nodes).index_add_(0, target, same)
@@ -87,11 +82,7 @@ def _without_some(edge_index: Tensor, homophily: Tensor, share: float = 0.5) -> 
 def _chosen_by_node(
     task: GraphTask, before: Tensor, after: Tensor, sharpness: float = 0.01
 ) -> Tensor:
-    """The new prediction where a draw accepts it, else the old one; the sharpness is k₀.
-
-    Args:
-        before: probabilities of the given model, shape (N, n_classes).
-    """
+    """The new prediction where a draw accepts it, else the old one; the sharpness is k₀."""
     classes = (before + after).argmax(dim=1)
     homophily = node_homophily(task.edge_index, classes, task.n_nodes)
     accepted = torch.bernoulli(torch.sigmoid(sharpness * homophily)).bool()

@@ -94,11 +94,7 @@ class EdgePredictor(nn.Module):
         )
 
     def forward(self, spread_twice: Tensor) -> Tensor:
-        """Hidden embeddings of every node.
-
-        Args:
-            spread_twice: features after two hops, shape (N, d).
-        """
+        """Hidden embeddings of every node, from features after two hops."""
         return self.second(self.first(spread_twice)).relu()
 
 
@@ -115,19 +111,11 @@ class _Classifier(nn.Module):
         self.drop = drop
 
     def teacher(self, graph: Multiply, x: Tensor) -> Tensor:
-        """Scores of the teacher, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d).
-        """
+        """Scores of the teacher, shape (N, n_classes)."""
         return self.teacher_head(self._trunk(graph, x))
 
     def student(self, graph: Multiply, x: Tensor) -> Tensor:
-        """Scores of the student, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d).
-        """
+        """Scores of the student, shape (N, n_classes)."""
         return self.student_head(self._trunk(graph, x))
 
     def _trunk(self, graph: Multiply, x: Tensor) -> Tensor:
@@ -138,11 +126,7 @@ class _Classifier(nn.Module):
 
 def propagated(layer: nn.Linear, graph: Multiply, x: Tensor) -> Tensor:
     """Ŝ (x W + b), on the narrower side: (Ŝ x) W + (Ŝ 1) b when x has fewer columns than the
-    layer's output.
-
-    Args:
-        x: features, shape (N, d).
-    """
+    layer's output."""
     if layer.in_features >= layer.out_features:
         return graph(layer(x))
     moved = graph(torch.cat([x, torch.ones_like(x[:, :1])], dim=1))
@@ -154,13 +138,8 @@ def distilling_loss(
 ) -> Tensor:
     """T²·KL(teacher ‖ student) on every node, and across pairs: the student at i, the teacher at j.
 
-    Averaged over nodes *and* classes, as the published code does; gradients reach the teacher, too.
-
-
-    Args:
-        teacher: scores, shape (N, n_classes).
-        student: scores, shape (N, n_classes).
-    """
+    Averaged over nodes *and* classes, as the published code does; gradients reach the teacher,
+    too."""
     beliefs, wanted = (
         F.log_softmax(student / temperature, -1),
         F.log_softmax(teacher / temperature, -1),

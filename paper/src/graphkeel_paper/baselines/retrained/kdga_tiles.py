@@ -48,11 +48,7 @@ class _Tile:
         return self.rows == self.columns
 
     def upper(self, values: Tensor) -> Tensor:
-        """Pairs on and below the diagonal become zero, in place.
-
-        Args:
-            values: of the tile, shape (rows, columns).
-        """
+        """Pairs on and below the diagonal become zero, in place."""
         return values.triu_(1) if self.diagonal else values
 
     def uniforms(self, seed: int, dtype: torch.dtype) -> Tensor:
@@ -103,11 +99,7 @@ class Tiles:
 
 
 def edge_loss(hidden: Tensor, tiles: Tiles) -> Tensor:
-    """norm · mean BCE(h hᵀ, A), for h ≥ 0.
-
-    Args:
-        hidden: embeddings of the nodes, shape (N, h).
-    """
+    """norm · mean BCE(h hᵀ, A), for h ≥ 0."""
     return _EdgeLoss.apply(hidden, tiles)
 
 
@@ -185,11 +177,7 @@ class SampledGraph:
         self.loss, self._token = _Sample.apply(hidden, peak, self._draw)
 
     def product(self, values: Tensor) -> Tensor:
-        """D^-1/2 S D^-1/2 values.
-
-        Args:
-            values: shape (N, k).
-        """
+        """D^-1/2 S D^-1/2 values."""
         return _SampledProduct.apply(self._token, values, self._draw)
 
     @property

@@ -99,12 +99,8 @@ class Chain:
         return torch.from_numpy(self.rng.choice(count, drop, replace=False))
 
     def step(self, uncertainty: Tensor) -> tuple[State, State] | None:
-        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in
-        [0, 1] per node.
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is the entropy
+        of each node's prediction, in [0, 1]."""
         old, new = self.state, self.propose()
         if math.log(self.rng.random()) >= self.log_acceptance(old, new, uncertainty):
             return None
@@ -118,11 +114,7 @@ class Chain:
         return old, new
 
     def log_acceptance(self, old: State, new: State, uncertainty: Tensor) -> float:
-        """log of π(new) q(old | new) / π(old) q(new | old).
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """log of π(new) q(old | new) / π(old) q(new | old)."""
         gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
         return gain - (self._proposal(old, new) - self._proposal(new, old))
 
@@ -131,11 +123,7 @@ class Chain:
         return float(state.entries[edges].float().mean()) if len(edges) else 1.0
 
     def target(self, state: State, uncertainty: Tensor) -> Tensor:
-        """Log-density of every node's ego-graph change, up to a constant.
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """Log-density of every node's ego-graph change, up to a constant."""
         c = self.config
         edges, nodes = self.ego_change(state)
         return c.weight_edges * _log_normal(
@@ -300,10 +288,6 @@ class _Training:
 
 
 def entropy(scores: Tensor) -> Tensor:
-    """Of every node's class distribution, in nats.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-    """
+    """Of every node's class distribution, in nats."""
     logs = scores.log_softmax(-1)
     return -(logs.exp() * logs).sum(-1)

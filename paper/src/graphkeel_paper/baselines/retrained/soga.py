@@ -72,24 +72,15 @@ def contrasts(
 
 
 def information_loss(beliefs: Tensor) -> Tensor:
-    """Mean entropy of the predictions minus the entropy of their mean.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Mean entropy of the predictions minus the entropy of their mean."""
     entropy = -(beliefs * (beliefs + 1e-5).log()).sum(dim=1).mean()
     mean = beliefs.mean(dim=0)
     return entropy + (mean * (mean + 1e-8).log()).sum()
 
 
 def contrastive_loss(beliefs: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """−log of exp(p·p⁺) / Σ exp(p·p⁻), averaged over nodes.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-        positive: a node like each, shape (N,).
-        negative: nodes unlike each, shape (N, k).
-    """
+    """−log of exp(p·p⁺) / Σ exp(p·p⁻), averaged over nodes; `positive` (N,) is a node like each,
+    `negative` (N, k) are nodes unlike it."""
     alike = (beliefs * beliefs[positive]).sum(dim=1)
     unlike = (beliefs[:, None] * beliefs[negative]).sum(dim=2)
     return (unlike.logsumexp(dim=1) - alike).mean()

@@ -136,12 +136,7 @@ class _Appnp(nn.Module):
 
 
 def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor:
-    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments.
-
-    Args:
-        a: rows of one sample, shape (n, h).
-        b: rows of the other, shape (m, h).
-    """
+    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments."""
     mean_a, mean_b = a.mean(dim=0), b.mean(dim=0)
     total = (mean_a - mean_b).norm()
     for k in range(2, moments + 1):
@@ -151,11 +146,7 @@ def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor
 
 def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: float = 1e-7) -> Array:
     """Rows of α (I − (1−α) Ã)^-1; Ã is symmetric, so its columns by iteration. Shape (len(nodes),
-    N).
-
-    Args:
-        nodes: ids, shape (n,).
-    """
+    N)."""
     matrix = pattern.matrix((1 - teleport) * pattern.gcn_weights())
     start = torch.zeros(pattern.n_nodes, len(nodes))
     start[nodes, torch.arange(len(nodes))] = teleport
@@ -168,16 +159,11 @@ def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: flo
 def matching_weights(
     mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNNConfig
 ) -> Array:
-    """Kernel mean matching: weights under which `mine` has the kernel mean of `theirs`.
+    """Kernel mean matching: weights under which `mine` (n, N) has the kernel mean of `theirs` (m,
+    N).
 
     min ½ wᵀHw + fᵀw with every w at least `least_weight` and the weights of a class summing to its
-    size.
-
-    Args:
-        mine: rows of the training nodes, shape (n, N).
-        theirs: rows of the sample, shape (m, N).
-        labels: classes of the training nodes, shape (n,).
-    """
+    size."""
     gram = _mean_kernel(mine, mine, config.kernels)
     linear = -len(mine) / len(theirs) * _mean_kernel(mine, theirs, config.kernels).sum(axis=1)
     return _constrained_quadratic(gram, linear, labels, config.least_weight)

@@ -18,11 +18,8 @@ def unit_scale(x: Tensor) -> Tensor:
 
     Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a
     GCN with the published learning rates and weight decay hardly moves; the published codes feed
-    rows of about unit size. Chosen on validation nodes (paper/docs/reproducing.md has the figures).
-
-    Args:
-        x: features, shape (N, d).
-    """
+    rows of about unit size. Chosen on validation nodes (paper/docs/reproducing.md has the
+    figures)."""
     return x / x.norm(dim=1).mean().clamp_min(1e-12)
 
 
@@ -52,13 +49,7 @@ def _mask(nodes: Tensor, n_nodes: int) -> Tensor:
 
 class BestOnValidation:
     """The weights of the first epoch with the highest validation accuracy; without validation
-    nodes, of the last.
-
-    Args:
-        model: the model in training; `restore` writes its weights.
-        task: the graph, for its labels.
-        validation: ids of the validation nodes.
-    """
+    nodes, of the last. `restore` writes them."""
 
     def __init__(self, model: nn.Module, task: GraphTask, validation: Tensor) -> None:
         self.model, self.task, self.validation = model, task, validation
@@ -66,11 +57,7 @@ class BestOnValidation:
         self._weights: dict[str, Tensor] | None = None
 
     def update(self, epoch: int, scores: Tensor) -> None:
-        """Take in an epoch.
-
-        Args:
-            scores: clean class scores after it, shape (N, n_classes).
-        """
+        """Take in an epoch."""
         if len(self.validation) == 0:
             self.epoch = epoch
             return

@@ -98,21 +98,14 @@ class _Wanted:
 
     @classmethod
     def of(cls, sets: Sequence[Tensor], y: Tensor) -> _Wanted:
-        """The union of the sets.
-
-        Args:
-            y: labels of every node, shape (N,).
-        """
+        """The union of the sets."""
         nodes = torch.cat(list(sets)).unique()
         shares = [torch.isin(nodes, one) / len(one) for one in sets]
         return cls(nodes, y[nodes], torch.stack(shares, dim=1))
 
     def loss(self, scores: Tensor) -> Tensor:
-        """The sum of the cross-entropies, each a mean over its own set.
-
-        Args:
-            scores: shape (n, sets · settings, n_classes), the settings of a set beside each other.
-        """
+        """The sum of the cross-entropies, each a mean over its own set, of scores (n, sets ·
+        settings, n_classes), the settings of a set beside each other."""
         members = scores.shape[1]
         classes = self.classes.repeat_interleave(members)
         losses = F.cross_entropy(scores.flatten(end_dim=1), classes, reduction="none")
@@ -218,11 +211,7 @@ def _train(networks: _Networks, wanted: _Wanted) -> Tensor:
 
 
 class SparseRows:
-    """A matrix of mostly zeros whose entries may be dropped and rescaled, and products with it.
-
-    Args:
-        x: dense, shape (N, d), or a sparse matrix.
-    """
+    """A matrix of mostly zeros whose entries may be dropped and rescaled, and products with it."""
 
     def __init__(self, x: Tensor | sparse.csr_matrix) -> None:
         self.matrix = sparse.csr_matrix(x.numpy()) if isinstance(x, Tensor) else x
@@ -237,11 +226,7 @@ class SparseRows:
         return SparseRows(kept)
 
     def product(self, right: Tensor) -> Tensor:
-        """This matrix times another, differentiable in the other.
-
-        Args:
-            right: shape (d, k).
-        """
+        """This matrix times another, differentiable in the other."""
         result: Tensor = _RowsProduct.apply(self, right)
         return result
 
