@@ -29,7 +29,7 @@ class Averaged(Rival):
         self.needs_labels = all(rival.needs_labels for rival in rivals)
         self.uses_labels = any(rival.uses_labels for rival in rivals)
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         for rival in self.rivals:

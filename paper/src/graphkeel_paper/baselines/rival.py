@@ -69,16 +69,11 @@ class Rival(Baseline):
     retrains: bool = False
     uses_labels: bool = True
 
+    @abstractmethod
     def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         """Every setting with its scores, the published default first."""
-        return self._candidates(frozen, task, labelled, seed)
-
-    @abstractmethod
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]: ...
 
     def candidates_of(
         self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
@@ -128,6 +123,11 @@ class Rival(Baseline):
 def scored(setting: Setting, scores: Tensor) -> Candidate:
     """A candidate that is nothing but its scores."""
     return Candidate(setting, MethodResult(scores))
+
+
+def left_alone(reason: str) -> Candidate:
+    """A candidate that leaves the model as it is."""
+    return Candidate({}, MethodResult(decision={"reason": reason}))
 
 
 class Judged(NamedTuple):

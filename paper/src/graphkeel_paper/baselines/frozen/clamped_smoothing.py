@@ -23,7 +23,7 @@ class ClampedSmoothing(Rival):
     teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
     steps: int = 50
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)

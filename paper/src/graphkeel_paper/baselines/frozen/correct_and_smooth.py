@@ -53,7 +53,7 @@ SETTINGS = (
 class CorrectAndSmooth(Rival):
     name = "cs"
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)

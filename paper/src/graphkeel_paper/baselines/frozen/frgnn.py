@@ -21,8 +21,8 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.retrained.training import as_split, unit_scale
 from graphkeel_paper.baselines.rival import Baseline, drawn_class
+from graphkeel_paper.baselines.training import as_split, descend, seeded, unit_scale
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,7 @@ def representatives(
 
 
 def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         inverse = nn.Sequential(
             nn.Linear(outputs.shape[1], config.hidden),
             nn.ReLU(),
@@ -106,9 +105,7 @@ def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed:
         )
     optimiser = torch.optim.Adam(inverse.parameters(), lr=config.lr)
     for _ in range(config.epochs):
-        optimiser.zero_grad()
-        nn.functional.mse_loss(inverse(outputs), features).backward()
-        optimiser.step()
+        descend(optimiser, nn.functional.mse_loss(inverse(outputs), features))
     return inverse
 
 

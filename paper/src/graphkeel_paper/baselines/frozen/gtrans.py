@@ -23,7 +23,9 @@ from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC
 from graphkeel.reconstruct.method import MethodResult
+from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
 from graphkeel_paper.baselines.rival import Candidate, Rival
+from graphkeel_paper.baselines.training import descend, seeded
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,12 @@ class GTrans(Rival):
     retrains: bool = False
     uses_labels: bool = False
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         for lr in self.config.lr_features:
             transformation = _Transformation(frozen, task, self.config, lr, seed)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+            with seeded(seed):
                 transformation.learn()
             yield Candidate({"lr_features": lr}, transformation.result())
 
@@ -100,17 +101,8 @@ class Views:
         """The embedding of every node, shape (N, h)."""
         if len(self.layers) < 2:
             return self.logits(x, weights, kept)
-        seen: list[Tensor] = []
-        handles = [
-            layer.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-            for layer in self.layers
-        ]
-        try:
-            self.logits(x, weights, kept)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return seen[-1]
+        _, seen = seen_inputs(self.layers, lambda: self.logits(x, weights, kept))
+        return seen[-1][1]
 
     @contextmanager
     def weighted(self, weights: Tensor) -> Iterator[None]:
@@ -206,9 +198,7 @@ class _Transformation:
         optimiser = torch.optim.Adam([self.change], lr=self.lr)
         for _ in range(self.config.rounds):
             for _ in range(self.config.feature_steps):
-                optimiser.zero_grad()
-                self._loss().backward()
-                optimiser.step()
+                descend(optimiser, self._loss())
             for _ in range(self.config.edge_steps if self.most else 0):
                 self._step_edges()
         self.removals = self._discrete() if self.most else torch.zeros_like(self.removals)
@@ -261,6 +251,5 @@ class _Transformation:
 
     @torch.no_grad()
     def _quiet_loss(self, removals: Tensor, change: Tensor | None = None) -> float:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             return float(self._loss(removals, change))

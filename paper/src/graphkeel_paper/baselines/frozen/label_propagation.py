@@ -12,8 +12,7 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, left_alone, scored
 
 
 @dataclass(frozen=True)
@@ -24,14 +23,14 @@ class LabelPropagation(Rival):
     alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
     steps: int = 50
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         if not len(labelled):
-            yield Candidate({}, MethodResult(decision={"reason": "there is no label to spread"}))
+            yield left_alone("there is no label to spread")
             return
-        known = torch.zeros(task.n_nodes, task.n_classes)
-        known[labelled] = known_labels(task, labelled).one_hot()
+        nothing = torch.zeros(task.n_nodes, task.n_classes)
+        known = clamped(nothing, known_labels(task, labelled))
         propagator = Propagator(task.edge_index, task.n_nodes)
         for alpha in self.alphas:
             yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, self.steps))

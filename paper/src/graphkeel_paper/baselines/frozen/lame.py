@@ -43,7 +43,7 @@ class LAME(Rival):
     graph_weight: float = 5.0
     batch: int = 64
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         embedding = classified_embedding(frozen, task)

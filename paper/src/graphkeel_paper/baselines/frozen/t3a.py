@@ -23,7 +23,7 @@ class T3A(Rival):
     uses_labels = False
     supports: tuple[int | None, ...] = (None, 1, 5, 20, 50, 100)
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         embedding = classified_embedding(frozen, task)

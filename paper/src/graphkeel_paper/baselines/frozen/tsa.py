@@ -23,11 +23,11 @@ from torch import Tensor, nn
 
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.frozen.matcha import by_neighbours, by_templates
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
+from graphkeel_paper.baselines.training import descend
 
 
 class Setting(NamedTuple):
@@ -63,13 +63,12 @@ class TSA(Rival):
         classes[known, source.y[known]] = 1.0
         return TSA(self.name, source_pairs=class_pairs(source.edge_index, classes))
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         views = Views(frozen, task)
         if not views.weighable:
-            reason = "the model's layers take no edge weights"
-            yield Candidate({}, MethodResult(decision={"reason": reason}))
+            yield left_alone("the model's layers take no edge weights")
             return
         for setting in SETTINGS:
             scores = _aligned(frozen, task, views, setting, self.source_pairs)
@@ -100,11 +99,9 @@ def _aligned(
     optimiser = torch.optim.Adam(scale.parameters(), lr=setting.rate)
     fitted = sure(beliefs, setting.fit)
     if fitted.any():
-        optimiser.zero_grad()
         logits = views.logits(task.x, weights * scale())
         wanted = beliefs.argmax(dim=1)
-        nn.functional.cross_entropy(logits[fitted], wanted[fitted]).backward()
-        optimiser.step()
+        descend(optimiser, nn.functional.cross_entropy(logits[fitted], wanted[fitted]))
     with torch.no_grad():
         return _read(frozen, task, views, weights * scale(), setting)
 

@@ -12,6 +12,8 @@ from graphkeel.core.errors import ModelError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
 from graphkeel.models.networks import SGC, scores_of
+from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
+from graphkeel_paper.baselines.training import seeded
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:
@@ -25,8 +27,7 @@ def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
     """The architecture with weights drawn anew."""
     copied = copy.deepcopy(model).requires_grad_(True)
     clear_caches(copied)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         for module in copied.modules():
             reset = getattr(module, "reset_parameters", None)
             if callable(reset) and module is not copied:
@@ -71,11 +72,5 @@ class TrainableCopy:
         such layer only."""
         if len(self.layers) < 2:
             return self.scores(x, edge_index)
-        seen: list[Tensor] = []
-        last = self.layers[-1]
-        handle = last.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-        try:
-            self.scores(x, edge_index)
-        finally:
-            handle.remove()
-        return seen[-1]
+        _, seen = seen_inputs(self.layers[-1:], lambda: self.scores(x, edge_index))
+        return seen[-1][1]

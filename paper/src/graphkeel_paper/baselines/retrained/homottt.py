@@ -21,6 +21,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.training import descend, seeded
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,12 @@ class HomoTTT(Rival):
     uses_labels = False
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (10, 1e-2))
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         before = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         for epochs, lr in self.settings:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+            with seeded(seed):
                 after = _tuned(frozen, task, epochs, lr, seed)
                 yield scored({"epochs": epochs, "lr": lr}, _chosen_by_node(task, before, after))
 
@@ -51,13 +51,10 @@ def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: i
             embedding = copied.embedding()
         clusters = KMeans(task.n_classes, n_init=1, random_state=seed).fit_predict(embedding)
         homophily = node_homophily(task.edge_index, torch.from_numpy(clusters), task.n_nodes)
-        optimiser.zero_grad()
         dropped = copied.embedding(edge_index=_without_some(task.edge_index, homophily))
         plain = copied.embedding()
         shuffled = copied.embedding(x=task.x[torch.randperm(task.n_nodes)])
-        loss = dissimilarity(dropped, plain) - dissimilarity(plain, shuffled)
-        loss.backward()
-        optimiser.step()
+        descend(optimiser, dissimilarity(dropped, plain) - dissimilarity(plain, shuffled))
     return copied.scores().detach().softmax(dim=-1)
 
 

@@ -20,8 +20,14 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
 from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.training import (
+    BestOnValidation,
+    descend,
+    dropout,
+    seeded,
+    unit_scale,
+)
 
 Multiply = Callable[[Tensor], Tensor]  # a normalised graph
 
@@ -78,8 +84,7 @@ class KDGA(Baseline):
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
         config = self.config or PRESETS.get(task.name, _CORA)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return _Training(task, labelled, validation, config, seed).run()
 
 
@@ -194,7 +199,7 @@ class _Training:
     def _train_predictor(self) -> None:
         optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.config.lr)
         for _ in range(self.config.edge_epochs):
-            _step(optimiser, edge_loss(self.predictor(self.spread_twice), self.tiles))
+            descend(optimiser, edge_loss(self.predictor(self.spread_twice), self.tiles))
 
     def _train_classifier(self) -> int:
         """Teacher and student on the original graph; ends early, but keeps its last weights."""
@@ -203,7 +208,7 @@ class _Training:
             self.classifier.train()
             teacher = self.classifier.teacher(self.original, self.x)
             student = self.classifier.student(self.original, self.x)
-            _step(optimiser, self._supervised(teacher) + self._supervised(student))
+            descend(optimiser, self._supervised(teacher) + self._supervised(student))
             self.warm_up.update(epoch, self._predict(self.classifier.teacher))
             if self.warm_up.waited >= self.config.classifier_patience:
                 return epoch + 1
@@ -213,7 +218,7 @@ class _Training:
         optimiser = self._optimiser(self.predictor, self.classifier)
         for epoch in range(self.config.epochs):
             self.classifier.train()
-            _step(optimiser, self._loss())
+            descend(optimiser, self._loss())
             self.best.update(epoch, self._predict(self.classifier.student))
             if self.best.waited >= self.config.patience:
                 return epoch + 1
@@ -244,9 +249,3 @@ class _Training:
     def _predict(self, head: Callable[[Multiply, Tensor], Tensor]) -> Tensor:
         self.classifier.eval()
         return head(self.original, self.x)
-
-
-def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()

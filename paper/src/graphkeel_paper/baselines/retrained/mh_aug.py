@@ -21,8 +21,15 @@ from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
 from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.training import (
+    BestOnValidation,
+    descend,
+    dropout,
+    entropy,
+    seeded,
+    unit_scale,
+)
 
 
 @dataclass(frozen=True)
@@ -209,8 +216,7 @@ class MHAug(Baseline):
     def _fit_predict(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
     ) -> MethodResult:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             return _Training(task, labelled, validation, self.config, seed).run()
 
 
@@ -255,9 +261,7 @@ class _Training:
         moved = self.chain.step(uncertainty)
         if moved is None:
             return False
-        self.optimiser.zero_grad()
-        self._loss(scores, *moved).backward()
-        self.optimiser.step()
+        descend(self.optimiser, self._loss(scores, *moved))
         self.best.update(step, self._predict())
         return True
 
@@ -285,9 +289,3 @@ class _Training:
     def _predict(self) -> Tensor:
         self.model.eval()
         return self.model(self.pattern, self.clean, self.clean_spread)
-
-
-def entropy(scores: Tensor) -> Tensor:
-    """Of every node's class distribution, in nats."""
-    logs = scores.log_softmax(-1)
-    return -(logs.exp() * logs).sum(-1)

@@ -17,10 +17,9 @@ from graphkeel.models import RECIPES, TrainingConfig
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC, scores_of
 from graphkeel.models.training import train
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
-from graphkeel_paper.baselines.retrained.training import as_split
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
+from graphkeel_paper.baselines.training import as_split, seeded
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,11 @@ class Retrain(Rival):
     retrains = True
     weight_decays: tuple[float | None, ...] = (None, 5e-4, 5e-3)
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         if not len(labelled):
-            yield _untouched()
+            yield left_alone("there is no label to train on")
             return
         recipe = _recipe_of(module_of(frozen))
         for decay in self.weight_decays:
@@ -56,12 +55,12 @@ class FineTune(Rival):
     rates: tuple[float, ...] = (0.01, 0.1, 0.001)
     epochs: int = 100
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         unseen = labelled[~task.train_mask[labelled]]
         if not len(unseen):
-            yield _untouched()
+            yield left_alone("there is no label to train on")
             return
         recipe = _recipe_of(module_of(frozen))
         for rate in self.rates:
@@ -80,14 +79,9 @@ def _trained(
     model: nn.Module, task: GraphTask, labelled: Tensor, config: TrainingConfig, seed: int
 ) -> Tensor:
     nobody = labelled[:0]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         trained = train(model, as_split(task, labelled, nobody), config)
     with torch.no_grad():
         if isinstance(trained, SGC):
             return scores_of(trained, task.x, task.edge_index)
         return trained(task.x, task.edge_index)
-
-
-def _untouched() -> Candidate:
-    return Candidate({}, MethodResult(decision={"reason": "there is no label to train on"}))

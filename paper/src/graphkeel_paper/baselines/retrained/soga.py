@@ -21,6 +21,7 @@ from graphkeel.graph.propagate import neighbours
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.training import descend
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class SOGA(Rival):
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))
     terms: int = 2
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         generators = [np.random.default_rng([seed, term]) for term in range(self.terms)]
@@ -42,13 +43,11 @@ class SOGA(Rival):
             copied = TrainableCopy(frozen, task)
             optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
             for _ in range(epochs):
-                optimiser.zero_grad()
                 beliefs = copied.scores().softmax(dim=-1)
                 loss = information_loss(beliefs)
                 for positive, negative in samples:
                     loss = loss + contrastive_loss(beliefs, positive, negative)
-                loss.backward()
-                optimiser.step()
+                descend(optimiser, loss)
             yield scored({"epochs": epochs, "lr": lr}, copied.scores().detach())
 
 

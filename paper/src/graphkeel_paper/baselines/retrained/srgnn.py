@@ -20,8 +20,8 @@ from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import dropout, unit_scale
 from graphkeel_paper.baselines.rival import Baseline, percent_right
+from graphkeel_paper.baselines.training import descend, dropout, seeded, unit_scale
 
 Array = NDArray[np.float64]
 
@@ -62,8 +62,7 @@ class SRGNN(Baseline):
         rows = ppr_rows(pattern, torch.cat([labelled, sample]), config.teleport)
         mine, theirs = rows[: len(labelled)], rows[len(labelled) :]
         weights = matching_weights(mine, theirs, task.y[labelled].numpy(), config)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             scores = _train(
                 task, pattern, labelled, sample, torch.from_numpy(weights).float(), config
             )
@@ -98,12 +97,10 @@ def _train(
     x, labels = unit_scale(task.x), task.y[labelled]
     for _ in range(config.epochs):
         model.train()
-        optimiser.zero_grad()
         scores, hidden = model(x)
         supervised = (weights * F.cross_entropy(scores[labelled], labels, reduction="none")).mean()
         shift = central_moment_discrepancy(hidden[labelled], hidden[sample], config.moments)
-        (supervised + config.cmd_weight * shift).backward()
-        optimiser.step()
+        descend(optimiser, supervised + config.cmd_weight * shift)
     model.eval()
     with torch.no_grad():
         scores, _ = model(x)

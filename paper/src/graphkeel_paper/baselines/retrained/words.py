@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import dropout, unit_scale
 from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.training import dropout, seeded, unit_scale
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Words(Rival):
     epochs: int = 200
     retrains: bool = True
 
-    def _candidates(
+    def candidates(
         self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
     ) -> Iterator[Candidate]:
         yield from self.candidates_of(frozen, task, [labelled], seed)[0]
@@ -72,8 +72,7 @@ class Words(Rival):
         settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
         wanted = _Wanted.of(sets, task.y)
         networks = _Networks(self, task, wanted.nodes, len(sets), seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             scores = _train(networks, wanted)
         made = zip(cycle(settings), scores.unbind(dim=1))
         found = [scored(setting, one.contiguous()) for setting, one in made]
@@ -132,8 +131,7 @@ class _Networks(nn.Module):
         scales = [unit if config.unit else 1.0 for config in kind.settings]
         self.decays = torch.tensor(decays).repeat(n_sets)[:, None]
         self.scales = torch.tensor(scales).repeat(n_sets)[:, None]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             first = nn.Linear(task.x.shape[1], kind.hidden)
             second = nn.Linear(kind.hidden, task.n_classes)
         count = n_sets * len(kind.settings)

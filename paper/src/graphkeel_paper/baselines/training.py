@@ -1,9 +1,11 @@
-"""Parts of the methods that train a model of their own: scaled features, dropout, and the weights
-that validation liked best."""
+"""The one small trainer of the methods that train: seeds, steps, dropout, scaled features, and the
+weights that validation liked best."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -45,6 +47,27 @@ def _mask(nodes: Tensor, n_nodes: int) -> Tensor:
     mask = torch.zeros(n_nodes, dtype=torch.bool)
     mask[nodes] = True
     return mask
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within the block torch draws from this seed; what it draws afterwards does not change."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of an optimiser down a loss."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+
+
+def entropy(scores: Tensor) -> Tensor:
+    """Of every node's class distribution, in nats."""
+    logs = scores.log_softmax(-1)
+    return -(logs.exp() * logs).sum(-1)
 
 
 class BestOnValidation:
