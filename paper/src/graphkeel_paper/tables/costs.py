@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -76,46 +75,6 @@ class RowCosts:
 
 def _number(job: Job) -> str:
     return sha256_of([job.row, asdict(job.spec)])
-
-
-class Estimate:
-    """How long the rest of a grid will take: mean seconds of a (row, dataset), of the row, or of
-    all jobs, whichever is known first."""
-
-    def __init__(
-        self, waiting: Iterable[Job], known: dict[tuple[str, str], float], workers: int
-    ) -> None:
-        self.waiting = {job.key: job for job in waiting}
-        self.workers = workers
-        self.seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        for (row, dataset), mean in known.items():
-            self._learn(row, dataset, mean)
-
-    def _learn(self, row: str, dataset: str, seconds: float) -> None:
-        for group in ((row, dataset), (row,), ()):
-            self.seconds[group].append(seconds)
-
-    def done(self, job: Job, seconds: float) -> None:
-        """Take in a finished job."""
-        self.waiting.pop(job.key, None)
-        self._learn(job.row, job.spec.dataset, seconds)
-
-    def left(self) -> float | None:
-        """Seconds to go; None before anything is known."""
-        if not self.seconds[()]:
-            return None
-        return sum(self._expected(job) for job in self.waiting.values()) / self.workers
-
-    @property
-    def is_lower_bound(self) -> bool:
-        """Whether a row is to come of which nothing is known: it may be dearer than all others."""
-        return any(not self.seconds.get((job.row,)) for job in self.waiting.values())
-
-    def _expected(self, job: Job) -> float:
-        for group in ((job.row, job.spec.dataset), (job.row,), ()):
-            if times := self.seconds.get(group):
-                return sum(times) / len(times)
-        return 0.0
 
 
 # ---- the lines of --plan

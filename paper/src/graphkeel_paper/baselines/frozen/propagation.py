@@ -1,4 +1,4 @@
-"""Label propagation (Zhou et al. 2004): Y ← αŜY + (1−α)Y₀; the model is not asked at all."""
+"""Personalised PageRank of known labels, and of the model's probabilities with them set right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, left_alon
 
 @dataclass(frozen=True)
 class LabelPropagation(Rival):
-    """Several α, each with so many steps."""
+    """Zhou et al. 2004: Y ← αŜY + (1−α)Y₀ for several α; the model is not asked at all."""
 
     name = "lp"
     alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
@@ -34,3 +34,21 @@ class LabelPropagation(Rival):
         propagator = Propagator(task.edge_index, task.n_nodes)
         for alpha in self.alphas:
             yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, self.steps))
+
+
+@dataclass(frozen=True)
+class ClampedSmoothing(Rival):
+    """The model's probabilities, known labels clamped, with several teleports."""
+
+    name = "smooth"
+    teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
+    steps: int = 50
+
+    def candidates(
+        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
+    ) -> Iterator[Candidate]:
+        beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        start = clamped(beliefs, known_labels(task, labelled))
+        propagator = Propagator(task.edge_index, task.n_nodes)
+        for teleport in self.teleports:
+            yield scored({"teleport": teleport}, propagator.smooth(start, teleport, self.steps))
