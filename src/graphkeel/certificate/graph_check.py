@@ -86,13 +86,8 @@ class GraphStates:
 
 
 class Enclosure:
-    """The equilibrium of one graph, as its stored states show it.
-
-    Args:
-        certificate: with controllers, anchors, operator, gauge and κ.
-        layers: the model's, with biases.
-        graph: with the states.
-    """
+    """The equilibrium of one graph, as its stored states show it, by a certificate with
+    controllers, anchors, operator, gauge and κ."""
 
     def __init__(
         self, certificate: Mapping[str, Any], layers: Sequence[Branches], graph: GraphStates

@@ -62,10 +62,7 @@ def graph_proof(
 
 class Passing:
     """The loop with message passing as training sees it: its factor, and a term of the loss.
-
-    Args:
-        aggregation: the model, recognised or not; nothing is asked of one that was not.
-    """
+    Nothing is asked of a model that was not recognised."""
 
     def __init__(self, aggregation: Aggregation, settings: GaugeSettings = GaugeSettings()) -> None:
         self.settings = settings
@@ -84,15 +81,11 @@ class Passing:
 
 
 class PassingTerm:
-    """How far the axes' factors of each class exceed an aim, in one gauge for all classes.
+    """How far the axes' factors of each class exceed an aim, in one gauge for all classes, for
+    controllers in an anchored form.
 
     Words are merged into one matrix, which bounds κ from below and costs a product a step; what is
-    proved is the sum over words. The gauge follows the weights by a few power steps.
-
-    Args:
-        layers: (power, weight) of each branch of each layer.
-        controller: of all classes, in an anchored form.
-    """
+    proved is the sum over words. The gauge follows the weights by a few power steps."""
 
     def __init__(
         self,
@@ -109,11 +102,8 @@ class PassingTerm:
         self.gauge = torch.ones(controller.targets.shape[1], dtype=torch.float64)
 
     def __call__(self, active: Tensor, aim: Tensor) -> Tensor:
-        """The excess of each active class, shape (active,).
-
-        Args:
-            aim: the factor that training works for, shape (active, 1).
-        """
+        """The excess of each active class over the factor (active, 1) that training works for,
+        shape (active,)."""
         with torch.no_grad():
             self._follow(self.gains(self.everyone).amax(dim=0))
         gauge = self.gauge.expand(len(active), -1)
@@ -188,10 +178,6 @@ def _power_steps(r: Any, matrix: Any, steps: int, mixing: float) -> Any:
 
 
 def loop_factor(gains: Array, r: Array) -> float:
-    """κ = Σ over words of the largest factor of any class, in floats.
-
-    Args:
-        r: of the gauge Σ rᵢ|zᵢ|, shape (n,).
-    """
+    """κ = Σ over words of the largest factor of any class in the gauge Σ rᵢ|zᵢ|, in floats."""
     factors = (np.einsum("i,wcij->wcj", r, gains) / r).max(axis=2)
     return float(factors.max(axis=1).sum())

@@ -75,13 +75,8 @@ def shared_domains(
 
 
 class NodeStates:
-    """The states of Algorithm 1 as printed: one prediction, and every counterexample found.
-
-    Args:
-        logits: of every node, shape (N, n).
-        node: the initial one.
-        classes: how many classes are trained; each has states of its own.
-    """
+    """The states of Algorithm 1 as printed: one node's prediction, and every counterexample found;
+    each class has states of its own."""
 
     def __init__(self, logits: Tensor, node: int, classes: int) -> None:
         if node >= len(logits):
@@ -96,11 +91,7 @@ class NodeStates:
         return torch.cat([self.pool[k], self.extra[k]]).unsqueeze(0)
 
     def learn(self, index: int, state: Tensor, generator: torch.Generator) -> None:
-        """Add a counterexample.
-
-        Args:
-            state: shape (n,).
-        """
+        """Add a counterexample."""
         self.extra[index] = torch.cat([self.extra[index], state.unsqueeze(0)])
 
 
