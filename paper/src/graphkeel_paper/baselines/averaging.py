@@ -13,10 +13,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
+from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
 
 
 class Averaged(Rival):
@@ -29,11 +27,9 @@ class Averaged(Rival):
         self.needs_labels = all(rival.needs_labels for rival in rivals)
         self.uses_labels = any(rival.uses_labels for rival in rivals)
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
         for rival in self.rivals:
-            for candidate in rival.candidates(frozen, task, labelled, seed):
+            for candidate in rival.candidates(given):
                 setting = {"rival": rival.name, **candidate.setting}
                 scores = candidate.result.scores
                 if scores is not None and len(self.rivals) > 1:

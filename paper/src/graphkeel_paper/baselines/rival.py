@@ -21,6 +21,17 @@ from graphkeel.reconstruct.method import MethodResult, check_nodes
 Setting = dict[str, Any]
 
 
+class Given(NamedTuple):
+    """All that a method gets; the labels of `labelled` may be used, those of `validation` may
+    choose."""
+
+    frozen: FrozenModel
+    task: GraphTask
+    labelled: Tensor
+    validation: Tensor
+    seed: int
+
+
 class Baseline(ABC):
     """A method that is not ours, as a row of a table.
 
@@ -44,12 +55,10 @@ class Baseline(ABC):
     ) -> MethodResult:
         """Scores of every node, by the labels of some nodes; those of others may choose."""
         check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
-        return self._fit_predict(frozen, task, labelled, validation, seed)
+        return self._fit_predict(Given(frozen, task, labelled, validation, seed))
 
     @abstractmethod
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult: ...
+    def _fit_predict(self, given: Given) -> MethodResult: ...
 
 
 class Candidate(NamedTuple):
@@ -70,46 +79,41 @@ class Rival(Baseline):
     uses_labels: bool = True
 
     @abstractmethod
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
         """Every setting with its scores, the published default first."""
 
-    def candidates_of(
-        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
-    ) -> list[list[Candidate]]:
+    def candidates_of(self, given: Given, sets: Sequence[Tensor]) -> list[list[Candidate]]:
         """The candidates of several sets of labels; a method that trains may train them
         together."""
-        return [list(self.candidates(frozen, task, labelled, seed)) for labelled in sets]
+        return [list(self.candidates(given._replace(labelled=one))) for one in sets]
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        if len(validation):
-            candidates = self.candidates(frozen, task, labelled, seed)
-            return self.choose([Judged.on(c, task, validation) for c in candidates])
-        return self._cross_fitted(frozen, task, labelled, seed)
+    def _fit_predict(self, given: Given) -> MethodResult:
+        if len(given.validation):
+            return self._judged(given, given.validation)
+        return self._cross_fitted(given)
+
+    def _judged(self, given: Given, judges: Tensor) -> MethodResult:
+        made = self.candidates(given)
+        return self.choose([Judged.on(one, given.task, judges) for one in made])
 
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
         """The candidate with most labels right; the first one on ties or without labels."""
         best = max(judged, key=lambda one: int(one.correct.sum()))
         return best.result(chosen=[best.candidate])
 
-    def _cross_fitted(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> MethodResult:
+    def _cross_fitted(self, given: Given) -> MethodResult:
         """Every label serves and judges: candidates for a fold are made from all other labels, the
         choice is judged on the pooled folds, the scores are made from all labels. Labels that the
         model was trained on serve, but do not judge."""
+        task, labelled = given.task, given.labelled
         judges = labelled[~task.train_mask[labelled]]
         if self.uses_labels and len(judges) < 2:
             judges = judges[:0]  # a label that serves cannot judge
         if not self.uses_labels or not len(judges):
-            made = self.candidates(frozen, task, labelled, seed)
-            return self.choose([Judged.on(c, task, judges) for c in made])
-        parts = folds(judges, seed)
+            return self._judged(given, judges)
+        parts = folds(judges, given.seed)
         others = [labelled[~torch.isin(labelled, fold)] for fold in parts]
-        whole, *left_out = self.candidates_of(frozen, task, [labelled, *others], seed)
+        whole, *left_out = self.candidates_of(given, [labelled, *others])
         correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in whole}
         for fold, made_without in zip(parts, left_out, strict=True):
             known = {str(c.setting): c for c in made_without}

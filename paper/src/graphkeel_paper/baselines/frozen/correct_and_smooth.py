@@ -15,11 +15,9 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate import neighbours
-from graphkeel.models.frozen import FrozenModel
-from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, clamped, scored
 
 
 class Setting(NamedTuple):
@@ -53,11 +51,10 @@ SETTINGS = (
 class CorrectAndSmooth(Rival):
     name = "cs"
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
-        labels = known_labels(task, labelled)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        beliefs = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        labels = known_labels(task, given.labelled)
         norms = normalisations(task.edge_index, task.n_nodes)
         starts = {}
         for setting, corrected in correct(beliefs, labels, norms, SETTINGS).items():

@@ -21,7 +21,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, drawn_class
+from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
 from graphkeel_paper.baselines.training import as_split, descend, seeded, unit_scale
 
 
@@ -62,11 +62,10 @@ class FRGNN(Baseline):
     def retrains(self) -> bool:  # type: ignore[override]
         return self.base != "given"
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        frozen, task, labelled, seed = given.frozen, given.task, given.labelled, given.seed
         if self.base == "gcn":
-            task = as_split(task.with_features(unit_scale(task.x)), labelled, validation)
+            task = as_split(task.with_features(unit_scale(task.x)), labelled, given.validation)
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)

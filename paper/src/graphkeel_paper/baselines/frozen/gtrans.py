@@ -24,7 +24,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
-from graphkeel_paper.baselines.rival import Candidate, Rival
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival
 from graphkeel_paper.baselines.training import descend, seeded
 
 
@@ -61,12 +61,10 @@ class GTrans(Rival):
     retrains: bool = False
     uses_labels: bool = False
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
         for lr in self.config.lr_features:
-            transformation = _Transformation(frozen, task, self.config, lr, seed)
-            with seeded(seed):
+            transformation = _Transformation(given, self.config, lr)
+            with seeded(given.seed):
                 transformation.learn()
             yield Candidate({"lr_features": lr}, transformation.result())
 
@@ -180,11 +178,10 @@ class _Transformation:
 
     scores: Tensor
 
-    def __init__(
-        self, frozen: FrozenModel, task: GraphTask, config: GTransConfig, lr: float, seed: int
-    ) -> None:
-        self.task, self.config, self.lr, self.seed = task, config, lr, seed
-        self.views = Views(frozen, task)
+    def __init__(self, given: Given, config: GTransConfig, lr: float) -> None:
+        task = given.task
+        self.task, self.config, self.lr, self.seed = task, config, lr, given.seed
+        self.views = Views(given.frozen, task)
         # Both directions of an edge go together: one removal per unordered pair.
         low, high = task.edge_index.min(dim=0).values, task.edge_index.max(dim=0).values
         pairs, self.pair = torch.unique(low * task.n_nodes + high, return_inverse=True)

@@ -17,11 +17,9 @@ import torch
 from sklearn.neighbors import kneighbors_graph
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 
 _Affinity = Callable[[Tensor], Tensor]
 Kernel = Callable[[Tensor], Tensor]
@@ -43,10 +41,9 @@ class LAME(Rival):
     graph_weight: float = 5.0
     batch: int = 64
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        embedding = classified_embedding(frozen, task)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task, seed = given.task, given.seed
+        embedding = classified_embedding(given.frozen, task)
         log_beliefs = embedding.logits.log_softmax(dim=-1)
         unit = torch.nn.functional.normalize(embedding.nodes, dim=1)
         propagator = Propagator(task.edge_index, task.n_nodes)

@@ -23,7 +23,7 @@ from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import Embedding
 from graphkeel_paper.baselines.frozen.lame import neighbour_affinity, pulled_together
 from graphkeel_paper.baselines.frozen.t3a import template_scores
-from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import descend
 
 Assign = Callable[[Embedding], Tensor]
@@ -38,14 +38,12 @@ class Matcha(Rival):
     rounds: int = 10
     rates: tuple[float, ...] = (0.1, 0.01, 1.0)
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        layer = weighted_hops(frozen)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        layer = weighted_hops(given.frozen)
         if layer is None:
             yield left_alone("the model has no weights of hops")
             return
-        hops = hop_features(task, layer.K)
+        hops = hop_features(given.task, layer.K)
         for name, assign in (("t3a", by_templates), ("lame", by_neighbours)):
             for rate in self.rates:
                 tuned = _tuned(layer, hops, assign, rate, self.rounds)

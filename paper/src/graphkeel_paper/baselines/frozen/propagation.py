@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.frozen import FrozenModel
-from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, left_alone, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, clamped, left_alone, scored
 
 
 @dataclass(frozen=True)
@@ -23,14 +20,13 @@ class LabelPropagation(Rival):
     alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
     steps: int = 50
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        if not len(labelled):
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        if not len(given.labelled):
             yield left_alone("there is no label to spread")
             return
         nothing = torch.zeros(task.n_nodes, task.n_classes)
-        known = clamped(nothing, known_labels(task, labelled))
+        known = clamped(nothing, known_labels(task, given.labelled))
         propagator = Propagator(task.edge_index, task.n_nodes)
         for alpha in self.alphas:
             yield scored({"alpha": alpha}, propagator.smooth(known, 1.0 - alpha, self.steps))
@@ -44,11 +40,10 @@ class ClampedSmoothing(Rival):
     teleports: tuple[float, ...] = (0.1, 0.05, 0.2)
     steps: int = 50
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
-        start = clamped(beliefs, known_labels(task, labelled))
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        beliefs = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        start = clamped(beliefs, known_labels(task, given.labelled))
         propagator = Propagator(task.edge_index, task.n_nodes)
         for teleport in self.teleports:
             yield scored({"teleport": teleport}, propagator.smooth(start, teleport, self.steps))

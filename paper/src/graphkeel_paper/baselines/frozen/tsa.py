@@ -22,11 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.graph import UNLABELLED, GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.frozen.matcha import by_neighbours, by_templates
-from graphkeel_paper.baselines.rival import Candidate, Rival, left_alone, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
 from graphkeel_paper.baselines.training import descend
 
 
@@ -63,15 +62,13 @@ class TSA(Rival):
         classes[known, source.y[known]] = 1.0
         return TSA(self.name, source_pairs=class_pairs(source.edge_index, classes))
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        views = Views(frozen, task)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        views = Views(given.frozen, given.task)
         if not views.weighable:
             yield left_alone("the model's layers take no edge weights")
             return
         for setting in SETTINGS:
-            scores = _aligned(frozen, task, views, setting, self.source_pairs)
+            scores = _aligned(given, views, setting, self.source_pairs)
             yield scored(setting._asdict(), scores)
 
 
@@ -82,15 +79,10 @@ def class_pairs(edge_index: Tensor, classes: Tensor) -> Tensor:
     return (counts + 1e-6) / (counts + 1e-6).sum(dim=1, keepdim=True)
 
 
-def _aligned(
-    frozen: FrozenModel,
-    task: GraphTask,
-    views: Views,
-    setting: Setting,
-    source_pairs: Tensor | None,
-) -> Tensor:
+def _aligned(given: Given, views: Views, setting: Setting, source_pairs: Tensor | None) -> Tensor:
+    task = given.task
     plain = torch.ones(task.n_edges)
-    scores = _read(frozen, task, views, plain, setting)
+    scores = _read(given, views, plain, setting)
     beliefs = scores.softmax(dim=-1)
     weights = plain
     if source_pairs is not None:
@@ -103,14 +95,12 @@ def _aligned(
         wanted = beliefs.argmax(dim=1)
         descend(optimiser, nn.functional.cross_entropy(logits[fitted], wanted[fitted]))
     with torch.no_grad():
-        return _read(frozen, task, views, weights * scale(), setting)
+        return _read(given, views, weights * scale(), setting)
 
 
-def _read(
-    frozen: FrozenModel, task: GraphTask, views: Views, weights: Tensor, setting: Setting
-) -> Tensor:
+def _read(given: Given, views: Views, weights: Tensor, setting: Setting) -> Tensor:
     with views.weighted(weights):
-        embedding = classified_embedding(frozen, task)
+        embedding = classified_embedding(given.frozen, given.task)
     return _BASES[setting.base](embedding)
 
 

@@ -17,10 +17,9 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 from graphkeel_paper.baselines.training import descend, seeded
 
 
@@ -33,23 +32,23 @@ class HomoTTT(Rival):
     uses_labels = False
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (10, 1e-2))
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        before = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        before = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         for epochs, lr in self.settings:
-            with seeded(seed):
-                after = _tuned(frozen, task, epochs, lr, seed)
+            with seeded(given.seed):
+                after = _tuned(given, epochs, lr)
                 yield scored({"epochs": epochs, "lr": lr}, _chosen_by_node(task, before, after))
 
 
-def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: int) -> Tensor:
-    copied = TrainableCopy(frozen, task)
+def _tuned(given: Given, epochs: int, lr: float) -> Tensor:
+    task = given.task
+    copied = TrainableCopy(given.frozen, task)
     optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
     for _ in range(epochs):
         with torch.no_grad():
             embedding = copied.embedding()
-        clusters = KMeans(task.n_classes, n_init=1, random_state=seed).fit_predict(embedding)
+        clusters = KMeans(task.n_classes, n_init=1, random_state=given.seed).fit_predict(embedding)
         homophily = node_homophily(task.edge_index, torch.from_numpy(clusters), task.n_nodes)
         dropped = copied.embedding(edge_index=_without_some(task.edge_index, homophily))
         plain = copied.embedding()

@@ -15,12 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import (
     BestOnValidation,
     descend,
@@ -80,12 +78,10 @@ class KDGA(Baseline):
     config: KDGAConfig | None = None
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        config = self.config or PRESETS.get(task.name, _CORA)
-        with seeded(seed):
-            return _Training(task, labelled, validation, config, seed).run()
+    def _fit_predict(self, given: Given) -> MethodResult:
+        config = self.config or PRESETS.get(given.task.name, _CORA)
+        with seeded(given.seed):
+            return _Training(given, config).run()
 
 
 class EdgePredictor(nn.Module):
@@ -160,11 +156,10 @@ def _mean_kl(log_wanted: Tensor, log_beliefs: Tensor) -> Tensor:
 
 
 class _Training:
-    def __init__(
-        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: KDGAConfig, seed: int
-    ) -> None:
-        self.task, self.labelled, self.config = task, labelled, config
-        self.x, self.labels = unit_scale(task.x), task.y[labelled]
+    def __init__(self, given: Given, config: KDGAConfig) -> None:
+        task = given.task
+        self.task, self.labelled, self.config = task, given.labelled, config
+        self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
         both_ways = torch.cat([task.edge_index, task.edge_index.flip(0)], dim=1)
         pattern = Pattern(both_ways, task.n_nodes)
         weights = pattern.gcn_weights()
@@ -175,9 +170,9 @@ class _Training:
         self.classifier = _Classifier(
             task.n_features, config.hidden, task.n_classes, config.dropout
         )
-        self.best = BestOnValidation(self.classifier, task, validation)
-        self.warm_up = BestOnValidation(self.classifier, task, validation)
-        self.noise = np.random.default_rng(seed)
+        self.best = BestOnValidation(self.classifier, task, given.validation)
+        self.warm_up = BestOnValidation(self.classifier, task, given.validation)
+        self.noise = np.random.default_rng(given.seed)
         self.drawn_edges = 0
 
     def run(self) -> MethodResult:

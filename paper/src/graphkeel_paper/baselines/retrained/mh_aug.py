@@ -17,11 +17,9 @@ import torch.nn.functional as F
 from scipy.special import betaln, ndtr, ndtri
 from torch import Tensor, nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import (
     BestOnValidation,
     descend,
@@ -213,28 +211,25 @@ class MHAug(Baseline):
     config: MHAugConfig = field(default_factory=MHAugConfig)
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        with seeded(seed):
-            return _Training(task, labelled, validation, self.config, seed).run()
+    def _fit_predict(self, given: Given) -> MethodResult:
+        with seeded(given.seed):
+            return _Training(given, self.config).run()
 
 
 class _Training:
-    def __init__(
-        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: MHAugConfig, seed: int
-    ) -> None:
-        self.task, self.labelled, self.config = task, labelled, config
-        self.x, self.labels = unit_scale(task.x), task.y[labelled]
+    def __init__(self, given: Given, config: MHAugConfig) -> None:
+        task = given.task
+        self.task, self.labelled, self.config = task, given.labelled, config
+        self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
         self.pattern = Pattern(task.edge_index, task.n_nodes)
-        self.chain = Chain(self.pattern, config, seed)
+        self.chain = Chain(self.pattern, config, given.seed)
         self.clean = self.pattern.gcn_weights()
         self.clean_spread = self.pattern.product(self.clean, self.x)
         self.model = _Gcn(task.n_features, config.hidden, task.n_classes, config.dropout)
         self.optimiser = torch.optim.Adam(
             self.model.parameters(), lr=config.lr, weight_decay=config.weight_decay
         )
-        self.best = BestOnValidation(self.model, task, validation)
+        self.best = BestOnValidation(self.model, task, given.validation)
 
     def run(self) -> MethodResult:
         accepted = proposals = 0

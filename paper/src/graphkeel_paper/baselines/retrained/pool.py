@@ -23,10 +23,17 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.averaging import as_beliefs, average
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, clamped, left_alone, scored
+from graphkeel_paper.baselines.rival import (
+    Candidate,
+    Given,
+    Judged,
+    Rival,
+    clamped,
+    left_alone,
+    scored,
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,8 @@ class Pool(Rival):
     alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
     strengths: tuple[float, ...] = (1.0, 10.0)
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task, labelled = given.task, given.labelled
         classes = task.y[labelled]
         if len(classes.unique()) < 2:
             yield left_alone("labels of fewer than two classes")

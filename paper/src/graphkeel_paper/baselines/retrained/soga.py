@@ -18,9 +18,8 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 from graphkeel_paper.baselines.training import descend
 
 
@@ -34,13 +33,11 @@ class SOGA(Rival):
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))
     terms: int = 2
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        generators = [np.random.default_rng([seed, term]) for term in range(self.terms)]
-        samples = [contrasts(task, rng) for rng in generators]
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        generators = [np.random.default_rng([given.seed, term]) for term in range(self.terms)]
+        samples = [contrasts(given.task, rng) for rng in generators]
         for epochs, lr in self.settings:
-            copied = TrainableCopy(frozen, task)
+            copied = TrainableCopy(given.frozen, given.task)
             optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
             for _ in range(epochs):
                 beliefs = copied.scores().softmax(dim=-1)

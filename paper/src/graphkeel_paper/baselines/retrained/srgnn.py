@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Baseline, percent_right
+from graphkeel_paper.baselines.rival import Baseline, Given, percent_right
 from graphkeel_paper.baselines.training import descend, dropout, seeded, unit_scale
 
 Array = NDArray[np.float64]
@@ -53,16 +52,15 @@ class SRGNN(Baseline):
     config: SRGNNConfig = field(default_factory=SRGNNConfig)
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        task, labelled = given.task, given.labelled
         config = self.config
         pattern = Pattern(task.edge_index, task.n_nodes)
-        sample = _random_sample(task, labelled, seed)
+        sample = _random_sample(task, labelled, given.seed)
         rows = ppr_rows(pattern, torch.cat([labelled, sample]), config.teleport)
         mine, theirs = rows[: len(labelled)], rows[len(labelled) :]
         weights = matching_weights(mine, theirs, task.y[labelled].numpy(), config)
-        with seeded(seed):
+        with seeded(given.seed):
             scores = _train(
                 task, pattern, labelled, sample, torch.from_numpy(weights).float(), config
             )
@@ -70,7 +68,7 @@ class SRGNN(Baseline):
             **asdict(config),
             "least": float(weights.min()),
             "largest": float(weights.max()),
-            "validation": percent_right(scores, task, validation),
+            "validation": percent_right(scores, task, given.validation),
         }
         return MethodResult(scores, None, decision)
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.rival import Baseline, Given
 from graphkeel_paper.baselines.training import descend, entropy
 
 
@@ -38,15 +36,14 @@ class Tent(Baseline):
     config: TentConfig = field(default_factory=TentConfig)
     retrains: bool = True  # a copy's batch norms, no more
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        frozen = given.frozen
         norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
         if not norms:
             return MethodResult(
                 decision={"applied": False, "reason": "the model has no batch norm with weights"}
             )
-        copied = TrainableCopy(frozen, task)
+        copied = TrainableCopy(frozen, given.task)
         weights = _norm_weights(copied.model)
         before = entropy(copied.scores()).mean().detach()
         optimiser = torch.optim.Adam(weights, lr=self.config.lr)

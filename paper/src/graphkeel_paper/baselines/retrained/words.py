@@ -17,9 +17,8 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 from graphkeel_paper.baselines.training import dropout, seeded, unit_scale
 
 
@@ -61,18 +60,14 @@ class Words(Rival):
     epochs: int = 200
     retrains: bool = True
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        yield from self.candidates_of(frozen, task, [labelled], seed)[0]
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        yield from self.candidates_of(given, [given.labelled])[0]
 
-    def candidates_of(
-        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
-    ) -> list[list[Candidate]]:
+    def candidates_of(self, given: Given, sets: Sequence[Tensor]) -> list[list[Candidate]]:
         settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
-        wanted = _Wanted.of(sets, task.y)
-        networks = _Networks(self, task, wanted.nodes, len(sets), seed)
-        with seeded(seed):
+        wanted = _Wanted.of(sets, given.task.y)
+        networks = _Networks(self, given.task, wanted.nodes, len(sets), given.seed)
+        with seeded(given.seed):
             scores = _train(networks, wanted)
         made = zip(cycle(settings), scores.unbind(dim=1))
         found = [scored(setting, one.contiguous()) for setting, one in made]
