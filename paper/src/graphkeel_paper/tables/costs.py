@@ -141,20 +141,9 @@ def _mean(row: _RowForecast) -> str:
 
 
 def times_of(content: dict[str, Any]) -> Times:
-    """Mean seconds a job of every (row, column) of a stored table, of this version or an older
-    one."""
-    runs = content.get(RUNS)
-    if runs is not None:
-        found = [
-            ((one["row"], one["column"]), one.get("cpu_seconds", one["seconds"])) for one in runs
-        ]
-    else:
-        found = [
-            ((one["method"], one.get("column", one["dataset"])), one.get("seconds"))
-            for one in content["rows"]
-        ]
+    """Mean seconds a job of every (row, column) of a stored table."""
     grouped: dict[tuple[str, str], list[float]] = {}
-    for place, seconds in found:
-        if seconds is not None:
-            grouped.setdefault(place, []).append(float(seconds))
+    for run in content.get(RUNS, ()):
+        place = (run["row"], run["column"])
+        grouped.setdefault(place, []).append(float(run.get("cpu_seconds", run["seconds"])))
     return {place: sum(values) / len(values) for place, values in grouped.items()}

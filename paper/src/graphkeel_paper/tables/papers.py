@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphkeel.graph.datasets.names import PAPER_DATASETS
 from graphkeel_paper.baselines.bases import TUNED
 from graphkeel_paper.baselines.registry import AVERAGED
 from graphkeel_paper.specs import RunSpec
 from graphkeel_paper.tables import published
 from graphkeel_paper.tables.cells import OURS, TUNED_BASE, Cell
 from graphkeel_paper.tables.layout import CONTROLLERS, METHODS
-from graphkeel_paper.tables.plan import BASE, WORDS, Plan, Request, Row, Table, variant_of
+from graphkeel_paper.tables.plan import BASE, WORDS, Plan, Request, Row, Table
 
 if TYPE_CHECKING:
     from graphkeel_paper.tables.filled import Filled
@@ -135,21 +134,11 @@ _ROWS_3 = (
 )
 
 
-def _make_plan(table: Table, request: Request) -> Plan:
+def _make_plan(plan: Plan, request: Request) -> Plan:
     model = request.model or _SGC.model
-    rows = under(table.pick(request.only), request.labels, model, request.features)
-    seeds = list(request.seeds)
-    plan = Plan(
-        table,
-        rows,
-        blocks=[""],
-        columns=list(request.datasets or PAPER_DATASETS),
-        seeds=seeds,
-        row_budget=request.row_budget,
-        variant=_variant(seeds, request.labels, model, request.features),
-        title=table.title,
-    )
-    return plan.with_jobs(_spec)
+    rows = under(plan.rows, request.labels, model, request.features)
+    variant = _variant(plan.seeds, request.labels, model, request.features)
+    return plan.with_jobs(_spec, rows=rows, variant=variant)
 
 
 def _spec(row: Row, _: str, column: str) -> RunSpec:
@@ -166,14 +155,13 @@ def _spec(row: Row, _: str, column: str) -> RunSpec:
 
 def _variant(seeds: Sequence[int], labels: str, model: str, features: str) -> str | None:
     """The conditions under which a table was measured, where these are not the paper's."""
-    return variant_of(
-        [
-            labels.removeprefix("train+") if labels != _SGC.labels else None,
-            model if model != _SGC.model else None,
-            features if features != _SGC.features else None,
-            f"splits-{seeds[0]}-{seeds[-1]}" if seeds[0] != 0 else None,
-        ]
-    )
+    parts = [
+        labels.removeprefix("train+") if labels != _SGC.labels else None,
+        model if model != _SGC.model else None,
+        features if features != _SGC.features else None,
+        f"splits-{seeds[0]}-{seeds[-1]}" if seeds[0] != 0 else None,
+    ]
+    return "-".join(filter(None, parts)) or None
 
 
 def under(rows: Sequence[Row], labels: str, model: str, features: str) -> list[Row]:
