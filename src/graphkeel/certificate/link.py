@@ -61,13 +61,13 @@ class Link:
     on_graph: tuple[str, ...] = ()
 
 
-class _DiffersError(Exception):
+class _Differs(Exception):
     """How the model, or the graph, differs from what the certificate speaks of, in words."""
 
 
 def _same(difference: str | None) -> None:
     if difference is not None:
-        raise _DiffersError(difference)
+        raise _Differs(difference)
 
 
 def link(
@@ -81,7 +81,7 @@ def link(
     shown."""
     try:
         return Link(None, _linked(content, model, data, states, steering))
-    except _DiffersError as difference:
+    except _Differs as difference:
         return Link(str(difference))
 
 
@@ -99,7 +99,7 @@ def _linked(
     stored = content["head"]
     plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
     if not plain:
-        raise _DiffersError("the certificate's head is no plain chain of layers, as a model's is")
+        raise _Differs("the certificate's head is no plain chain of layers, as a model's is")
     _same(_head_difference(stored, extract_head(model, _width(content))))
     n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
     frozen = FrozenModel(model, n_classes=n_classes)
@@ -107,7 +107,7 @@ def _linked(
     if data is not None:
         own = graph_sha256(data.x, data.edge_index)
         if content.get("data") != own:
-            raise _DiffersError(_other_graph(content.get("data"), own))
+            raise _Differs(_other_graph(content.get("data"), own))
         scores = frozen(data.x, data.edge_index)
         _same(_domain_difference(content, frozen.as_logits(scores)))
     passes = (content.get("graph") or {}).get("contraction") == "proved"
@@ -125,7 +125,7 @@ def _linked(
             words += _features_shown(content["steering"], pair, found.operator, data, steering)
         return words
     except CertificateError as error:
-        raise _DiffersError(str(error)) from None
+        raise _Differs(str(error)) from None
 
 
 def _width(content: Mapping[str, Any]) -> int:
@@ -140,7 +140,7 @@ def _recognised(
 
     found = recognise(frozen.module, _width(content))
     if found.reason:
-        raise _DiffersError(f"the model's message passing is not recognised: {found.reason}")
+        raise _Differs(f"the model's message passing is not recognised: {found.reason}")
     if passes:
         _same(_layers_difference(content["graph"], found))
     contraction = (content.get("steering") or {}).get("contraction")
@@ -256,7 +256,7 @@ def _equilibrium_shown(
     stored = read_states(place, given_array(data.x), data.edge_index.cpu().numpy())
     wrong, unknown = _compared_labels(stored, data)
     if wrong:
-        raise _DiffersError(f"{wrong} of {len(stored.nodes)} labels are not those of the graph")
+        raise _Differs(f"{wrong} of {len(stored.nodes)} labels are not those of the graph")
     enclosure = Enclosure(content, pair.layers, stored)
     _same(equilibrium_difference(enclosure))
     written, reached = _made_features(pair, enclosure, given.precision)
@@ -297,7 +297,7 @@ def _features_shown(
 def _present(stored: Stored, what: str) -> Path | Mapping[str, Any]:
     """The arrays behind a certificate, where there are any."""
     if stored is None:
-        raise _DiffersError(what)
+        raise _Differs(what)
     if isinstance(stored, Path) and not stored.exists():
         raise DataError(
             what,

@@ -110,11 +110,8 @@ def _upper_forms(
         lift = torch.where(unstable, -upper * under, torch.zeros_like(under))
         rising, falling = linear.relu(), -(-linear).relu()
         slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
-        constant = (
-            constant
-            + torch.einsum("krm,km->kr", rising, lift)
-            + torch.einsum("krm,km->kr", slanted, bias)
-        )
+        constant = constant + torch.einsum("krm,km->kr", rising, lift)
+        constant = constant + torch.einsum("krm,km->kr", slanted, bias)
         linear = slanted @ weight
     return linear, constant
 

@@ -31,9 +31,7 @@ class FrgnnConfig:
 
     outputs: Literal["softmax", "logits"] = "softmax"  # what g is fed
     pairs: Literal["all", "labelled"] = "all"  # which nodes it learns from; neither needs a label
-    classes: Literal["one", "all"] = (
-        "one"  # the paper's starred rows replace one class, FRGNN itself all
-    )
+    classes: Literal["one", "all"] = "one"  # the paper's starred rows; FRGNN itself replaces all
     hidden: int = 64
     lr: float = 0.01
     epochs: int = 500

@@ -35,11 +35,8 @@ class GTransConfig:
     epochs: int = 10
     feature_steps: int = 4
     edge_steps: int = 1  # 0 leaves the edges alone
-    lr_features: tuple[float, ...] = (
-        1e-3,
-        1e-4,
-        5e-3,
-    )  # Cora's first; the authors tune it on validation, as we do
+    # Cora's first; the authors tune it on validation, as we do.
+    lr_features: tuple[float, ...] = (1e-3, 1e-4, 5e-3)
     lr_edges: float = 0.1
     budget: float = 0.005  # share of edges that may go
     start: float = 1e-7  # of both variables, and the least weight of an edge's removal
@@ -186,9 +183,8 @@ class _Transformation:
         low, high = task.edge_index.min(dim=0).values, task.edge_index.max(dim=0).values
         pairs, self.pair = torch.unique(low * task.n_nodes + high, return_inverse=True)
         self.removals = torch.full((len(pairs),), config.start)
-        self.most = (
-            int(config.budget * len(pairs)) if config.edge_steps and self.views.weighable else 0
-        )
+        movable = config.edge_steps and self.views.weighable
+        self.most = int(config.budget * len(pairs)) if movable else 0
         self.change = torch.full_like(task.x, config.start, requires_grad=True)
 
     def learn(self) -> None:

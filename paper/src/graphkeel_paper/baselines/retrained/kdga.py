@@ -89,10 +89,8 @@ class EdgePredictor(nn.Module):
 
     def __init__(self, n_features: int, hidden: int) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Linear(n_features, hidden, bias=False),
-            nn.Linear(hidden, hidden, bias=False),
-        )
+        self.first = nn.Linear(n_features, hidden, bias=False)
+        self.second = nn.Linear(hidden, hidden, bias=False)
 
     def forward(self, spread_twice: Tensor) -> Tensor:
         """Hidden embeddings of every node, from features after two hops."""
@@ -105,10 +103,8 @@ class _Classifier(nn.Module):
     def __init__(self, n_features: int, hidden: int, n_classes: int, drop: float) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(n_features, hidden), nn.Linear(hidden, hidden)
-        self.teacher_head, self.student_head = (
-            nn.Linear(hidden, n_classes),
-            nn.Linear(hidden, n_classes),
-        )
+        self.teacher_head = nn.Linear(hidden, n_classes)
+        self.student_head = nn.Linear(hidden, n_classes)
         self.drop = drop
 
     def teacher(self, graph: Multiply, x: Tensor) -> Tensor:
@@ -141,10 +137,8 @@ def distilling_loss(
 
     Averaged over nodes *and* classes, as the published code does; gradients reach the teacher,
     too."""
-    beliefs, wanted = (
-        F.log_softmax(student / temperature, -1),
-        F.log_softmax(teacher / temperature, -1),
-    )
+    beliefs = F.log_softmax(student / temperature, -1)
+    wanted = F.log_softmax(teacher / temperature, -1)
     source, target = neighbours
     return temperature**2 * (_mean_kl(wanted, beliefs) + _mean_kl(wanted[target], beliefs[source]))
 

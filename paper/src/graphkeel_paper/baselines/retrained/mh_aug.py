@@ -50,9 +50,7 @@ class MHAugConfig:
     width_nodes: float = 1.0
     weight_edges: float = 1.0  # λ1
     weight_nodes: float = 1.0
-    multiplicity_edges: float = (
-        0.0  # λ2: the proposal's count of equal drops; off in the published runs
-    )
+    multiplicity_edges: float = 0.0  # λ2: of the count of equal drops; off in the published runs
     multiplicity_nodes: float = 0.0
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
@@ -185,14 +183,10 @@ class _Gcn(nn.Module):
 
     def __init__(self, n_features: int, hidden: int, n_classes: int, dropout: float) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Linear(n_features, hidden, bias=False),
-            nn.Linear(hidden, n_classes, bias=False),
-        )
-        self.first_bias, self.second_bias = (
-            nn.Parameter(torch.zeros(hidden)),
-            nn.Parameter(torch.zeros(n_classes)),
-        )
+        self.first = nn.Linear(n_features, hidden, bias=False)
+        self.second = nn.Linear(hidden, n_classes, bias=False)
+        self.first_bias = nn.Parameter(torch.zeros(hidden))
+        self.second_bias = nn.Parameter(torch.zeros(n_classes))
         nn.init.xavier_uniform_(self.first.weight)
         nn.init.xavier_uniform_(self.second.weight)
         self.dropout = dropout

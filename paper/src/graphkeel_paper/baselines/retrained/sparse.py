@@ -30,9 +30,8 @@ class Pattern:
         self.rows, self.columns = codes // n_nodes, codes % n_nodes
         self.edges = (self.rows != self.columns).nonzero().flatten()
         self._starts = _row_starts(self.rows, n_nodes)
-        self._turn = torch.argsort(
-            self.columns * n_nodes + self.rows
-        )  # entries in column order: the transpose
+        # Entries in column order: the transpose.
+        self._turn = torch.argsort(self.columns * n_nodes + self.rows)
         self._turned_starts = _row_starts(self.columns, n_nodes)
         self._turned_columns = self.rows[self._turn]
 
