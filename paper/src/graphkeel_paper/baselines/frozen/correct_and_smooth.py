@@ -96,12 +96,12 @@ def correct(
         values[labels.nodes] = seen[:, None]
         return values
 
-    scaled = [one for one in corrected if one.scale]
-    for setting, reached in _spread_errors(error, norms, scaled, keep_seen).items():
+    scaled = {one: error for one in corrected if one.scale}
+    for setting, reached in _spread_all(scaled, norms, _error_way, keep_seen).items():
         corrected[setting] = beliefs + (setting.scale or 0.0) * reached
     typical = float(error.abs().sum()) / len(labels)
-    by_node = [one for one in corrected if one.scale is None]
-    for setting, reached in _spread_errors(error, norms, by_node, _unit_ball).items():
+    by_node = {one: error for one in corrected if one.scale is None}
+    for setting, reached in _spread_all(by_node, norms, _error_way, _unit_ball).items():
         corrected[setting] = _scaled_by_node(beliefs, reached, typical)
     return corrected
 
@@ -110,14 +110,7 @@ def smooth(
     starts: Mapping[Setting, Tensor], norms: Mapping[str, sparse.csr_matrix]
 ) -> dict[Setting, Tensor]:
     """The spread results, by setting; the starts have known labels in their places."""
-    found: dict[Setting, Tensor] = {}
-    for name, matrix in norms.items():
-        group = [setting for setting in starts if setting.second == name]
-        if group:
-            start = torch.stack([starts[setting] for setting in group], dim=1)
-            result = spread(matrix, start, [one.smooth for one in group], _unit_interval)
-            found.update(zip(group, result.unbind(dim=1), strict=True))
-    return found
+    return _spread_all(starts, norms, lambda one: (one.second, one.smooth), _unit_interval)
 
 
 def spread(
@@ -138,20 +131,25 @@ def spread(
     return result
 
 
-def _spread_errors(
-    error: Tensor,
+def _spread_all(
+    starts: Mapping[Setting, Tensor],
     norms: Mapping[str, sparse.csr_matrix],
-    settings: Sequence[Setting],
+    way: Callable[[Setting], tuple[str, float]],
     after: Callable[[Tensor], Tensor],
 ) -> dict[Setting, Tensor]:
+    """Settings of one normalisation side by side; `way` names it, and says how far to spread."""
     found: dict[Setting, Tensor] = {}
     for name, matrix in norms.items():
-        group = [setting for setting in settings if setting.first == name]
+        group = [setting for setting in starts if way(setting)[0] == name]
         if group:
-            start = error[:, None].expand(-1, len(group), -1)
-            reached = spread(matrix, start, [one.correct for one in group], after)
+            start = torch.stack([starts[setting] for setting in group], dim=1)
+            reached = spread(matrix, start, [way(setting)[1] for setting in group], after)
             found.update(zip(group, reached.unbind(dim=1), strict=True))
     return found
+
+
+def _error_way(setting: Setting) -> tuple[str, float]:
+    return setting.first, setting.correct
 
 
 def _scaled_by_node(
