@@ -92,24 +92,8 @@ def _linked(
     states: Stored,
     steering: Stored,
 ) -> tuple[str, ...]:
-    from graphkeel.graph.task import graph_sha256
-    from graphkeel.models.frozen import FrozenModel
-    from graphkeel.models.head import extract_head
-
-    stored = content["head"]
-    plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
-    if not plain:
-        raise _Differs("the certificate's head is no plain chain of layers, as a model's is")
-    _same(_head_difference(stored, extract_head(model, _width(content))))
-    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
-    frozen = FrozenModel(model, n_classes=n_classes)
-    scores = None
-    if data is not None:
-        own = graph_sha256(data.x, data.edge_index)
-        if content.get("data") != own:
-            raise _Differs(_other_graph(content.get("data"), own))
-        scores = frozen(data.x, data.edge_index)
-        _same(_domain_difference(content, frozen.as_logits(scores)))
+    frozen = _with_this_head(content, model)
+    scores = None if data is None else _on_this_graph(content, frozen, data)
     passes = (content.get("graph") or {}).get("contraction") == "proved"
     if not passes and "steering" not in content:
         return ()
@@ -126,6 +110,32 @@ def _linked(
         return words
     except CertificateError as error:
         raise _Differs(str(error)) from None
+
+
+def _with_this_head(content: Mapping[str, Any], model: nn.Module) -> FrozenModel:
+    """The model, whose head is the certificate's to the bit."""
+    from graphkeel.models.frozen import FrozenModel
+    from graphkeel.models.head import extract_head
+
+    stored = content["head"]
+    plain = all(len(layer) == 1 and None not in layer[0].values() for layer in stored)
+    if not plain:
+        raise _Differs("the certificate's head is no plain chain of layers, as a model's is")
+    _same(_head_difference(stored, extract_head(model, _width(content))))
+    n_classes = int(content["classes"][0]["problem"]["lower"]["shape"][0])
+    return FrozenModel(model, n_classes=n_classes)
+
+
+def _on_this_graph(content: Mapping[str, Any], frozen: FrozenModel, data: Any) -> Tensor:
+    """The model's answers on the graph that the certificate names, inside its domain."""
+    from graphkeel.graph.task import graph_sha256
+
+    own = graph_sha256(data.x, data.edge_index)
+    if content.get("data") != own:
+        raise _Differs(_other_graph(content.get("data"), own))
+    scores = frozen(data.x, data.edge_index)
+    _same(_domain_difference(content, frozen.as_logits(scores)))
+    return scores
 
 
 def _width(content: Mapping[str, Any]) -> int:

@@ -102,7 +102,8 @@ def enclosed(
     loop = _loop(result, x, edge_index, graph)
     run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
     graph = replace(graph, states=run.states.numpy())
-    provenance = {**certificate["provenance"], "graph_steps": _steps(run)}
+    steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
+    provenance = {**certificate["provenance"], "graph_steps": steps}
     try:
         stated = with_equilibrium(
             {**certificate, "provenance": provenance}, model_layers(result.passing), graph
@@ -252,8 +253,3 @@ def _shipped(
 
 def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
     return decode_array(certificate["graph"]["gauge"])
-
-
-def _steps(run: GraphRun) -> dict[str, Any]:
-    """Numbers of a figure: ‖loop(Ŷ) − Ŷ‖ and the certain nodes, step by step."""
-    return {"residuals": list(run.residuals), "certain": list(run.certain)}
