@@ -159,7 +159,7 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
 
     from graphkeel import Reconstructor
     from graphkeel.core.errors import MemoryLimitError
-    from graphkeel.lyapunov.ask import ask_engine
+    from graphkeel.lyapunov.training import ask_engine
     from graphkeel.models import load_model
 
     meter, model, data = Meter(), load_model(folder / MODEL), _data(folder)

@@ -40,7 +40,7 @@ from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.lyapunov import TrainState
-from graphkeel.lyapunov.folder import load_state, save_state
+from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER

@@ -14,7 +14,7 @@ from graphkeel.runs.fingerprint import version_of
 from graphkeel.runs.method import MethodResult
 from graphkeel.runs.methods import OURS
 from graphkeel_paper.baselines.registry import get_baseline
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
+from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
@@ -83,7 +83,9 @@ def _label_free(rival: Rival, case: Case) -> MethodResult:
     key = json_sha256([*known, graph_sha256(case.target.x, case.target.edge_index)])
     if key not in _MADE:
         _MADE.clear()
-        _MADE[key] = list(rival.candidates(case.frozen, case.target, case.nodes[:0], case.seed))
+        nobody = case.nodes[:0]
+        given = Given(case.frozen, case.target, nobody, nobody, case.seed)
+        _MADE[key] = list(rival.candidates(given))
     return rival.choose([Judged.on(one, case.target, case.nodes) for one in _MADE[key]])
 
 

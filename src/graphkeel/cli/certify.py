@@ -114,7 +114,7 @@ def certified(
 ) -> tuple[dict[str, Any], CertifyResult]:
     """The values to print and the result behind them; `settings` are fields of the configuration
     that depend on the graph."""
-    from graphkeel.lyapunov.folder import certify_into
+    from graphkeel.lyapunov.certify import certify_into
     from graphkeel.models.frozen import FrozenModel
 
     started = time.monotonic()
@@ -258,7 +258,7 @@ def _value(name: str, text: str, kind: Any) -> Any:
 
 def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:
     """The result as plain values."""
-    from graphkeel.lyapunov.folder import CERTIFICATE
+    from graphkeel.lyapunov.certify import CERTIFICATE
 
     facts = {"seconds": result.seconds, "features": task.n_features}
     if result.certificate is None or result.training is None:

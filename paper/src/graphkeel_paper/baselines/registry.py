@@ -22,9 +22,9 @@ class _Entry:
 
 _TABLE: dict[str, _Entry] = {
     # The model stays as it is.
-    "lp": _Entry("frozen.label_propagation:LabelPropagation"),
+    "lp": _Entry("frozen.propagation:LabelPropagation"),
     "cs": _Entry("frozen.correct_and_smooth:CorrectAndSmooth"),
-    "smooth": _Entry("frozen.clamped_smoothing:ClampedSmoothing"),
+    "smooth": _Entry("frozen.propagation:ClampedSmoothing"),
     "t3a": _Entry("frozen.t3a:T3A"),
     "lame": _Entry("frozen.lame:LAME"),
     "frgnn": _Entry("frozen.frgnn:FRGNN"),

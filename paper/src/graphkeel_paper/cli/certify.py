@@ -28,7 +28,7 @@ from graphkeel.core.signals import end_if_asked
 if TYPE_CHECKING:
     from graphkeel.graph import GraphTask
     from graphkeel.lyapunov import RoundLog
-    from graphkeel.lyapunov.records import TrainResult
+    from graphkeel.lyapunov.result import TrainResult
 
 HELP = "as keel certify, and Algorithm 1 as it is printed"
 

@@ -1,9 +1,11 @@
-"""Parts of the methods that train a model of their own: scaled features, dropout, and the weights
-that validation liked best."""
+"""The one small trainer of the methods that train: seeds, steps, dropout, scaled features, and the
+weights that validation liked best."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -18,11 +20,8 @@ def unit_scale(x: Tensor) -> Tensor:
 
     Twenty principal components of row-normalised words have rows of length 0.05 to 0.1, on which a
     GCN with the published learning rates and weight decay hardly moves; the published codes feed
-    rows of about unit size. Chosen on validation nodes (paper/docs/reproducing.md has the figures).
-
-    Args:
-        x: features, shape (N, d).
-    """
+    rows of about unit size. Chosen on validation nodes (paper/docs/reproducing.md has the
+    figures)."""
     return x / x.norm(dim=1).mean().clamp_min(1e-12)
 
 
@@ -50,15 +49,30 @@ def _mask(nodes: Tensor, n_nodes: int) -> Tensor:
     return mask
 
 
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Within the block torch draws from this seed; what it draws afterwards does not change."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def descend(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of an optimiser down a loss."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+
+
+def entropy(scores: Tensor) -> Tensor:
+    """Of every node's class distribution, in nats."""
+    logs = scores.log_softmax(-1)
+    return -(logs.exp() * logs).sum(-1)
+
+
 class BestOnValidation:
     """The weights of the first epoch with the highest validation accuracy; without validation
-    nodes, of the last.
-
-    Args:
-        model: the model in training; `restore` writes its weights.
-        task: the graph, for its labels.
-        validation: ids of the validation nodes.
-    """
+    nodes, of the last. `restore` writes them."""
 
     def __init__(self, model: nn.Module, task: GraphTask, validation: Tensor) -> None:
         self.model, self.task, self.validation = model, task, validation
@@ -66,11 +80,7 @@ class BestOnValidation:
         self._weights: dict[str, Tensor] | None = None
 
     def update(self, epoch: int, scores: Tensor) -> None:
-        """Take in an epoch.
-
-        Args:
-            scores: clean class scores after it, shape (N, n_classes).
-        """
+        """Take in an epoch."""
         if len(self.validation) == 0:
             self.epoch = epoch
             return
