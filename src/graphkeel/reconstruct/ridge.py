@@ -132,11 +132,11 @@ def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
         nodes: that are fitted, shape (n,).
         members: their memberships in each set of labels, shape (n, S, C).
     """
-    rows = features[nodes].astype(np.float64)
-    target = members.reshape(len(nodes), -1).astype(np.float64)
+    rows = features[nodes]
+    target = members.reshape(len(nodes), -1)
     centre = target.mean(axis=0)
-    gram = rows.T @ rows
+    gram = (rows.T @ rows).astype(np.float64)
     gram[np.diag_indices_from(gram)] += strength * np.trace(gram) / len(nodes) + 1e-12
     slopes = np.linalg.solve(gram, rows.T @ (target - centre))
-    fitted = features @ slopes.astype(np.float32) + centre.astype(np.float32)
+    fitted = features @ slopes.astype(np.float32) + centre
     return fitted.reshape(len(features), *members.shape[1:])
