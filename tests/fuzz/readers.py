@@ -39,13 +39,13 @@ from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
 from graphkeel.graph.features import FittedPca
+from graphkeel.label import read_labels
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.folder import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
 from graphkeel.report import find_sources, render_page
-from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement, sha256_of
 from graphkeel.store.store import FILE, Store

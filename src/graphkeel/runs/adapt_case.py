@@ -18,9 +18,9 @@ from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
 from graphkeel.graph.splits import make_split
+from graphkeel.label.files import read_labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import AdaptSpec
 from graphkeel.store.job import sha256_of
 
