@@ -189,7 +189,8 @@ def _from_json(path: Path) -> list[tuple[Any, Any]]:
 def _answers(task: dict[str, Any]) -> Iterator[str]:
     """The classes that annotators chose; the minimal export has them beside the data."""
     if "annotations" not in task:
-        results = [{"value": {"choices": task.get("label")}}]
+        label = task.get("label")
+        results = [{"value": label if isinstance(label, dict) else {"choices": label}}]
     else:
         counted = [one for one in _dicts(task["annotations"]) if not one.get("was_cancelled")]
         results = [result for one in counted for result in _dicts(one.get("result"))]
