@@ -8,8 +8,9 @@ Every answer is on disk before the next node is shown. `serve` needs the extra `
 
 from typing import TYPE_CHECKING, Any
 
+from graphkeel.label.estimate import LabelSettings
 from graphkeel.label.files import Batch, read_labels, write_rows
-from graphkeel.label.session import LabelSettings, Session
+from graphkeel.label.session import Session
 from graphkeel.label.shown import Shown, read_names
 from graphkeel.label.view import Row, View
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from torch_geometric.data import Data
+from torch_geometric.utils import remove_self_loops, to_scipy_sparse_matrix, to_undirected
 
 from graphkeel.graph.node_graph import node_graph
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -174,12 +175,6 @@ def _judging(graph: Data) -> dict[int, int]:
 
 def _links(graph: Data) -> sparse.csr_array:
     """Both directions of every edge, without loops."""
-    source, target = graph.edge_index.cpu().numpy()
-    apart = source != target
-    source, target = source[apart], target[apart]
-    n = int(graph.num_nodes)
-    ones = np.ones(len(source), dtype=np.int8)
-    one_way = sparse.csr_array((ones, (source, target)), shape=(n, n))
-    both = (one_way + one_way.T).tocsr()
-    both.sort_indices()
-    return both
+    edges, _ = remove_self_loops(to_undirected(graph.edge_index.cpu()))
+    matrix = to_scipy_sparse_matrix(edges, num_nodes=graph.num_nodes)
+    return sparse.csr_array(matrix)
