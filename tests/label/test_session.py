@@ -282,10 +282,9 @@ def test_only_random_nodes_count_as_they_were_predicted_before():
     (told,) = estimates(rows, settings)
     assert (told.labels, told.right, told.of, told.skipped) == (4, 1, 2, 1)
     assert told.accuracy == 50.0
-    # Wilson at 90 %: z = 1.645, centre 1/2, reach z/(2·sqrt(n + z²)) = 0.379
-    assert told.low == pytest.approx(12.08, abs=0.01) and told.high == pytest.approx(
-        87.92, abs=0.01
-    )
+    # Clopper and Pearson at 90 %: (1 − low)² = 0.95, and high = 1 − low
+    assert told.low == pytest.approx(100 * (1 - 0.95**0.5))
+    assert told.high == pytest.approx(100 * 0.95**0.5)
     assert estimates([row("suggested", 1)] * 8, settings) == []
 
 

@@ -98,15 +98,16 @@ def _estimate(rows: Sequence[Row], labels: int, confidence: float) -> Estimate |
     if not answered:
         return None
     right = sum(row.label == row.predicted for row in answered)
-    ends = binomtest(right, len(answered)).proportion_ci(confidence, method="wilson")
+    # Clopper and Pearson's: where nearly all are right, Wilson's ends too low after one that is not
+    ends = binomtest(right, len(answered)).proportion_ci(confidence, method="exact")
     return Estimate(
         labels=labels,
         right=right,
         of=len(answered),
         skipped=len(drawn) - len(answered),
         accuracy=100.0 * right / len(answered),
-        low=100.0 * max(0.0, float(ends.low)),
-        high=100.0 * min(1.0, float(ends.high)),
+        low=100.0 * float(ends.low),
+        high=100.0 * float(ends.high),
     )
 
 
