@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
+from subprocess import PIPE
 
 import pytest
 
@@ -17,6 +17,7 @@ from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.label import read_labels
 from graphkeel.runs import specs
 from graphkeel.runs.opened import opened
+from threads import PATIENCE
 
 DATASET = "digits:3,8,9"
 
@@ -97,38 +98,48 @@ def test_columns_and_names_are_checked_before_the_page(run_folder, tmp_path, cap
     assert "a column node" in capsys.readouterr().err
 
 
-def test_from_the_first_answer_to_the_end(run_folder, capsys):
-    pytest.importorskip("starlette", reason="pip install 'graphkeel[label]'")
+def started(folder) -> tuple[subprocess.Popen, object]:
+    """The command, and a client that has opened the address it printed."""
     from served import Client
 
-    command = [sys.executable, "-m", "graphkeel.cli.main", "label", str(run_folder), "--json"]
-    started = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert started.stderr is not None
-    address = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=\S+", started.stderr.readline())
+    command = [sys.executable, "-m", "graphkeel.cli.main", "label", str(folder), "--json"]
+    process = subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True)
+    assert process.stderr is not None
+    address = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=\S+", process.stderr.readline())
     assert address is not None
     client = Client(int(address[1]), address[0])
     client.enter()
+    return process, client
+
+
+def answer(client) -> int:
+    """Class 2 for the node that is asked about."""
     state = client.state()
     node = state["task"]["node"]
     assert client.post("/answer", version=state["version"], node=node, label=2)[0] == 200
-    started.send_signal(signal.SIGINT)
-    out, error = started.communicate(timeout=120)
-    assert started.returncode == 0 and "Traceback" not in error
+    return node
+
+
+def test_killed_resumed_and_ended(run_folder, capsys):
+    pytest.importorskip("starlette", reason="pip install 'graphkeel[label]'")
+    process, client = started(run_folder)
+    nodes = [answer(client)]
+    process.kill()
+    process.communicate()
+    process, client = started(run_folder)
+    assert client.state()["labels"] == 1
+    nodes.append(answer(client))
+    process.send_signal(signal.SIGINT)
+    out, error = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0 and "Traceback" not in error
     found = json.loads(out)
-    assert (found["labels"], found["skipped"], found["estimate"]) == (1, 0, None)
-    assert read_labels(run_folder / "label" / "labels.csv").nodes.tolist() == [node]
-    kept = graphkeel.load(run_folder / "label")
-    assert node in kept.labels_.nodes.tolist()
+    assert (found["labels"], found["skipped"], found["estimate"]) == (2, 0, None)
+    assert read_labels(run_folder / "label" / "labels.csv").nodes.tolist() == nodes
+    assert set(nodes) <= set(graphkeel.load(run_folder / "label").labels_.nodes.tolist())
     spec = ["--dataset", DATASET, "--seed", "4", "--json"]
     assert main(["feedback", "--labels", found["file"], *spec]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]
-    assert steps[-1]["known"] == steps[0]["known"] + 1
+    assert steps[-1]["known"] == steps[0]["known"] + 2
 
 
 def test_a_port_that_is_taken(start):
