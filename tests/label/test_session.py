@@ -299,7 +299,7 @@ def test_what_was_predicted_is_what_was_predicted_before_the_answer(start, rec, 
 def test_when_to_stop():
     settings = LabelSettings()
     assert "10 more labels" in advice(0, [], settings)
-    moving, still = Change(57, 1000, 0.93), Change(1, 1000, 0.999)
+    moving, still = Change(10, 57, 1000, 0.93), Change(10, 1, 1000, 0.999)
     assert advice(10, [moving], settings).startswith("Go on: the last 10 labels changed")
     assert advice(30, [moving, still, still], settings).startswith("Go on")
     assert advice(40, [moving, still, still, still], settings).startswith("You can stop")
@@ -308,9 +308,9 @@ def test_when_to_stop():
 
 def test_change_between_predictions():
     before = torch.tensor([0, 0, 1, 1]).numpy()
-    assert Change.between(before, before) == Change(0, 4, 1.0)
+    assert Change.between(before, before, 12) == Change(12, 0, 4, 1.0)
     after = torch.tensor([0, 1, 1, 1]).numpy()
-    found = Change.between(before, after)
+    found = Change.between(before, after, 10)
     assert (found.changed, found.of) == (1, 4)
     assert found.agreement == pytest.approx(0.5)  # (3/4 − 1/2) / (1 − 1/2)
 

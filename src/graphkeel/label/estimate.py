@@ -65,20 +65,22 @@ class Change:
     """What a round of labels did to the predictions of nodes without a label.
 
     Attributes:
+        labels: how many were taken in at once.
         changed, of: nodes whose class is another now, and all of them.
         agreement: Cohen's kappa of the classes before and after.
     """
 
+    labels: int
     changed: int
     of: int
     agreement: float
 
     @classmethod
-    def between(cls, before: NDArray[np.int64], after: NDArray[np.int64]) -> Change:
+    def between(cls, before: NDArray[np.int64], after: NDArray[np.int64], labels: int) -> Change:
         """Of predictions of the same nodes, both of shape (n,)."""
         changed = int((before != after).sum())
         agreement = cohen_kappa_score(before, after) if changed else 1.0
-        return cls(changed, len(after), float(agreement))
+        return cls(labels, changed, len(after), float(agreement))
 
 
 def estimates(rows: Sequence[Row], settings: LabelSettings) -> list[Estimate]:
@@ -117,7 +119,7 @@ def advice(labels: int, changes: Sequence[Change], settings: LabelSettings) -> s
     if not changes:
         return f"{missing} more labels, and you see how good it is and what they have changed."
     last = changes[-1]
-    did = f"the last {settings.round} labels changed the class of {last.changed:,} of {last.of:,}"
+    did = f"the last {last.labels} labels changed the class of {last.changed:,} of {last.of:,}"
     seen = changes[-settings.window :]
     if len(seen) < settings.window:
         return f"Go on: {did} other nodes. After {settings.window} rounds you see if that settles."

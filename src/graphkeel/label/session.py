@@ -251,8 +251,10 @@ class Session:
         suggested = self._suggestions()
         free = [node for node in self._drawn if node not in answers]
         with self._lock:
-            if len(answers) - len(self._taken) >= self.settings.round and free:
-                self._changes.append(Change.between(before.predicted[free], view.predicted[free]))
+            fresh = len(answers) - len(self._taken)
+            if fresh >= self.settings.round and free:
+                both = before.predicted[free], view.predicted[free]
+                self._changes.append(Change.between(*both, fresh))
             self._view = view
             self._taken = answers
             self._suggested = suggested

@@ -111,7 +111,7 @@ function showTask(task) {
   byId("why").className = `badge ${random ? "random" : ""}`;
   byId("reason").textContent = random
     ? "It keeps the estimate below honest: what was predicted for it counts before your answer does."
-    : "The predictions are unsure here, and no label is near.";
+    : "Its label helps most: predictions here and around it are unsure.";
   byId("shown").replaceChildren(...task.shown.flatMap(cell));
   byId("likely").replaceChildren(...task.likely.map(choice));
   byId("typed").value = "";
