@@ -39,13 +39,14 @@ from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
+from graphkeel.label import Row, Shown, read_labels
+from graphkeel.label.files import as_csv, read_rows
 from graphkeel.lyapunov import TrainState
 from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.report import find_sources, render_page
-from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
@@ -438,6 +439,12 @@ def proof_content() -> dict[str, Any]:
     return answer.proof
 
 
+def label_studio_sample() -> bytes:
+    chosen = {"type": "choices", "value": {"choices": ["2"]}}
+    task = {"data": {"node": 1}, "annotations": [{"was_cancelled": False, "result": [chosen]}]}
+    return json.dumps([task, {"node": 3, "label": "1"}]).encode()
+
+
 def read_property(content: bytes, folder: Path) -> None:
     read_vnnlib(put(folder, "p.vnnlib", content))
 
@@ -455,6 +462,17 @@ READERS: dict[str, Reader] = {
     "labels": Reader(
         lambda content, folder: read_labels(put(folder, "l.csv", content)),
         lambda: b"node,label\n1,2\n",
+    ),
+    "label studio": Reader(
+        lambda content, folder: read_labels(put(folder, "l.json", content)), label_studio_sample
+    ),
+    "answers": Reader(
+        lambda content, folder: read_rows(put(folder, "a.csv", content)),
+        lambda: as_csv([Row(1, 2, "random", 0, "2 (60 %)", "4=1", "1 of 1")]).encode(),
+    ),
+    "own columns": Reader(
+        lambda content, folder: Shown.read(put(folder, "t.csv", content)).of(1),
+        lambda: b"node,title,scan\n1,a title,a.png\n",
     ),
     "settings": Reader(read_settings, lambda: b"sbm:2000,10000"),
     "problem.json": Reader(

@@ -29,6 +29,7 @@ _OPTIONAL = {  # module: (package, extra, what it is for)
     "onnx": ("onnx", "export", "ONNX export"),
     "matplotlib": ("matplotlib", "report", "pictures"),
     "jinja2": ("jinja2", "report", "reports"),
+    "starlette": ("starlette", "label", "the page of keel label"),
 }
 
 

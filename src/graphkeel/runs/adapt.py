@@ -67,6 +67,19 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
         return MethodResult()
     rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
     is_trained = rec.model is case.frozen.model
+    target = case.target.to_data()
+    there = on_target(rec, spec, case)
+    decision = there.guard_.to_dict()
+    if not is_trained:  # features would mean nothing to the model that was handed over
+        return MethodResult(there.scores(target), None, decision)
+    if there.guard_.left_alone:
+        return MethodResult(None, None, decision)
+    scores = case.frozen.logits(there.features_, case.target.edge_index)
+    return MethodResult(scores, there.features_, decision)
+
+
+def on_target(rec: Reconstructor, spec: AdaptSpec, case: Case) -> Reconstructor:
+    """The reconstructor of the target, with the labels that are known there."""
     if rec._without and not len(case.nodes):
         raise ConfigError(
             "without the model's evidence only labels can decide", got="no target labels"
@@ -75,15 +88,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
         rec = _fitted(spec.method, spec.keep, case)
     nodes = case.nodes if len(case.nodes) else None
     classes = None if nodes is None else case.target.y[nodes]
-    target = case.target.to_data()
-    there = rec.adapt(target, nodes, classes, keep=spec.keep)
-    decision = there.guard_.to_dict()
-    if not is_trained:  # features would mean nothing to the model that was handed over
-        return MethodResult(there.scores(target), None, decision)
-    if there.guard_.left_alone:
-        return MethodResult(None, None, decision)
-    scores = case.frozen.logits(there.features_, case.target.edge_index)
-    return MethodResult(scores, there.features_, decision)
+    return rec.adapt(case.target.to_data(), nodes, classes, keep=spec.keep)
 
 
 _FITTED: dict[tuple[str, str, str, int], Reconstructor] = {}  # of the source last worked on

@@ -22,9 +22,9 @@ from graphkeel.graph.datasets.registry import assemble
 from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
 from graphkeel.graph.labels import checked_labels
 from graphkeel.graph.splits import Split, make_split
+from graphkeel.label.files import read_labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import AdaptSpec
 
 
