@@ -30,9 +30,17 @@ class Attack:
         self.joined = with_inequalities(network, case)
         self.lower, self.upper = _inner_box(case)
         self.rng = np.random.default_rng(seed)
+        self.searched = False
 
     def search(self) -> Array | None:
-        """A member of the case, or None."""
+        """A member of the case, once; None proves nothing."""
+        if self.searched:
+            return None
+        self.searched = True
+        return self.search_again()
+
+    def search_again(self) -> Array | None:
+        """A member of the case, from new inputs."""
         if not (self.lower <= self.upper).all():
             return None  # thinner than a float can be
         shape = (self.settings.samples, self.network.inputs)
@@ -44,19 +52,37 @@ class Attack:
         found = self._confirmed(points[order[0]], values[order[0]])
         return self._gradient_search(points[order]) if found is None else found
 
-    def confirm(self, point: Array) -> Array | None:
-        """The point, or one that a climb in its cell reaches, if that is a member.
+    def __call__(self, point: Array) -> Array | None:
+        """The point, or one that a climb in its cell reaches, if that is a member; float32 numbers
+        inside the box if they do.
 
         Args:
             point: an input, shape (inputs,).
         """
         inside = np.clip(point, self.lower, self.upper)
-        if self.case.holds_at(self.network, inside):
-            return inside
+        if self._is_member(short := self._in_float32(inside)):
+            return short
         higher = self._climb(inside)
-        if higher is not None and self.case.holds_at(self.network, higher):
-            return higher
-        return None
+        if higher is not None and self._is_member(short := self._in_float32(higher)):
+            return short
+        return next((x for x in (inside, higher) if x is not None and self._is_member(x)), None)
+
+    def _is_member(self, point: Array) -> bool:
+        """Whether a point is a member; exact arithmetic decides where floats leave a doubt."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = self.joined.forward(point[None])
+            size = max(float(np.abs(part).max(initial=0.0)) for part in sums)
+            margin = float(sums[-1].min())
+        clearly_not = np.isfinite(size) and margin < -self.settings.near_zero * (1.0 + size)
+        return not clearly_not and self.case.holds_at(self.network, point)
+
+    def _in_float32(self, point: Array) -> Array:
+        """The nearest float32 numbers inside the box; where there are none, those outside."""
+        with np.errstate(over="ignore"):
+            short = point.astype(np.float32)
+            lowered, raised = (np.nextafter(short, np.float32(end)) for end in (-np.inf, np.inf))
+        short = np.where(short > self.upper, lowered, np.where(short < self.lower, raised, short))
+        return np.asarray(short, dtype=np.float64)
 
     def _margins(self, points: Array) -> Array:
         """The smallest inequality at each point."""
@@ -64,7 +90,7 @@ class Attack:
         return values
 
     def _confirmed(self, point: Array, value: float) -> Array | None:
-        return self.confirm(point) if value >= -self.settings.near_zero else None
+        return self(point) if value >= -self.settings.near_zero else None
 
     def _gradient_search(self, points: Array) -> Array | None:
         """Signed gradient steps that get shorter."""
