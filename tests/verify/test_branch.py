@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from known_loops import ALL
 from reproof import reprove
 
+from graphkeel.core.files import user_cache
 from graphkeel.testing.loops import (
     Known,
     base,
@@ -21,13 +23,16 @@ from graphkeel.testing.loops import (
     tangent,
 )
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
-from graphkeel.verify.branch import BranchVerifier
+from graphkeel.verify.branch import BranchVerifier, row_kernel
 from graphkeel.verify.branch.engine import NOT_STORED
 from graphkeel.verify.branch.row_kernel import RowKernel
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.gauge import simplex
+from graphkeel.verify.property import search as case_kernel
 from graphkeel.verify.rational import violates
 from graphkeel.verify.search import Outcome, Search
 from graphkeel.verify.settings import BranchSettings, SearchSettings
+from graphkeel.verify.warm import load_kernels
 
 
 @pytest.fixture(autouse=True)
@@ -306,3 +311,10 @@ def test_the_portfolio_shares_the_time_as_well(monkeypatch: pytest.MonkeyPatch) 
     budget = Budget(20.0, threads=1, first_refutation=True)
     report = verify(growing(), "auto", budget, ("positivity", "decrease"))
     assert report.verdict is Verdict.REFUTED and endless.seconds < 1.0
+
+
+def test_all_kernels_load_and_are_cached_in_the_users_folder() -> None:
+    assert load_kernels() >= 0.0
+    folder = os.environ.get("NUMBA_CACHE_DIR") or user_cache() / "kernels"
+    for kernel in (row_kernel.explore, case_kernel.explore, simplex.maximise):
+        assert kernel._cache.cache_path.startswith(str(folder))

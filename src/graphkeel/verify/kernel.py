@@ -17,9 +17,10 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numpy.typing import NDArray
 
+from graphkeel.core.files import user_cache
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import RELAXED, SLOPE_STEPS, SLOPED
@@ -58,11 +59,16 @@ def source_digest(*modules: ModuleType) -> str:
 
 
 def compile_cached(function: _Function) -> _Function:
-    """Compile a kernel, cached on disk where there is a place to write to."""
+    """Compile a kernel, cached in the user's folder; `NUMBA_CACHE_DIR` names another one."""
+    settings: Any = config
+    theirs = settings.CACHE_DIR
+    settings.CACHE_DIR = theirs or str(user_cache() / "kernels")
     try:
         compiled: _Function = njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:  # no writable folder: compile in every process
+    except (RuntimeError, OSError):  # no writable folder: compile in every process
         compiled = njit(**OPTIONS)(function)
+    finally:
+        settings.CACHE_DIR = theirs  # that of other packages stays what it was
     return compiled
 
 
