@@ -131,6 +131,7 @@ class FalsifySettings:
     quick_steps: int = 12
     climbs: int = 6  # half of the states taken into linear programs
     cells: int = 8  # that one climb may walk through
+    chunk: int = 256  # states whose values fit into the processor's cache
     doubt: float = 1e-6  # relative margin beyond which floats cannot be wrong about the sign
 
 

@@ -70,9 +70,9 @@ class Attack:
     def _is_member(self, point: Array) -> bool:
         """Whether a point is a member; exact arithmetic decides where floats leave a doubt."""
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = self.joined.forward(point[None])
-            size = max(float(np.abs(part).max(initial=0.0)) for part in sums)
-            margin = float(sums[-1].min())
+            values = self.joined.forward(point[None])
+            size = max(float(np.abs(part).max(initial=0.0)) for part in values)
+            margin = float(values[-1].min())
         clearly_not = np.isfinite(size) and margin < -self.settings.near_zero * (1.0 + size)
         return not clearly_not and self.case.holds_at(self.network, point)
 
@@ -96,41 +96,22 @@ class Attack:
         """Signed gradient steps that get shorter."""
         widths = self.upper - self.lower
         for step in range(self.settings.ascent_steps):
-            gradient = self._gradients(points)
+            values = self.joined.forward(points)
+            gradient = self.joined.gradients(values, values[-1].argmin(axis=1))
             length = 0.25 * 0.75**step
             points = np.clip(points + length * widths * np.sign(gradient), self.lower, self.upper)
-            values = self._margins(points)
-            best = int(np.argmax(values))
-            found = self._confirmed(points[best], values[best])
+            margins = self._margins(points)
+            best = int(np.argmax(margins))
+            found = self._confirmed(points[best], margins[best])
             if found is not None:
                 return found
         return None
-
-    def _gradients(self, points: Array) -> Array:
-        """The gradient of the smallest inequality, point by point."""
-        network = self.joined
-        sums = network.forward(points)
-        back: list[Array | None] = [None] * len(sums)
-        last = np.zeros_like(sums[-1])
-        last[np.arange(points.shape[0]), sums[-1].argmin(axis=1)] = 1.0
-        back[-1] = last
-        for number in range(len(network.blocks), 0, -1):
-            own = back[number]
-            if own is None:
-                continue
-            block = network.blocks[number - 1]
-            own = own * (sums[number] > 0.0) if block.relu else own
-            for source, weight in block.terms:
-                part = own @ weight
-                old = back[source]
-                back[source] = part if old is None else old + part
-        return np.zeros_like(points) if back[0] is None else back[0]
 
     def _climb(self, point: Array) -> Array | None:
         """The input of the point's activation cell where the smallest inequality is largest."""
         from scipy.optimize import linprog
 
-        rows, ends, forms, constants = self._cell(point)
+        rows, ends, forms, constants = self.joined.cell(point)
         n = point.shape[0]
         above = np.hstack([-forms, np.ones((forms.shape[0], 1))])  # t ≤ s_j
         inside = np.hstack([rows, np.zeros((rows.shape[0], 1))])
@@ -146,27 +127,6 @@ class Attack:
         if answer.x is None:
             return None
         return np.clip(answer.x[:n], self.lower, self.upper)
-
-    def _cell(self, point: Array) -> tuple[Array, Array, Array, Array]:
-        """rows·x ≤ ends describe the cell, forms·x + constants the inequalities in it."""
-        network = self.joined
-        n = network.inputs
-        sums = network.forward(point[None])
-        maps = [(np.eye(n), np.zeros(n))]
-        rows: list[Array] = [np.zeros((0, n))]
-        ends: list[Array] = [np.zeros(0)]
-        for block, total in zip(network.blocks, sums[1:], strict=True):
-            weight = sum((w @ maps[source][0] for source, w in block.terms), np.zeros((1, n)))
-            offset = sum((w @ maps[source][1] for source, w in block.terms), block.bias)
-            if block.relu:
-                on = total[0] > 0.0
-                sign = np.where(on, -1.0, 1.0)
-                rows.append(sign[:, None] * weight)
-                ends.append(-sign * offset)
-                weight, offset = weight * on[:, None], offset * on
-            maps.append((np.broadcast_to(weight, (block.width, n)), offset))
-        forms, constants = maps[-1]
-        return np.vstack(rows), np.concatenate(ends), forms, constants
 
 
 def _inner_box(case: Case) -> tuple[Array, Array]:
