@@ -205,7 +205,7 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
     kernel = RowKernel(rows_of(problem, "decrease")[0], loop=problem)
     settings = SearchSettings(first_piece=16, piece=16)
     search = Search(kernel, Budget(threads=2), 1e18, NoSearch(), settings=settings)
-    monkeypatch.setattr(kernel, "number_for", lambda *a: a[1] if search.nodes == 0 else fail())
+    monkeypatch.setattr(kernel, "number_for", lambda *a: a[1] or 0 if search.nodes == 0 else fail())
     with pytest.raises(MemoryError):
         search.run()
 

@@ -117,6 +117,24 @@ def test_time_is_kept() -> None:
     assert answer.verdict == "unknown" and "time" in answer.reason
 
 
+class Leaping(Budget):
+    """A clock that leaps beyond every deadline after some looks at it."""
+
+    looks = 0
+
+    def now(self) -> float:
+        Leaping.looks -= 1
+        return 0.0 if Leaping.looks > 0 else 1e9
+
+
+@pytest.mark.parametrize("looks", range(1, 16))
+def test_a_case_that_got_no_turn_is_not_called_closed(looks: int) -> None:
+    """Wherever the time ends: the verdict is unknown, or right with its proof."""
+    Leaping.looks = looks
+    answer = decide(absolute(), violation_of(HOLDS), Leaping(60.0, threads=1))
+    assert answer.verdict == "unknown" or checked(answer.proof)
+
+
 def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
     huge = Block(((0, np.full((1, 1), 1e200)),), FLAT, relu=True)
     network = BlockNetwork(1, (huge, Block(((1, np.full((1, 1), 1e200)),), FLAT, relu=False)))

@@ -68,11 +68,8 @@ class Kernel(Protocol):
     def couplings(self) -> list[Array]:
         """The matrices that leaves name by number."""
 
-    def first(self) -> int:
-        """The number of the first coupling, 0 for none."""
-
-    def number_for(self, box: Array, old: int, explored: int) -> int:
-        """The number of the coupling for a smaller box."""
+    def number_for(self, box: Array, old: int | None, explored: int) -> int:
+        """The number of the coupling for a box, 0 for none; `old` is that of the box around it."""
 
     def run(
         self,
@@ -93,7 +90,7 @@ class _Task:
     proof belongs."""
 
     boxes: Array  # (count, 2, n)
-    number: int
+    number: int | None
     parent: Piece
     position: int
     waited: int = 0
@@ -104,7 +101,8 @@ class Outcome:
     """The result of a search: a finished tree, a confirmed counterexample, or the reason for
     neither."""
 
-    piece: Piece | None = None
+    closed: bool = False  # whether every box is closed
+    piece: Piece | None = None  # of a closed tree, unless it was too large
     couplings: list[Array] = field(default_factory=list)
     counterexample: Array | None = None
     reason: str = ""
@@ -166,7 +164,7 @@ class Search:
     def run(self) -> Outcome:
         """Search until the question is decided or the deadline is over."""
         root = self.kernel.root[None].copy()
-        self._explore(_Task(root, self.kernel.first(), self.root, 0))
+        self._explore(_Task(root, None, self.root, 0))
         if (self.tasks or self.stuck) and self.counterexample is None:
             # not easy: a violation would end the search at once
             self.counterexample = self.confirm.search()
@@ -242,9 +240,7 @@ class Search:
         """Run the kernel on one task; file its piece and the boxes it left open."""
         began = time.thread_time()
         count, _, n = task.boxes.shape
-        number = task.number
-        if count == 1:
-            number = self.kernel.number_for(task.boxes[0], number, self.nodes)
+        number = self.kernel.number_for(task.boxes[0], task.number, self.nodes)
         boxes = np.zeros((count + self.settings.open_boxes, 2, n))
         boxes[:count] = task.boxes
         clipped = np.zeros(len(boxes), np.bool_)
@@ -401,6 +397,7 @@ class Search:
         explored = self.nodes
         tree = self._complete(join(self.root)) if self.keep else None
         return Outcome(
+            closed=self.counterexample is None,
             piece=tree,
             couplings=self.kernel.couplings,
             counterexample=self.counterexample,

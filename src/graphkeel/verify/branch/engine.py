@@ -405,7 +405,7 @@ class _Verification:
         if outcome.timed_out:
             self.timed_out = outcome.reason
             raise _TurnOver
-        if outcome.reason:
+        if not outcome.closed:
             raise _Undecided(outcome.reason)
         piece = outcome.piece
         self.trees[key] = None if piece is None else piece.entry(row, outcome.couplings)

@@ -47,13 +47,10 @@ class RowKernel:
         """The matrices that leaves name."""
         return self.coupled.thetas
 
-    def first(self) -> int:
-        """The number of the first coupling."""
-        return self.coupled.first()
-
-    def number_for(self, box: Array, old: int, explored: int) -> int:
-        """The number of the coupling for a smaller box."""
-        return self.coupled.number_for(box[0], box[1], old, explored)
+    def number_for(self, box: Array, old: int | None, explored: int) -> int:
+        """The number of the coupling for a box."""
+        first = self.coupled.first() if old is None else old
+        return self.coupled.number_for(box[0], box[1], first, explored)
 
     def run(
         self,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from graphkeel.verify.search import Outcome, Search
 
 UNSAT, SAT, UNKNOWN = "unsat", "sat", "unknown"
-NOT_STORED = "the proof is too large to be stored"
+NOT_STORED = "the proof is too large to be stored, or was not finished in time"
 _VACUOUS = "vacuous: no input satisfies the assertions about the inputs, whatever the network"
 
 
@@ -92,9 +92,21 @@ class _CaseTurns:
         self.attack = attack
         self.budget = budget
         self.search: Search | None = None
-        self.outcome: Outcome | None = None
+        self.outcome: Outcome | None = None  # before the first turn
         self.seconds = 0.0  # of the search
         self.attack_seconds = 0.0  # from new inputs
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether more time might help."""
+        return self.outcome is None or self.outcome.timed_out
+
+    @property
+    def reason(self) -> str:
+        """Why the case is not closed, or nothing."""
+        if self.outcome is not None and self.outcome.closed:
+            return ""
+        return (self.outcome and self.outcome.reason) or "time budget: no box explored"
 
     def attack_first(self) -> None:
         """The first attack, once."""
@@ -174,14 +186,16 @@ class _Decision:
         while waiting and self.budget.now() < deadline:
             for k, case in enumerate(waiting):
                 now = self.budget.now()
-                share = max(deadline - now, 0.0) / (len(waiting) - k)
+                if now >= deadline:
+                    break
+                share = (deadline - now) / (len(waiting) - k)
                 case.advance(begin, now + min(seconds, share), now + share)
-            waiting = [case for case in waiting if case.outcome and case.outcome.timed_out]
+            waiting = [case for case in waiting if case.is_waiting]
             seconds *= 2.0
+        undecided = [case.reason for case in self.cases if case.reason]
+        if undecided:
+            return Answer(UNKNOWN, reason=undecided[0])
         outcomes = [case.outcome for case in self.cases]
-        reasons = [one.reason for one in outcomes if one is not None and one.reason]
-        if reasons:
-            return Answer(UNKNOWN, reason=reasons[0])
         trees = [one.piece for one in outcomes if one is not None and one.piece is not None]
         if len(trees) < len(outcomes):
             return Answer(UNSAT, reason=NOT_STORED if self.keep else "")

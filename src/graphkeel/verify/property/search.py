@@ -34,11 +34,7 @@ class CaseKernel:
         self.net = pack(with_inequalities(network, case))
         self.narrowest = (case.upper - case.lower) * settings.search.narrowest
 
-    def first(self) -> int:
-        """No coupling."""
-        return 0
-
-    def number_for(self, box: Array, old: int, explored: int) -> int:
+    def number_for(self, box: Array, old: int | None, explored: int) -> int:
         """No coupling."""
         return 0
 
