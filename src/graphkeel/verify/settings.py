@@ -113,7 +113,7 @@ class PropertySettings:
     starts: int = 128  # of these, how many begin a gradient search
     ascent_steps: int = 24  # of the gradient search
     first_turn: float = 0.5  # seconds of a case before the next; doubled every round
-    attack_share: float = 0.05  # of the time, for attacks from new inputs
+    attack_share: float = 0.1  # of the time, for attacks from new inputs
     near_zero: float = 1e-9  # a violation missed by this little is worth an exact test
     slope_steps: int = 6  # Polyak steps on the lower slopes of each box that stays open
     combined_weight: float = 2.0  # of the combined inequality in the choice of a cut, one alone: 1
