@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph.datasets.files import user_cache
+from graphkeel.core.files import user_cache
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import neighbours, normalise

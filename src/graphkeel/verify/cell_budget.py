@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from graphkeel.verify.branch.cells import CellLeaf, Cells
+from graphkeel.verify.cells import CellLeaf, Cells
 from graphkeel.verify.problem import Array
 from graphkeel.verify.settings import CellSettings
 

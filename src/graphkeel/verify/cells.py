@@ -24,7 +24,7 @@ from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.proof import RELAXED, unit_numbers
 from graphkeel.verify.query import Row
 from graphkeel.verify.rational import ZERO, dot, rational, rationals
-from graphkeel.verify.settings import BRANCH, CellSettings
+from graphkeel.verify.settings import SEARCH, CellSettings
 
 _Form = list[Fraction]  # coefficients of the state, then the constant
 
@@ -81,7 +81,7 @@ class Cells:
     factors: tuple[Fraction, ...]
     offset: _Form
     strict: bool
-    settings: CellSettings = BRANCH.cells
+    settings: CellSettings = SEARCH.cells
     nodes: list[int] = field(default_factory=list)
     multipliers: list[list[int]] = field(default_factory=list)
     point: Array | None = None  # the maximiser of the last form
@@ -299,7 +299,7 @@ def cells_of(
     condition: str,
     row: Row,
     shift: float,
-    settings: CellSettings = BRANCH.cells,
+    settings: CellSettings = SEARCH.cells,
 ) -> Cells | None:
     """The exact row (plus `shift`), or None where nothing is tight anyway: weights with errors, and
     regions, whose multipliers are floats."""
