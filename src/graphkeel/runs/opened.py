@@ -13,7 +13,7 @@ from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructo
 from graphkeel.runs.adapt import on_target
 from graphkeel.runs.adapt_case import make_case
 from graphkeel.runs.feedback import fitted
-from graphkeel.runs.ours import reconstructor_of
+from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import prepare
 from graphkeel.store.store import read_run
 
