@@ -14,6 +14,7 @@
   keel-paper table examination                             what no choice was made on
   keel-paper table 1 --plan                                what is missing, and its hours
   keel-paper table --from tables/table-1.json              from the stored runs
+  keel-paper table 1 --only auto --from tables/table-1.json  auto anew, others from it
 
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
 kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
@@ -72,7 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_type,
         default=None,
         metavar="FILE",
-        help="compute a stored table again from its runs; with --plan: take the seconds from it",
+        help="compute a stored table again from its runs; with a table: take the rows from it that"
+        " --only leaves out; with --plan: take the seconds from it",
     )
     parser.add_argument(
         "--plan", action="store_true", help="print what is missing and its hours; compute nothing"
@@ -185,8 +187,9 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
     from graphkeel_paper.tables.filled import Filled
+    from graphkeel_paper.tables.stored import joined, read_table, recomputed
 
-    if args.stored is not None and not args.plan:
+    if args.stored is not None and args.table is None and not args.plan:
         return _show_stored(args)
     plan = _plan(args)
     out = make_out_dir(args.out or Path("tables"))
@@ -197,6 +200,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_run:
         compute(args, plan.jobs, store)
     filled = Filled.stored(plan, store, any_code=args.any_code)
+    if args.stored is not None:
+        filled = joined(filled, recomputed(read_table(args.stored)))
     filled.write(out)
     return _show(args, filled)
 
