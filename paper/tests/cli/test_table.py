@@ -72,6 +72,30 @@ def test_a_small_table_from_nothing_and_again_from_its_store(tmp_path, capsys, m
     assert again["verdicts"] == found["verdicts"]
 
 
+def test_rows_are_computed_anew_and_the_others_come_from_a_file(tmp_path, capsys):
+    small = ("1", "--datasets", "sbm", "--quick", "--jobs", "1")
+    assert call(*small, "--only", "t3a", "--out", tmp_path / "before") == 0
+    stored = tmp_path / "before" / "table-1.json"
+    content = json.loads(stored.read_text())
+    for run in content["runs"]:
+        run["commit"] = "earlier"
+        run["accuracy"] += 1.0 * (run["row"] == "t3a")
+    stored.write_text(json.dumps(content))
+    out = tmp_path / "now"
+    assert call(*small, "--only", "lp", "--from", stored, "--out", out) == 0
+    capsys.readouterr()
+    joined = json.loads((out / "table-1.json").read_text())
+    assert [row["method"] for row in joined["rows"]] == ["sgc", "sgc-tuned", "t3a", "lp"]
+    was = {row["method"]: row["mean"] for row in content["rows"]}
+    now = {row["method"]: row["mean"] for row in joined["rows"]}
+    assert now["t3a"] == pytest.approx(was["t3a"] + 1.0)  # as stored, not computed again
+    commits = {run["row"]: run["commit"] for run in joined["runs"]}
+    assert commits["t3a"] == "earlier" != commits["lp"]
+    assert joined["settings"]["t3a, sbm"] == content["settings"]["t3a, sbm"]
+    with pytest.raises(DataError, match="joined"):
+        call(*small, "--labels", "train+val", "--only", "lp", "--from", stored, "--out", out)
+
+
 def test_a_plan_says_what_is_missing_and_what_it_will_take(tmp_path, capsys):
     earlier = {"rows": [], "runs": [{"row": "t3a", "column": "sbm", "seconds": 7.0}]}
     (tmp_path / "earlier.json").write_text(json.dumps(earlier))

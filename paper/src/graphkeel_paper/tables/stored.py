@@ -52,7 +52,7 @@ def recomputed(content: dict[str, Any]) -> Filled:
 
 
 def joined(found: Filled, stored: Filled) -> Filled:
-    """A table whose other rows come from a stored one; every run says which commit computed it."""
+    """A table whose other rows come from a stored one; each run says which commit computed it."""
     plan, before = found.plan, stored.plan
     if (plan.file, plan.blocks, plan.columns) != (before.file, before.blocks, before.columns):
         raise DataError(
@@ -61,10 +61,10 @@ def joined(found: Filled, stored: Filled) -> Filled:
             fix="Ask for the stored table's columns: --datasets, --labels, --model, --pairs.",
         )
     mine = {row.name: row for row in plan.rows}
-    others = {row.name: row for row in before.rows} | mine
-    order = [row.name for row in plan.table.rows]
-    rows = sorted(others.values(), key=lambda row: order.index(row.name))
-    kept = [record for record in stored.records if record.row not in mine]
+    known = {row.name: row for row in before.rows} | mine
+    rows = [known[row.name] for row in plan.table.rows if row.name in known]
+    others = {row.name for row in rows} - mine.keys()  # without rows that are no more
+    kept = [record for record in stored.records if record.row in others]
     return Filled.of(replace(plan, rows=rows), [*kept, *found.records])
 
 
