@@ -1,4 +1,4 @@
-"""RowBound.upper against an independent implementation, and against the function itself."""
+"""Relaxation.upper against an independent implementation, and against the function itself."""
 
 from __future__ import annotations
 

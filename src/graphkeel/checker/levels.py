@@ -15,7 +15,7 @@ from .exact import Matrix, Vector, folded
 from .limits import MOST_KEPT
 from .networks import Network
 from .reading import Rejected, array
-from .relaxation import Supports, rounded
+from .relaxation import Support, rounded
 
 
 class Levels(NamedTuple):
@@ -51,7 +51,7 @@ class Gauge:
         self.choices = folded(rounded(values).ints, shape[1])
         self.kept: dict[tuple[int, Levels, bool], tuple[Vector, Fraction]] = {}
 
-    def supports(self, numbers: Sequence[int], levels: Levels) -> Supports:
+    def supports(self, numbers: Sequence[int], levels: Levels) -> list[Support]:
         """Those of a leaf, by their numbers; 0 is none. The last one is for the row, with its ω."""
         if not all(0 <= number <= len(self.choices) for number in numbers):
             raise Rejected(f"{self.where}: a leaf names a support that is not there")
