@@ -46,7 +46,7 @@ LIMITS = (  # of bits, numbers, words and steps: a case that has the most of the
     (("exact.MOST_PRODUCTS",), "contraction, three layers"),
     (("networks.MOST_BITS",), "contraction, three layers"),
     (("networks.LONGEST_PRODUCT",), "contraction, three layers"),
-    (("problem.MOST_NUMBERS",), "bent loop"),
+    (("blocks.MOST_NUMBERS",), "bent loop"),
     (("graph.MOST_WORDS",), "graph, two layers"),
     (("conclusion.LONGEST",), "a hundred steps into the hole"),
 )

@@ -123,6 +123,17 @@ def derived(package: Any, content: dict[str, Any]) -> str:
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     """The bound that the checker computes for a stored row, box and choice."""
+    relaxation, box, leaf = asked_of(package, query)
+    found = relaxation.upper(relaxation.root, box, leaf)
+    # what was multiplied out on this very box changes nothing
+    assert found == relaxation.upper(
+        relaxation.narrowed(relaxation.root, box, leaf.signs), box, leaf
+    )
+    return found
+
+
+def asked_of(package: Any, query: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The relaxation, the box and the leaf of a query."""
     base = package.__name__
     exact = import_module(f"{base}.exact")
     networks = import_module(f"{base}.networks")
@@ -157,11 +168,7 @@ def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     bound = relaxation.Relaxation(row, box.exp, work, set(signs), bool(thetas), 64)
     n = len(ends[2])
     ends = (box.ints[:n], box.ints[n:])
-    leaf = relaxation.Leaf(query["weights"], signs, slopes, thetas)
-    found = bound.upper(bound.root, ends, leaf)
-    # what was multiplied out on this very box changes nothing
-    assert found == bound.upper(bound.narrowed(bound.root, ends, signs), ends, leaf)
-    return found
+    return bound, ends, relaxation.Leaf(query["weights"], signs, slopes, thetas)
 
 
 def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:

@@ -279,8 +279,7 @@ def test_no_float_is_computed_with() -> None:
 
 def test_it_is_short() -> None:
     counts = {
-        file.name: len(file.read_text().splitlines())
-        for file in sorted(PACKAGE.glob("*.py"))
+        file.name: len(file.read_text().splitlines()) for file in sorted(PACKAGE.glob("*.py"))
     }
     for name, count in counts.items():
         TALLY["lines of the checker", name] = count

@@ -126,8 +126,10 @@ def _over_places(
 def _stacked(parts: list[Stage], width: int) -> Stage:
     """Parts of one stage, over what stands before it."""
     exp = min(part.weight.exp for part in parts)
-    lines = [line[:width] for part in parts for line in part.weight.at(exp)]
+    lines = [line for part in parts for line in part.weight.at(exp)]
+    if any(any(line[width:]) for line in lines):
+        raise ArithmeticError("a unit reads one that does not come before it")
     bias = Vector([])
     for part in parts:
         bias = bias.joined(part.bias)
-    return Stage(Matrix(lines, exp), bias)
+    return Stage(Matrix([line[:width] for line in lines], exp), bias)
