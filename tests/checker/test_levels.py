@@ -96,9 +96,12 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
     slopes = {unit: rng.randint(0, 255) for unit in row.sloped}
     if own is not None:
         own = (own[0].times(Fraction(weights[0])), weights[0] * own[1])
-    box = problem.lower.joined(problem.upper).joined(Vector([], -60))
+    box = problem.lower.joined(problem.upper)
+    for level in (low, high):
+        box = box.joined(Vector.of([] if level is None else [level]))
+    box = box.joined(Vector([], box.exp + gauge.exp))
     n = problem.n
-    ints = (box.ints[:n], box.ints[n:])
+    ints = (box.ints[:n], box.ints[n : 2 * n])
     leaf = Leaf([0, *weights], signs, slopes, {}, dict(enumerate(pairs)), own)
     found = Relaxation(row.without_gauge(), box.exp, Work(10**12), set(signs), False, 64)
     bound = found.upper(found.root, ints, leaf)
@@ -119,7 +122,9 @@ def test_no_choice_bounds_positivity_from_below(seed: int) -> None:
     box = problem.lower.joined(problem.upper).fractions()
     value = tree(row.name, *map(floats, folded(box, problem.n)), [-4], slopes=[[0] * row.held])
     root = problem.lower.joined(problem.upper)
-    found = Tree(row, value | leaf, root, "a tree", Work(10**12), None, problem.lyapunov)
+    found = Tree(
+        row, value | leaf, root, "a tree", Work(10**12), None, problem.lyapunov, Levels(None, high)
+    )
     chosen = found._supported(Leaf([1]), [1], Levels(None, high))
     bound = found.relaxation.upper(found.relaxation.root, found.box, chosen)
     distance = Fraction(0)

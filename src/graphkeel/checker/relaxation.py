@@ -23,7 +23,6 @@ coefficients 60 bits longer; bounds of the inputs of stage k, exact too, have 2^
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil
 from operator import lshift, mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -264,7 +263,7 @@ class Relaxation:
         exp -= BITS * len(stages)
         total = Vector(shifted(form, skipped), exp - self.box_exp) + support[0]
         most = scaled(highest(total.ints, *box), total.exp + self.box_exp) + support[1]
-        return constant + ceil(most / scaled(1, exp))
+        return constant + Vector.of([most]).at(exp)[0]  # or it is refused: nothing is rounded
 
     def _spend(self, forms: int, stages: list[Lines]) -> None:
         """Count the products of substituting so many forms both ways, before they are formed."""

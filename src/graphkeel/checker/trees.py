@@ -17,7 +17,7 @@ from .limits import SHARED
 from .networks import Layer, Network
 from .problem import Loop, Problem
 from .reading import Rejected, array, items, mapping, number
-from .relaxation import BITS, Box, Leaf, Relaxation, Signs, View, rounded
+from .relaxation import Box, Leaf, Relaxation, Signs, View, rounded
 
 HOLE, DEFAULT, STORED, LEVEL = -1, -2, -3, -4
 Part = tuple[Box, Signs, Levels]
@@ -116,7 +116,8 @@ def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, wor
     """The set V = c in place of the faces: V(Y) < c, V ≥ c on every face, so that every ray from Y
     meets it in D."""
     level = Fraction(number(proof["level"], "level"))
-    tree, root = _read_tree(problem, row, proof["tree"], f"{row.name}, the section", work)
+    where, levels = f"{row.name}, the section", Levels(level, level)
+    tree, root = _read_tree(problem, row, proof["tree"], where, work, levels=levels)
     faces = _faces(problem)
     numbers = _listed(proof["faces"], "the section", len(faces))
     work.spend(len(faces) * problem.n * row.coupled, 1024)
@@ -125,7 +126,7 @@ def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, wor
     for face, line in zip(faces, numbers, strict=True):
         if type(line) is not int or not tree.gauge.at_least(level, face, line):
             raise Rejected("V may be smaller on a face than on the section")
-    return tree.check(margin, Levels(level, level))
+    return tree.check(margin)
 
 
 def _check_margin(problem: Problem, condition: str, margin: Fraction) -> None:
@@ -160,7 +161,13 @@ def _residue(network: Network, distance: Vector, centre: Vector) -> Vector:
 
 
 def _read_tree(
-    problem: Problem, row: Row, value: Any, where: str, work: Work, holes: bool = False
+    problem: Problem,
+    row: Row,
+    value: Any,
+    where: str,
+    work: Work,
+    holes: bool = False,
+    levels: Levels = EVERYWHERE,
 ) -> tuple["Tree", list[Fraction]]:
     """The tree of a loop's row, and the ends of its root."""
     content = mapping(value, where, _TREE, _MORE)
@@ -172,7 +179,7 @@ def _read_tree(
         raise Rejected(f"{where}: the root has not {n} lower and upper ends")
     root = Vector.of([number(end, f"{where}: a corner") for side in ends for end in side])
     hole = (problem.equilibrium, problem.radius) if holes else None
-    tree = Tree(row, content, root, where, work, hole, problem.lyapunov)
+    tree = Tree(row, content, root, where, work, hole, problem.lyapunov, levels)
     return tree, root.fractions()
 
 
@@ -180,7 +187,8 @@ class Tree:
     """A tree in preorder: node, lower child's subtree, upper child's subtree.
 
     `root`: the lower ends of its box, then the upper ones; `hole`: the centre and the radius of
-    the open box whose leaves show nothing; `lyapunov`: V, where leaves may use its levels.
+    the open box whose leaves show nothing; `lyapunov`: V, where leaves may use its levels, and
+    `levels` what is known of it on all of the root.
     """
 
     def __init__(
@@ -192,8 +200,9 @@ class Tree:
         work: Work,
         hole: tuple[Vector, Fraction] | None = None,
         lyapunov: Network | None = None,
+        levels: Levels = EVERYWHERE,
     ) -> None:
-        self.row, self.where, self.work = row, where, work
+        self.row, self.where, self.work, self.levels = row, where, work, levels
         self.axis, _ = array(content["axis"], f"{where}.axis", 1, ("|i1", "<i2", "<i4"))
         cut, _ = array(content["cut"], f"{where}.cut", 1)
         self._read_choices(content)
@@ -205,8 +214,10 @@ class Tree:
             raise Rejected(f"{where}: the numbers of its nodes and cuts do not fit together")
         centre, radius = hole or (Vector([]), Fraction(0))
         every = root.joined(Vector.of([*cut, radius])).joined(centre)
+        for level in set(levels) - {None} if self.gauge else ():
+            every = every.joined(Vector([], Vector.of([level]).exp))
         if self.gauge is not None:
-            every = every.joined(Vector([], -BITS))  # bounds with supports are rounded to that
+            every = every.joined(Vector([], every.exp + self.gauge.exp))  # as supports have it
         self.exp = every.exp
         self.box: Box = (every.ints[:n], every.ints[n : 2 * n])
         self.cuts = every.ints[2 * n : 2 * n + len(cut)]
@@ -265,13 +276,13 @@ class Tree:
         if len(self.supported) != self.axis.count(LEVEL):
             raise Rejected(f"{self.where}: the supports and the leaves do not fit together")
 
-    def check(self, margin: Fraction = Fraction(0), levels: Levels = EVERYWHERE) -> int:
+    def check(self, margin: Fraction = Fraction(0)) -> int:
         """Each leaf has to show g ≤ −margin (strict: g < 0), or to lie in the hole; the number of
         leaves. A node has a view of its own where enough leaves share it, and half as many as the
         last one above: there are few on any path."""
         places, multipliers = iter(self.cuts), iter(self.multipliers)
         choices = iter(self.slopes), multipliers, iter(self.supported)
-        root: Part = (self.box, {}, levels)
+        root: Part = (self.box, {}, self.levels)
         waiting = [(root, self.relaxation.root, 2 * len(self.axis))]
         for axis, leaves in zip(self.axis, self._leaves_below(), strict=True):
             part, view, before = waiting.pop()
