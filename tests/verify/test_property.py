@@ -259,14 +259,19 @@ def files(tmp_path: Path) -> tuple[str, str]:
 def test_verify_and_check(files: tuple[str, str], capsys: Any, tmp_path: Path) -> None:
     network, prop = files
     proof = str(tmp_path / "proof.json")
-    assert main(["verify", network, prop, "--proof", proof]) == 0
+    results = tmp_path / "results.txt"
+    assert main(["verify", network, prop, "--proof", proof, "--results", str(results)]) == 0
     assert capsys.readouterr().out.startswith("unsat\nThe property holds")
+    assert results.read_text() == "unsat\n"
     assert main(["check", proof]) == 0
     assert main(["check", proof, "--network", network, "--property", prop]) == 0
     assert "those of the files" in capsys.readouterr().out
     Path(prop).write_text(Path(prop).read_text().replace("2)", "3)"))
     assert main(["check", proof, "--network", network, "--property", prop]) == 1
     assert main(["check", proof, "--network", network]) == 2
+    Path(prop).write_text(Path(prop).read_text().replace("3)", "0.5)"))
+    assert main(["verify", network, prop, "--results", str(results)]) == 1
+    assert results.read_text().startswith("sat\n((X_0 ")
 
 
 def test_files_of_the_other_kind_are_refused(

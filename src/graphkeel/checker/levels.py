@@ -49,8 +49,8 @@ class Gauge:
         if shape[1] != 2 + len(self.outer) or any(value < 0 for value in (*values, *self.outer)):
             raise Rejected(f"{where}: a support must be {2 + len(self.outer)} numbers ≥ 0, as v")
         self.choices = folded(rounded(values).ints, shape[1])
-        own = Vector.of([self.start])
-        self.exp = min(self.columns.exp, self.bias.exp, own.exp) + rounded([]).exp  # of θ·(Ry + r)
+        exps = (self.columns.exp, self.bias.exp, last.bias.exp)
+        self.exp = min(exps) + rounded([]).exp  # of θ·(Ry + r) and λ·v₀, for whole y
         self.kept: dict[tuple[int, Levels, bool], tuple[Vector, Fraction]] = {}
 
     def supports(self, numbers: Sequence[int], levels: Levels) -> list[Support]:

@@ -214,10 +214,9 @@ class Tree:
             raise Rejected(f"{where}: the numbers of its nodes and cuts do not fit together")
         centre, radius = hole or (Vector([]), Fraction(0))
         every = root.joined(Vector.of([*cut, radius])).joined(centre)
-        for level in set(levels) - {None} if self.gauge else ():
-            every = every.joined(Vector([], Vector.of([level]).exp))
-        if self.gauge is not None:
-            every = every.joined(Vector([], every.exp + self.gauge.exp))  # as supports have it
+        if self.gauge is not None:  # supports have to be exact
+            known = Vector.of([level for level in levels if level is not None])
+            every = every.joined(Vector([], min(every.exp, known.exp) + self.gauge.exp))
         self.exp = every.exp
         self.box: Box = (every.ints[:n], every.ints[n : 2 * n])
         self.cuts = every.ints[2 * n : 2 * n + len(cut)]
