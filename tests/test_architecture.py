@@ -29,8 +29,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"core", "store", "certificate"},
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
     "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report"},
-    "runs": {"core", "graph", "store", "models", "reconstruct"},
-    "testing": {"core", "graph", "models", "control", "verify", "reconstruct"},
+    "label": {"core", "graph", "reconstruct"},
+    "runs": {"core", "graph", "store", "models", "reconstruct", "label"},
+    "testing": {"core", "graph", "models", "control", "runs"},
     "cli": {
         "checker",
         "core",
@@ -40,6 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "certificate",
         "lyapunov",
         "report",
+        "label",
         "runs",
     },
 }

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from known import corner, scaling, with_errors
+from loops import random_loop
 
 from graphkeel.certificate.encoding import certificate_bytes
 from graphkeel.checker import Unreadable, check_bytes
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import is_installed
-from graphkeel.testing.loops import random_loop
 from graphkeel.verify import Budget, Network, Problem, Verdict, read_problem, verify, write_problem
 from graphkeel.verify.problem import FALLS, STAYS, SUBLEVEL, Sublevel
 from graphkeel.verify.proof import encode

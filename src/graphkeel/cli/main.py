@@ -151,6 +151,7 @@ COMMANDS = {
         "run",
         "adapt",
         "feedback",
+        "label",
         "certify",
         "check",
         "verify",

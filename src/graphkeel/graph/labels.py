@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from graphkeel.core.errors import DataError
 from graphkeel.graph.task import GraphTask
 
 
@@ -26,6 +28,15 @@ class Labels:
 
     def __len__(self) -> int:
         return int(self.nodes.numel())
+
+    def equals(self, other: Labels) -> bool:
+        """Whether nodes and classes are the same, in the same order.
+
+        Args:
+            other: labels of the same classes.
+        """
+        same = torch.equal(self.nodes, other.nodes)
+        return same and torch.equal(self.classes, other.classes)
 
     def none(self) -> Labels:
         """No labels of the same classes."""
@@ -70,3 +81,64 @@ def known_labels(task: GraphTask, nodes: Tensor) -> Labels:
         nodes: node ids, int64, shape (k,).
     """
     return Labels(nodes, task.y[nodes], task.n_classes)
+
+
+def checked_labels(
+    nodes: object, labels: object, n_nodes: int, n_classes: int
+) -> tuple[Tensor, Tensor]:
+    """Node ids and their classes as int64 tensors, shape (L,) both."""
+    ids = _whole_numbers("nodes", nodes, n_nodes)
+    classes = _whole_numbers("labels", labels, n_classes)
+    if ids.shape != classes.shape:
+        raise DataError(
+            "feedback needs one label per node", got=f"{len(ids)} nodes, {len(classes)} labels"
+        )
+    _check_agreement(ids.tolist(), classes.tolist())
+    return ids, classes
+
+
+def checked_node(node: object, n_nodes: int) -> int:
+    """The id of a node: a whole number of any library's, in range."""
+    try:
+        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
+    except TypeError:
+        found = -1
+    if not 0 <= found < n_nodes:
+        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
+    return found
+
+
+def _whole_numbers(what: str, values: object, limit: int) -> Tensor:
+    wanted = f"{what} must be integers in 0..{limit - 1}"
+    if _is_mask(values):
+        raise DataError(
+            wanted, got="true and false", fix="mask.nonzero().flatten() gives the ids of a mask."
+        )
+    try:
+        found = torch.as_tensor(values).flatten()
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise DataError(wanted, got=repr(values)[:80]) from error
+    if not len(found):
+        return found.long()
+    is_whole = not (found.is_floating_point() or found.is_complex())
+    if not is_whole or int(found.min()) < 0 or int(found.max()) >= limit:
+        raise DataError(wanted, got=found.tolist()[:5])
+    return found.long()
+
+
+def _is_mask(values: object) -> bool:
+    """Truth values, which Python would count as 0 and 1."""
+    if isinstance(values, list | tuple):
+        return any(isinstance(value, bool) for value in values)
+    return isinstance(values, bool) or "bool" in str(getattr(values, "dtype", ""))
+
+
+def _check_agreement(nodes: list[int], classes: list[int]) -> None:
+    seen: dict[int, int] = {}
+    for node, label in zip(nodes, classes, strict=True):
+        if seen.setdefault(node, label) != label:
+            raise DataError(
+                f"node {node} has two labels in one call",
+                got=f"{seen[node]} and {label}",
+                fix="Decide for one; a later call may correct an earlier one.",
+            )

@@ -1,18 +1,22 @@
-"""Explanations: the share of each source of evidence for the whole graph, and the terms of
-the sum for one node."""
+"""Explanations: the share of each source of evidence for the whole graph, the terms of the sum
+for one node, and the data of the report."""
 
 from __future__ import annotations
 
-import operator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from graphkeel.core.errors import DataError
+from graphkeel.graph.labels import checked_node
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
 
 KINDS = {
     "model": "the frozen model",
@@ -20,6 +24,7 @@ KINDS = {
     "features": "features like those of labelled nodes",
     "self-training": "what the other sources agree on (self-training)",
 }
+_TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's list
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,7 @@ def explain_node(
     scene: Scene, decision: Decision, known: Known, node: int, most: int = 5
 ) -> Explanation:
     """Why a node is answered as it is."""
-    node = _checked(node, scene.n_nodes)
+    node = checked_node(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [
         Term(
@@ -176,6 +181,10 @@ def explain_node(
     labels = dict(zip(known.nodes.tolist(), known.classes.tolist(), strict=True))
     decided = decision.scores.argmax(axis=1)
     scores = decision.scores[node]
+
+    def near(nodes: list[tuple[int, float]]) -> tuple[Near, ...]:
+        return tuple(Near(u, labels.get(u), int(decided[u]), c) for u, c in nodes[:most])
+
     return Explanation(
         node=node,
         decided=int(first),
@@ -185,20 +194,9 @@ def explain_node(
         terms=tuple(sorted(terms, key=lambda term: -abs(term.for_class))),
         offset=float(decision.offsets[first] - decision.offsets[second]),
         margin=float(scores[first] - scores[second]),
-        neighbours=_neighbours(scene, labels, decided, node, most),
-        like=_alike(scene, labels, decided, node, most),
+        neighbours=near(_neighbours(scene, labels, node)),
+        like=near(_alike(scene, labels, node)),
     )
-
-
-def _checked(node: object, n_nodes: int) -> int:
-    """A whole number of any library's, in range."""
-    try:
-        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
-    except TypeError:
-        found = -1
-    if not 0 <= found < n_nodes:
-        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
-    return found
 
 
 def _weighted(decision: Decision) -> list[tuple[str, float, NDArray[np.float32]]]:
@@ -210,24 +208,59 @@ def _two_likeliest(scores: NDArray[np.float32]) -> tuple[Any, Any]:
     return order[:, -1], order[:, -2]
 
 
-def _neighbours(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _neighbours(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Those with a known label first, then by the weight of the link."""
     row = scene.matrix[node].tocoo()
     linked = [(int(c), float(v)) for c, v in zip(row.col, row.data, strict=True) if c != node]
-    linked.sort(key=lambda pair: (pair[0] not in labels, -pair[1]))
-    return tuple(Near(u, labels.get(u), int(decided[u]), weight) for u, weight in linked[:most])
+    return sorted(linked, key=lambda pair: (pair[0] not in labels, -pair[1]))
 
 
-def _alike(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _alike(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Labelled nodes by the cosine of smoothed, centred features."""
     others = np.array([u for u in labels if u != node], dtype=np.int64)
     likeness = scene.smoothed_directions[others] @ scene.smoothed_directions[node]
-    order = np.argsort(-likeness)[:most]
-    return tuple(
-        Near(int(others[i]), labels[int(others[i])], int(decided[others[i]]), float(likeness[i]))
-        for i in order
-    )
+    return [(int(others[i]), float(likeness[i])) for i in np.argsort(-likeness)]
+
+
+def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
+    """Data of the report: decision, sizes and a column per fact of every node; the graph has labels
+    of test nodes."""
+    context = rec._context
+    before = context.answers
+    after = context.logits_for(rec.features_).argmax(dim=1)
+    y, part = _labels_and_parts(rec, data)
+    model = context.frozen.model
+    return {
+        "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
+        "nodes": len(before),
+        "edges": int(context.edge_index.shape[1]),
+        "features": int(context.x.shape[1]),
+        "classes": context.n_classes,
+        "labels": len(rec.labels_),
+        "decision": rec.guard_.to_dict(),
+        "evidence": shares_by_kind(rec.evidence_),
+        "change": float(rec.change_.median()),
+        "weights": context.frozen.weights_hash,
+        "columns": {
+            "y": y,
+            "split": part,
+            "before": before,
+            "after": after.numpy(),
+            "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
+        },
+    }
+
+
+def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Any, Any]:
+    """The labels there are (-1: none), and what part each node has."""
+    y = np.full(len(rec.features_), -1)
+    part = np.zeros(len(y), np.int8)
+    mask = getattr(data, "test_mask", None)
+    if isinstance(mask, Tensor) and isinstance(getattr(data, "y", None), Tensor):
+        scored = mask.cpu().nonzero().flatten().numpy()
+        y[scored] = data.y.cpu().long().numpy()[scored]  # type: ignore[union-attr]
+        part[scored] = _TEST
+    known = rec._known()
+    y[known.nodes] = known.classes
+    part[known.nodes] = np.where(rec._trained_on[known.nodes], _TRAIN, _VALIDATION)
+    return y, part

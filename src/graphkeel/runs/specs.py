@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
-    from graphkeel.reconstruct.method import Method, MethodResult
     from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.method import Method, MethodResult
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
@@ -89,7 +89,7 @@ class RunSpec:
 
     def find_method(self) -> Method:
         """The method of that name."""
-        from graphkeel.reconstruct import get_method
+        from graphkeel.runs.methods import get_method
 
         if self.method_options:
             raise ConfigError(
@@ -112,8 +112,7 @@ class RunSpec:
         """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             one_of("the model", self.model, MODELS)
@@ -138,9 +137,7 @@ class RunSpec:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """The row of a seed."""
-        from graphkeel.runs.run import measure
-
-        return measure(self, seed)
+        return self.outcome(seed).row
 
 
 @dataclass(frozen=True)

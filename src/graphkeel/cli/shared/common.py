@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphkeel.cli.suggest import did_you_mean
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.text import printable
+from graphkeel.core.text import did_you_mean, printable
 from graphkeel.graph.datasets.names import DATASETS
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ def _refuse(what: str, text: str) -> NoReturn:
 # NumPy's and scikit-learn's seeds are not negative and have 32 bits; --seeds counts on from there.
 seed_type = whole_number(0, 2**31 - 1)
 positive_int = whole_number(1, 1_000_000)
-width_type = whole_number(1, 4096)  # of a layer; a wider one would only fill the memory
 jobs_type = whole_number(1, 1024)
 seconds_type = number(0.0, 1e9, above=True)
 
@@ -104,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             known = [str(choice) for choice in action.choices or ()]
             typed = _shown(str(value))
-            words = f"{error.message}.{did_you_mean(typed, known)}"
+            words = f"{error.message}. {did_you_mean(typed, known)}".rstrip()
             raise argparse.ArgumentError(action, words) from None
 
     def parse_known_args(  # type: ignore[override]
@@ -116,7 +114,8 @@ class Parser(argparse.ArgumentParser):
         unknown = [word for word in others if word.startswith("--")]
         if unknown:
             typed = _shown(unknown[0].split("=")[0])
-            self.error(f"there is no option {typed}.{did_you_mean(typed, self._option_strings())}")
+            meant = did_you_mean(typed, self._option_strings())
+            self.error(f"there is no option {typed}. {meant}".rstrip())
         return found, others
 
     def _option_strings(self) -> list[str]:
