@@ -89,7 +89,7 @@ def checked(file: Path, limit: int) -> tuple[str, float]:
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
 
     before = _children()
-    command = [sys.executable, "-m", "graphkeel.property_checker", str(file)]
+    command = [sys.executable, "-m", "graphkeel.checker", str(file)]
     done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=False)
     words = {0: "accepted", 1: "REJECTED", 2: "UNREADABLE"}
     return words.get(done.returncode, "unfinished"), _children() - before

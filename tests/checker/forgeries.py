@@ -535,7 +535,7 @@ def header_spoiled(value: Json, tree: Json, rng: random.Random) -> bool:
     name, new = rng.choice(
         [
             ("version", 2),
-            ("version", 3.0),
+            ("version", 4.0),
             ("version", True),
             ("condition", "stability"),
             ("kind", "box"),

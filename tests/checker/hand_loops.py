@@ -120,7 +120,7 @@ def stated(*loops: Hand) -> Json:
     n = loops[0].n
     return {
         "format": "graphkeel-certificate",
-        "version": 3,
+        "version": 4,
         "head": source((identity(n), [0.0] * n)),
         "classes": entries,
         "not_covered": list(NOT_COVERED),
@@ -156,7 +156,7 @@ def resealed(raw: bytes) -> bytes:
 
 
 def head(kind: str, condition: str) -> Json:
-    return {"version": 3, "kind": kind, "condition": condition}
+    return {"version": 4, "kind": kind, "condition": condition}
 
 
 def contraction(condition: str) -> Json:

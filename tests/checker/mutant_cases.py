@@ -384,7 +384,7 @@ case(
 
 case(
     "a proof that is a list",
-    "rejected: version 3",
+    "rejected: version 4",
     lambda: lie(line(), put("classes", 0, "conditions", "decrease", "proof", [])),
 )
 case("Q = 0 beside a multiplier", NEEDS, cells(weights(2, [0, 1, 0])))
@@ -424,21 +424,24 @@ case("stored slopes of the other leaf", BOUND, lambda: stored_twice([0] * 3, [25
 TOUCHES: list[Any] = [([[1.0]], [0.0]), ([[-1.0]], [0.0]), ([[1.0]], [1.0])]
 
 
-def touching(forward: list[Any]) -> Hand:
-    """Intervals show that a unit of the second layer touches zero, and substitution does not."""
-    ends = ([-0.25], [1.0])
+def touching(forward: list[Any], start: float) -> Hand:
+    """From 0 on, the first unit is y itself, and one of the second layer touches zero; from below
+    0 on, substitution finds both signs of it."""
+    ends = ([start], [1.0])
     trees = [tree(name, *ends, [-2]) for name in ("upper 0", "lower 0")]
     proofs = {"invariance": branch("invariance", *trees)}
     return line(forward=forward, lower=ends[0], upper=ends[1], anchor=[1.0], proofs=proofs)
 
 
-case("a unit that touches zero from below", ACCEPTED, lambda: touching(TOUCHES))
+case("a unit that touches zero from below", ACCEPTED, lambda: touching(TOUCHES, 0.0))
+case("a unit that goes beyond zero", BOUND, lambda: touching(TOUCHES, -0.25))
 ABOVE: list[Any] = [
     ([[1.0], [1.0]], [0.0, 1.0]),
     ([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]),
     ([[1.0, -1.0]], [1.75]),
 ]
-case("a unit that touches zero from above", ACCEPTED, lambda: touching(ABOVE))
+case("a unit that touches zero from above", ACCEPTED, lambda: touching(ABOVE, 0.0))
+case("a unit that goes below zero", BOUND, lambda: touching(ABOVE, -0.25))
 
 
 # ---- faces
@@ -571,8 +574,7 @@ case("a higher level below a level", ACCEPTED, level_below_level)
 
 
 def strict_by_little() -> Hand:
-    """c = 0 and V = |y − 1| − 2^-300: what γ = 2^-60 leaves is −2^-360, and rounded up that is 0,
-    which does not show V > 0."""
+    """c = 0 and V = |y − 1| − 2^-300: what γ = 2^-60 leaves is −2^-360, which shows V > 0."""
     gauge: list[Any] = [([[1.0], [-1.0]], [-1.0, 1.0]), ([[1.0, 1.0]], [-(2.0**-300)])]
     supports = [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 2.0**-60, 0.0, 0.0]]
     axis = [0, -4, 0, -1, 3, -4, -4]
@@ -582,7 +584,7 @@ def strict_by_little() -> Hand:
     return line(lyapunov=gauge, positivity=0.0, proofs=proofs)
 
 
-case("a bound below zero by less than a bit", BOUND, strict_by_little)
+case("a bound below zero by its last bit", ACCEPTED, strict_by_little)
 
 
 # ---- reading
@@ -642,6 +644,10 @@ def halving(low: list[float], high: list[float], **changes: Any) -> Json:
         "upper": array([1.0, 1.0]),
         "equilibrium": array([0.0, 0.0]),
         "hole_radius": 0.0,
+        "inner_radius": 0.0,
+        "positivity": 0.0,
+        "class": 0,
+        "margin": 0.0,
         "rho": 1.0,
         "level": 0.5,
     }

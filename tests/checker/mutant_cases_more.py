@@ -191,18 +191,18 @@ case("positivity by sides, one too short", ROOT, lambda: sides(next_to(-0.125, D
 # ---- units that touch zero, by one last bit
 LITTLE = 2.0**-200
 BARELY: list[Any] = [([[1.0]], [0.0]), ([[-1.0]], [LITTLE]), ([[1.0]], [0.875])]
-case("a unit that is above zero by one bit", BOUND, lambda: touching(BARELY))
+case("a unit that is above zero by one bit", BOUND, lambda: touching(BARELY, -0.25))
 DEAD: list[Any] = [
     ([[1.0], [-1.0]], [0.0, -5.0]),
     ([[-1.0, 1.0]], [0.0]),
     ([[1.0]], [1.0]),
 ]
-case("a unit that touches zero beside a dead one", ACCEPTED, lambda: touching(DEAD))
+case("a unit that touches zero beside a dead one", ACCEPTED, lambda: touching(DEAD, 0.0))
 
 
 def barely_cut() -> Hand:
     """The loop with the first unit cut: where it is active, its output may still be zero."""
-    loop = touching(BARELY)
+    loop = touching(BARELY, -0.25)
     upper = tree("upper 0", [-0.25], [1.0], [1, -2, -2], multipliers=[[1, 0], [1, 0]])
     lower = tree("lower 0", [-0.25], [1.0], [-2])
     return replace(loop, proofs={"invariance": branch("invariance", upper, lower)})
@@ -456,7 +456,7 @@ PLANE_LOOP = {
 
 def around(*ends: tuple[list[float], list[float]], **changes: Any) -> Json:
     """V falls on all four sides of the hole."""
-    content = loop(hole_radius=0.25) | PLANE_LOOP | changes
+    content = loop(inner_radius=0.25) | PLANE_LOOP | changes
     cases = []
     for lower, upper in ends:
         other = 1 if abs(lower[0] + upper[0]) > 0.5 else 0

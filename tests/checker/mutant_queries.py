@@ -46,7 +46,7 @@ LIMITS = (  # of bits, numbers, words and steps: a case that has the most of the
     (("exact.MOST_PRODUCTS",), "contraction, three layers"),
     (("networks.MOST_BITS",), "contraction, three layers"),
     (("networks.LONGEST_PRODUCT",), "contraction, three layers"),
-    (("problem.MOST_NUMBERS",), "bent loop"),
+    (("blocks.MOST_NUMBERS",), "bent loop"),
     (("graph.MOST_WORDS",), "graph, two layers"),
     (("conclusion.LONGEST",), "a hundred steps into the hole"),
 )
@@ -92,7 +92,7 @@ COSTS += (
 
 
 def program_queries(folder: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The two programs with all kinds of files and arguments."""
+    """The program with all kinds of files and arguments."""
     for name, case in (("good", "two classes, margins"), ("false", "rho one, a plateau")):
         (folder / f"{name}.json").write_bytes(CASES[case][0]())
     (folder / "graph.json").write_bytes(CASES["graph"][0]())
@@ -102,5 +102,4 @@ def program_queries(folder: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
     asked += [["--json", files[0]], [files[1], "--json"], ["--json"], [], files[:2]]
     asked += [["-h"], ["--help"], ["--json", "--json", files[3]]]
     for arguments in asked:
-        for name in ("checker", "property_checker"):
-            yield f"program {name} {arguments}", ("program", name, arguments)
+        yield f"program {arguments}", ("program", arguments)

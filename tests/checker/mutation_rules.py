@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-PACKAGES = ("checker", "property_checker")
+PACKAGES = ("checker",)
 Spot = tuple[ast.AST, str, int | None]  # a parent, its field, and the place in it if it is a list
 
 COMPARISONS: dict[type, type] = {

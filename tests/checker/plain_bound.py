@@ -70,10 +70,10 @@ def highest(form: list[Fraction], low: list[Fraction], high: list[Fraction]) -> 
 
 
 def lines_of(least: Fraction, most: Fraction) -> Line:
-    if least >= 0:
-        return Fraction(1), Fraction(1), Fraction(0)
     if most <= 0:
         return Fraction(0), Fraction(0), Fraction(0)
+    if least >= 0:
+        return Fraction(1), Fraction(1), Fraction(0)
     width = most - least
     chord = Fraction(math.ceil(most / width * ONE), ONE)
     slope = Fraction(1, 2) + Fraction(math.floor(4 * (most + least) / width * ONE), ONE)
@@ -128,7 +128,7 @@ class _Chain:
                 bottom -= highest([-w for w in skip], low, high)
                 top = bias + highest(weight, least, most) + highest(skip, low, high)
                 affine = k == 0 or not any(weight)
-                if not affine and bottom < 0 < top:
+                if not affine:
                     above, lift = self.substituted(weight, k - 1, {})
                     below, drop = self.substituted([-w for w in weight], k - 1, {})
                     above = [a + b for a, b in zip(above, skip, strict=True)]

@@ -50,7 +50,7 @@ def asked(
 
 def proof(inputs: int, blocks: list[Json], *cases: Json) -> Json:
     network = {"inputs": inputs, "blocks": blocks}
-    return {"format": "graphkeel-proof", "version": 3, "network": network, "cases": list(cases)}
+    return {"format": "graphkeel-proof", "version": 4, "network": network, "cases": list(cases)}
 
 
 # ---- networks over [−1, 1]
@@ -100,8 +100,8 @@ case("property, a wider box", SHOW, ramp(1.5, ends=([-1.0], [2.0])))
 case("property, a box of one point", ACCEPTED, ramp(0.5 + TINY, ends=([0.5], [0.5])))
 case("property, one point that touches", SHOW, ramp(0.5, ends=([0.5], [0.5])))
 case("property, a box of nothing", "unreadable: the box is empty", ramp(9.0, ends=([1.0], [0.0])))
-case("property, a hole leaf", "rejected: a known kind", ramp(2.0, -1))
-case("property, an unknown leaf", "rejected: a known kind", ramp(2.0, -4))
+case("property, a hole leaf", "rejected: called inside the hole", ramp(2.0, -1))
+case("property, an unknown leaf", "rejected: do not fit together", ramp(2.0, -4))
 
 
 def absolute(tree: Json, gap: float = 0.125) -> Callable[[], Json]:
@@ -143,7 +143,7 @@ case(
     SHOW,
     absolute(leaves(*CUT[:1], [[1, 1], [0, 1]], (0.0,), relus=2)),
 )
-MU = "rejected: multipliers ≥ 0 that are not all 0"
+MU = "rejected: integers ≥ 0, those of rows not all 0"
 case("property, no multiplier", MU, absolute(leaves(*CUT[:1], [[1, 1], [0, 0]], (0.0,), relus=2)))
 case(
     "property, a negative multiplier",
@@ -153,7 +153,7 @@ case(
 FIT = "rejected: do not fit together"
 case(
     "property, a leaf without multipliers",
-    FIT,
+    "rejected: needs its multipliers",
     absolute(leaves(*CUT[:1], [[1, 1]], (0.0,), relus=2)),
 )
 case("property, a cut too many", FIT, absolute(leaves([0, -2, -2], CUT[1], (0.0, 0.5), relus=2)))
@@ -161,7 +161,7 @@ case("property, slopes of another width", FIT, absolute(leaves(*CUT, relus=3)))
 case("property, slopes left over", FIT, absolute(leaves(*CUT, slopes=([1, 1],))))
 case(
     "property, multipliers of another width",
-    FIT,
+    "rejected: needs its multipliers",
     absolute(leaves(*CUT[:1], [[1], [1]], (0.0,), relus=2)),
 )
 case(
@@ -180,8 +180,8 @@ case(
     absolute(leaves([0, -2, -2], CUT[1], (1.0,), relus=2)),
 )
 case(
-    "property, a unit cut",
-    "unreadable: malformed",
+    "property, a unit cut with a place",
+    FIT,
     absolute(leaves([1, -2, -2], CUT[1], (0.5,), relus=2)),
 )
 # only the first inequality on one leaf, only the second on the other

@@ -11,7 +11,7 @@ from checker_cases import ACCEPTED, case
 from hand_loops import Json, sealed_bytes
 from property_cases import SHOW, asked, block, leaves, proof
 
-from graphkeel import property_checker
+from graphkeel import checker
 
 COUNT = 30
 STEP = 2.0**-16
@@ -74,7 +74,7 @@ def threshold(seed: int) -> int:
     low, high = -HIGHEST, HIGHEST
     while high - low > 1:
         middle = (low + high) // 2
-        shown = property_checker.check_bytes(sealed_bytes(random_proof(seed, middle))).accepted
+        shown = checker.check_bytes(sealed_bytes(random_proof(seed, middle))).accepted
         low, high = (low, middle) if shown else (middle, high)
     return high
 

@@ -105,7 +105,7 @@ class Written(NamedTuple):
 
     @property
     def file(self) -> str:
-        return f"{self.mutant.package}/{self.mutant.file}"
+        return f"checker/{self.mutant.file}"
 
     @property
     def old(self) -> str:

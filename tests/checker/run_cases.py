@@ -19,18 +19,12 @@ SECONDS = re.compile('"seconds": [0-9.e-]+')
 
 
 def outcome(package: Any, raw: bytes) -> str:
-    """accepted, rejected: why, or unreadable: why; proofs of properties go to their own package."""
+    """accepted, rejected: why, or unreadable: why."""
     try:
-        result = reader_of(package, raw).check_bytes(raw)
+        result = package.check_bytes(raw)
     except package.Unreadable as error:
         return f"unreadable: {error}"
     return "accepted" if result.accepted else f"rejected: {result.reason}"
-
-
-def reader_of(package: Any, raw: bytes) -> Any:
-    if b'\n "format": "graphkeel-proof"' not in raw:
-        return package
-    return import_module(package.__name__.replace("checker", "property_checker"))
 
 
 def as_expected(found: str, expected: str) -> bool:
@@ -48,7 +42,7 @@ def answer(package: Any, query: tuple[Any, ...]) -> str:
 def verdict(package: Any, raw: bytes, words: str) -> str:
     """The output for an accepted file; of another one its kind, and whether it says why."""
     try:
-        result = reader_of(package, raw).check_bytes(raw)
+        result = package.check_bytes(raw)
     except package.Unreadable as error:
         return f"unreadable, {words in str(error)}"
     if not result.accepted:
@@ -61,13 +55,12 @@ def bound(package: Any, query: dict[str, Any]) -> str:
     return str(bound_of(package, query))
 
 
-def program(package: Any, name: str, arguments: list[str]) -> str:
+def program(package: Any, arguments: list[str]) -> str:
     """Exit code and output of a package's program, without what depends on the machine."""
-    module = import_module(package.__name__.replace("checker", name))
     main = import_module(f"{package.__name__}.__main__").main
     kept, sys.stdout = sys.stdout, TextIOWrapper(BytesIO(), encoding="ascii")
     try:
-        code = main(arguments, module.check_file, "usage")
+        code = main(arguments)
         text = sys.stdout.buffer.getvalue().decode()
     finally:
         sys.stdout = kept
@@ -77,13 +70,11 @@ def program(package: Any, name: str, arguments: list[str]) -> str:
 def cost(package: Any, raw: bytes, limit: int) -> str:
     """How much of a limit on arithmetic is left by a file, or that it is not enough."""
     base = package.__name__
-    own = reader_of(package, raw)
-    check = import_module(f"{own.__name__}.{'certificate' if own is package else 'check'}")._check
-    reading = import_module(f"{base}.reading")
+    checks = import_module(f"{base}.check")._CHECKS
+    content = import_module(f"{base}.reading").parse(raw)
     work = import_module(f"{base}.exact").Work(limit)
-    kind = "graphkeel-certificate" if own is package else "graphkeel-proof"
     try:
-        check(reading.parse(raw, kind), work)
+        checks[content["format"]](content, work)
     except ArithmeticError as error:
         return str(error)
     return str(work.left)
@@ -132,6 +123,17 @@ def derived(package: Any, content: dict[str, Any]) -> str:
 
 def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     """The bound that the checker computes for a stored row, box and choice."""
+    relaxation, box, leaf = asked_of(package, query)
+    found = relaxation.upper(relaxation.root, box, leaf)
+    # what was multiplied out on this very box changes nothing
+    assert found == relaxation.upper(
+        relaxation.narrowed(relaxation.root, box, leaf.signs), box, leaf
+    )
+    return found
+
+
+def asked_of(package: Any, query: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The relaxation, the box and the leaf of a query."""
     base = package.__name__
     exact = import_module(f"{base}.exact")
     networks = import_module(f"{base}.networks")
@@ -149,18 +151,24 @@ def bound_of(package: Any, query: dict[str, Any]) -> Fraction:
     problem = rows.Problem(query["label"], forward, lyapunov, *ends, *numbers)
     if query["condition"] == "region":
         pulls = [relaxation.rounded(line) for line in query["pulls"]]
-        row = rows.region_rows(problem, pulls)[query["row"]]
     else:
-        row = rows.rows_of(problem, query["condition"])[query["row"]]
+        pulls = []
+    loop = rows.Loop(problem, exact.Work(10**12))
+    row = loop.rows(query["condition"], pulls)[query["row"]]
     box = ends[0].joined(ends[1])
-    if query["thetas"]:
-        lines = [relaxation.rounded(t).ints if t else None for t in query["thetas"]]
-        row = rows.coupled_row(row, lines, relaxation.BITS)
-    bound = relaxation.RowBound(row, box.exp)
+    firsts = [sum(stage.weight.height for stage in row.stages[:k]) for k in range(9)]
+    signs = {firsts[stage] + unit: sign for (stage, unit), sign in query["signs"]}
+    slopes = dict(zip(row.sloped, query["slopes"], strict=False))
+    thetas = {
+        row.gauge - row.coupled + k: relaxation.rounded(theta).ints
+        for k, theta in enumerate(query["thetas"])
+        if theta
+    }
+    work = exact.Work(10**12)
+    bound = relaxation.Relaxation(row, box.exp, work, set(signs), bool(thetas), 64)
     n = len(ends[2])
-    signs = {tuple(place): sign for place, sign in query["signs"]}
     ends = (box.ints[:n], box.ints[n:])
-    return bound.upper(ends, query["slopes"], signs, query["weights"])
+    return bound, ends, relaxation.Leaf(query["weights"], signs, slopes, thetas)
 
 
 def matrix(rows: list[list[float]], exact: Any) -> tuple[list[list[int]], int]:

@@ -17,8 +17,8 @@ V = [([[1.0], [-1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0])]
 CUT_AT_ZERO = ([0, -2, -2], (0.0,))
 
 
-def network(*layers: Pair) -> list[Json]:
-    return [{"weight": array(weight), "bias": array(bias)} for weight, bias in layers]
+def network(*layers: Pair) -> list[list[Json]]:
+    return [[{"weight": array(weight), "bias": array(bias)}] for weight, bias in layers]
 
 
 def loop(shift: float = 0.0, **changes: Any) -> Json:
@@ -30,7 +30,11 @@ def loop(shift: float = 0.0, **changes: Any) -> Json:
         "upper": array([1.0]),
         "equilibrium": array([0.0]),
         "hole_radius": 0.0,
+        "inner_radius": 0.0,
         "rho": 1.0,
+        "positivity": 0.0,
+        "class": 0,
+        "margin": 0.0,
         "level": 0.5,
     }
     return content | changes
@@ -53,7 +57,7 @@ def one_leaf(*multipliers: int) -> Json:
 def proof(content: Json, **conditions: Any) -> Json:
     names = {"stays": STAYS, "falls": FALLS}
     shown = {names[name]: cases for name, cases in conditions.items()}
-    return {"format": "graphkeel-proof", "version": 3, "loop": content, "conditions": shown}
+    return {"format": "graphkeel-proof", "version": 4, "loop": content, "conditions": shown}
 
 
 # On |y| ≤ c: V(F) − c summed with μ times c − V(y); F(y) ≤ 1 and ≥ −1 need no help.
@@ -103,25 +107,25 @@ def falls(cases: list[Json], shift: float = 0.0, **changes: Any) -> Any:
 
 
 SIDES = [root(one_leaf(0, 1), 0.25, 1.0), root(one_leaf(0, 1), -1.0, -0.25)]
-HOLED = {"hole_radius": 0.25}
+HOLED = {"inner_radius": 0.25}
 case("sublevel, falls outside the hole", ACCEPTED, falls(SIDES, **HOLED))
 case("sublevel, falls by ρ", ACCEPTED, falls(SIDES, rho=0.5 + TINY, **HOLED))
 case("sublevel, ρ that touches", SHOW, falls(SIDES, rho=0.5, **HOLED))
 case("sublevel, one side of the hole", "rejected: needs a list of 2", falls(SIDES[:1], **HOLED))
-case("sublevel, a smaller hole above", ROOT, falls(SIDES, hole_radius=0.25 - TINY))
+case("sublevel, a smaller hole above", ROOT, falls(SIDES, inner_radius=0.25 - TINY))
 NEAR = [root(one_leaf(0, 1), 0.125, 1.0), SIDES[1]]
-case("sublevel, a smaller hole below", ROOT, falls(NEAR, hole_radius=0.125))
+case("sublevel, a smaller hole below", ROOT, falls(NEAR, inner_radius=0.125))
 WIDE = [root(one_leaf(0, 1), -1.0, -0.5)]
-case("sublevel, a hole beyond the box", "unreadable: vacuous", falls([], hole_radius=2.0))
+case("sublevel, a hole beyond the box", "unreadable: vacuous", falls([], inner_radius=2.0))
 case(
     "sublevel, a hole up to one end",
     ACCEPTED,
-    falls(WIDE, equilibrium=array([0.25]), hole_radius=0.75 + TINY),
+    falls(WIDE, equilibrium=array([0.25]), inner_radius=0.75 + TINY),
 )
 case(
     "sublevel, a hole that leaves out its edge",
     "rejected: needs a list of 2",
-    falls(WIDE, equilibrium=array([0.25]), hole_radius=0.75),
+    falls(WIDE, equilibrium=array([0.25]), inner_radius=0.75),
 )
 # no hole: V(F) − V = −|y|/2 touches 0 at 0, unless a floor keeps away from it
 WHOLE = [root(halves(0, 0, 1))]
@@ -159,17 +163,27 @@ case("sublevel, no condition", "unreadable: shows no condition", lambda: proof(l
 case(
     "sublevel, another condition",
     "unreadable: must be an object",
-    lambda: proof(loop()) | {"conditions": {"decrease": []}},
+    lambda: proof(loop()) | {"conditions": {"hole": []}},
 )
-NUMBERS = "unreadable: the radius must be"
+case(
+    "sublevel, cases of another condition",
+    "rejected: of this very condition",
+    lambda: proof(loop()) | {"conditions": {"decrease": STAY}},
+)
+RHO = "unreadable: ρ must lie in"
+NUMBERS = "unreadable: the inner radius must be"
 case("sublevel, a floor above the level", NUMBERS, falls(FLOOR, floor=0.75))
-case("sublevel, ρ above one", NUMBERS, falls(SIDES, rho=1.25, **HOLED))
-case("sublevel, ρ of nothing", NUMBERS, falls(SIDES, rho=0.0, **HOLED))
-case("sublevel, a radius below zero", NUMBERS, falls(SIDES, hole_radius=-0.25))
-MAPS = "unreadable: F must map"
+case("sublevel, ρ above one", RHO, falls(SIDES, rho=1.25, **HOLED))
+case("sublevel, ρ of nothing", RHO, falls(SIDES, rho=0.0, **HOLED))
+case("sublevel, a radius below zero", NUMBERS, falls(SIDES, inner_radius=-0.25))
+MAPS = "unreadable: the loop, V and the class do not fit"
 case("sublevel, V of two numbers", MAPS, stays(V=network(V[0])))
 case("sublevel, V of two states", MAPS, stays(V=network(([[1.0, 1.0]], [0.0]))))
-case("sublevel, F to two states", MAPS, stays(F=network(([[0.5], [0.5]], [0.0, 0.0]))))
+case(
+    "sublevel, F to two states",
+    "unreadable: loop.lower must have 2",
+    stays(F=network(([[0.5], [0.5]], [0.0, 0.0]))),
+)
 case(
     "sublevel, layers that do not fit",
     "unreadable: V: the layers do not fit",
@@ -177,7 +191,7 @@ case(
 )
 case(
     "sublevel, a bias that does not fit",
-    "unreadable: V.bias must have 2",
+    "unreadable: V: the factors of a layer do not fit",
     stays(V=network((V[0][0], [0.0]), V[1])),
 )
 case(

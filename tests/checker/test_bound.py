@@ -1,4 +1,4 @@
-"""RowBound.upper against an independent implementation, and against the function itself."""
+"""Relaxation.upper against an independent implementation, and against the function itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bound_queries import leaf_of, plain_answer, plain_row, random_query
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_bound import inputs, value
-from run_cases import bound_of
+from run_cases import asked_of, bound_of
 
 from graphkeel import checker
 
@@ -53,3 +53,33 @@ def test_the_samples_reach_every_kind_of_choice() -> None:
         "invariance",
         "region",
     }
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_a_view_of_a_box_bounds_its_parts(seed: int) -> None:
+    """What has one sign on a box is multiplied out for all parts of it: along a path of three cuts,
+    each with the view of the part before, no state exceeds its part's bound."""
+    rng = random.Random(seed)
+    query = random_query(seed)
+    relaxation, box, leaf = asked_of(checker, query)
+    row, signs = plain_row(query), leaf_of(query, plain_row(query)).signs
+    view = relaxation.root
+    exp = relaxation.box_exp
+    for _ in range(3):
+        view = relaxation.narrowed(view, box, leaf.signs)
+        axis = rng.randrange(len(box[0]))
+        low, high = list(box[0]), list(box[1])
+        middle = (low[axis] + high[axis]) // 2
+        (low if rng.random() < 0.5 else high)[axis] = middle
+        box = (low, high)
+        bound = relaxation.upper(view, box, leaf) / query["weights"][0]
+        for k in range(8):
+            shares = [Fraction(rng.choice([0, 1]) if k < 4 else rng.random()) for _ in low]
+            ends = zip(low, high, shares, strict=True)
+            y = [(a + (b - a) * share) * Fraction(2) ** exp for a, b, share in ends]
+            found = inputs(row, y)
+            inside = all(
+                found[place] >= 0 if sign else found[place] <= 0 for place, sign in signs.items()
+            )
+            assert not inside or value(row, y) <= bound

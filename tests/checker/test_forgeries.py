@@ -92,7 +92,7 @@ def shared_file(name: str) -> Path:
 )
 def test_a_file_of_version_2_is_not_read(name: str) -> None:
     found = outcome(checker, shared_file(name).read_bytes())
-    assert found.startswith("unreadable: this program checks certificates of version 3")
+    assert found.startswith("unreadable: this program checks files of version 4")
 
 
 def numbers(value: dict[str, Any]) -> list[Any]:
@@ -126,7 +126,7 @@ def same_lie(name: str, factor: float) -> dict[str, Any]:
         problem["positivity"],
         proofs={
             "invariance": {
-                "version": 3,
+                "version": 4,
                 "kind": "branch",
                 "condition": "invariance",
                 "trees": [tree(row, *ends, [-2]) for row in rows],
@@ -149,7 +149,7 @@ def same_lie(name: str, factor: float) -> dict[str, Any]:
     new |= {key: said["classes"][0][key] for key in ("verdict", "setting", "conclusion")}
     return {
         "format": "graphkeel-certificate",
-        "version": 3,
+        "version": 4,
         "head": old["head"],
         "classes": [new],
         "not_covered": NOT_COVERED,
@@ -184,7 +184,7 @@ def scaled_array(value: dict[str, Any] | None, factor: float) -> dict[str, Any] 
 
 
 @pytest.mark.parametrize("name", ["overflow_small.json", "overflow_digits.json"])
-def test_the_overflow_is_told_again_in_version_3(name: str) -> None:
+def test_the_overflow_is_told_again_in_version_4(name: str) -> None:
     """With the old numbers the reader refuses; with numbers that it takes, the bound does."""
     found = outcome(checker, sealed_bytes(same_lie(name, 1.0)))
     assert found.startswith("unreadable") and "too large or too small" in found

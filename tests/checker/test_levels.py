@@ -6,18 +6,18 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hand_loops import array, tree
 
-from graphkeel.checker.exact import Matrix, Vector, Work, folded
+from graphkeel.checker.blocks import Row
+from graphkeel.checker.exact import Matrix, Vector, Work, folded, rise
 from graphkeel.checker.levels import Gauge, Levels
 from graphkeel.checker.networks import Layer, Network, value_at
-from graphkeel.checker.problem import Problem, Row, rows_of
+from graphkeel.checker.problem import Loop, Problem
 from graphkeel.checker.reading import Rejected
-from graphkeel.checker.relaxation import Pair, RowBound, Signs
-from graphkeel.checker.trees import _Tree
+from graphkeel.checker.relaxation import Leaf, Relaxation, Signs
+from graphkeel.checker.trees import Tree
 
 
 def matrix(rows: list[list[float]]) -> Matrix:
@@ -48,16 +48,14 @@ def random_problem(rng: random.Random) -> Problem:
     return Problem(0, forward, gauge, *ends, *numbers)
 
 
-def unit_inputs(row: Row, y: Vector) -> dict[Pair, Fraction]:
+def unit_inputs(row: Row, y: Vector) -> list[Fraction]:
     """The inputs of all units of the stacked networks at a state."""
-    found = {}
+    found = []
     values = y
-    for k, stage in enumerate(row.stages):
+    for stage in row.stages:
         inputs = stage.weight.apply(values) + stage.bias
-        for unit, value in enumerate(inputs.fractions()[: stage.relus]):
-            found[k, unit] = value
-        ints = [max(v, 0) if i < stage.relus else v for i, v in enumerate(inputs.ints)]
-        values = Vector(ints, inputs.exp)
+        found += inputs.fractions()
+        values = values.joined(inputs.each(rise))
     return found
 
 
@@ -76,7 +74,7 @@ def random_supports(
 def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
     rng = random.Random(seed)
     problem = random_problem(rng)
-    row = rows_of(problem, "decrease")[0]
+    row = Loop(problem, Work(10**12)).rows("decrease")[0]
     state = [rng.uniform(float(a), float(b)) for a, b in zip(*ends_of(problem), strict=True)]
     y = Vector.of(state)
     here = problem.gauge(y)
@@ -85,28 +83,28 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
     levels = Levels(low, high)
     inputs = unit_inputs(row, y)
     signs: Signs = {}
-    for place, value in inputs.items():
+    for unit, value in enumerate(inputs):
         if rng.random() < 0.3:
-            signs[place] = value > 0 or (value == 0 and rng.random() < 0.5)
-    units = [place for place in inputs if not in_gauge(row, place)]
+            signs[unit] = value > 0 or (value == 0 and rng.random() < 0.5)
+    units = range(row.gauge)
     lines = [random_supports(rng, problem, levels, 0.0) for _ in range(2 * len(units))]
     lines.append(random_supports(rng, problem, levels, float(problem.rho)))
     gauge = Gauge(problem.lyapunov, problem.rho, array(lines), "a tree")
     numbers = [rng.choice([0, k + 1]) for k in range(len(lines))]
-    found = folded(gauge.supports(numbers, levels), 2)
-    supports: dict[Pair, Any] = dict(zip([*units, (-1, -1)], found, strict=True))
+    *pairs, (own,) = folded(gauge.supports(numbers, levels), 2)
     weights = [rng.randint(1, 9), *(rng.randint(0, 9) for _ in signs)]
-    slopes = [rng.randint(0, 255) for _ in range(sum(count for _, _, count in row.firsts))]
-    final = list(row.final.ints)
-    start = row.stages[-1].relus - row.coupled
-    final[start : start + row.coupled] = [0] * row.coupled
-    without = Row(
-        row.name, row.stages, Vector(final, row.final.exp), row.constant, firsts=row.firsts
-    )
-    box = problem.lower.joined(problem.upper).joined(Vector([], -60))
+    slopes = {unit: rng.randint(0, 255) for unit in row.sloped}
+    if own is not None:
+        own = (own[0].times(Fraction(weights[0])), weights[0] * own[1])
+    box = problem.lower.joined(problem.upper)
+    for level in (low, high):
+        box = box.joined(Vector.of([] if level is None else [level]))
+    box = box.joined(Vector([], box.exp + gauge.exp))
     n = problem.n
-    ints = (box.ints[:n], box.ints[n:])
-    bound = RowBound(without, box.exp).upper(ints, slopes, signs, weights, supports)
+    ints = (box.ints[:n], box.ints[n : 2 * n])
+    leaf = Leaf([0, *weights], signs, slopes, {}, dict(enumerate(pairs)), own)
+    found = Relaxation(row.without_gauge(), box.exp, Work(10**12), set(signs), False, 64)
+    bound = found.upper(found.root, ints, leaf)
     g = problem.gauge(value_at(problem.forward, y)) - problem.rho * here
     assert weights[0] * g <= bound
 
@@ -115,7 +113,7 @@ def test_no_choice_bounds_the_row_from_below(seed: int) -> None:
 def test_no_choice_bounds_positivity_from_below(seed: int) -> None:
     rng = random.Random(seed)
     problem = replace(random_problem(rng), positivity=Fraction(rng.choice([0.0, 0.5])))
-    row = rng.choice(rows_of(problem, "positivity"))
+    row = rng.choice(Loop(problem, Work(10**12)).rows("positivity"))
     y = Vector.of([rng.uniform(float(a), float(b)) for a, b in zip(*ends_of(problem), strict=True)])
     here = problem.gauge(y)
     high = here + Fraction(rng.choice([0.0, rng.random()])) if rng.random() < 0.5 else None
@@ -123,9 +121,12 @@ def test_no_choice_bounds_positivity_from_below(seed: int) -> None:
     leaf = {"supports": array([support]), "supported": array([[1]], dtype="<i4")}
     box = problem.lower.joined(problem.upper).fractions()
     value = tree(row.name, *map(floats, folded(box, problem.n)), [-4], slopes=[[0] * row.held])
-    found = _Tree(problem, row, value | leaf, "a tree", Work(10**12))
-    supports = found._supports([1], Levels(None, high))
-    bound = found._bound((-1,), {}).upper(found.box, [0] * row.held, {}, [1], supports)
+    root = problem.lower.joined(problem.upper)
+    found = Tree(
+        row, value | leaf, root, "a tree", Work(10**12), None, problem.lyapunov, Levels(None, high)
+    )
+    chosen = found._supported(Leaf([1]), [1], Levels(None, high))
+    bound = found.relaxation.upper(found.relaxation.root, found.box, chosen)
     distance = Fraction(0)
     if row.side is not None:
         away = (y - problem.equilibrium).fractions()[row.side % problem.n]
@@ -139,11 +140,6 @@ def floats(values: list[Fraction]) -> list[float]:
 
 def ends_of(problem: Problem) -> tuple[list[Fraction], list[Fraction]]:
     return problem.lower.fractions(), problem.upper.fractions()
-
-
-def in_gauge(row: Row, place: Pair) -> bool:
-    last = len(row.stages) - 1
-    return place[0] == last and place[1] >= row.stages[last].relus - row.coupled
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
 
         def __init__(self, condition: str) -> None:
-            self.proof = {"version": 3, "kind": "contraction", "condition": condition}
+            self.proof = {"version": 4, "kind": "contraction", "condition": condition}
 
     conditions = {name: Proved(name) for name in ("positivity", "decrease")}
     proof = ClassProof(0, "anchored", controller, lyapunov, Y, problem, conditions, 1e-9)

@@ -13,7 +13,7 @@ import pytest
 
 from fuzz import readers
 from graphkeel.certificate import write_certificate
-from graphkeel.cli import export, verify
+from graphkeel.cli import check, export, verify
 from graphkeel.core.errors import ConfigError, ProblemError
 from graphkeel.verify.problem import Network, Problem, Region
 from graphkeel.verify.problem_io import read_problem, write_problem
@@ -173,3 +173,25 @@ def test_export_of_a_certificate(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     with pytest.raises(ProblemError):
         command(export, str(tmp_path / "broken.json"), "--out", str(tmp_path / "x"))
+
+
+def test_the_proofs_of_all_conditions_are_kept_and_checked(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proof = tmp_path / "proof.json"
+    assert command(verify, str(file), "--proof", str(proof)) == 0
+    shown = capsys.readouterr().out
+    assert "The proof of positivity, decrease, invariance is in" in shown
+    assert command(check, str(proof), "--problem", str(file)) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "decrease with ρ = 0.75, ‖y − Y‖ ≥ 0.125" in shown
+    assert "positivity with c = 0.5" in shown and "invariance" in shown
+    write_problem(halving(0.5), file)  # ρ is another one
+    assert command(check, str(proof), "--problem", str(file)) == 1
+    content = json.loads(proof.read_text())
+    content["loop"]["rho"] = 0.25  # V only halves
+    write_certificate(content, proof)
+    assert command(check, str(proof)) == 1
+    assert "decrease" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match="--results"):
+        command(verify, str(file), "--results", str(tmp_path / "results.txt"))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel import checker
 from graphkeel.checker.contraction import check_contraction
 from graphkeel.checker.exact import Matrix, Vector, Work
+from graphkeel.checker.limits import MAX_PRODUCTS
 from graphkeel.checker.networks import Layer
 from graphkeel.checker.problem import Problem as CheckerProblem
 from graphkeel.checker.trees import check_branch, check_faces
@@ -25,9 +25,9 @@ def reprove(problem: Problem, proof: dict[str, Any]) -> int:
         proof: what the engine returned.
     """
     checks = {"branch": check_branch, "homogeneous": check_faces, "contraction": check_contraction}
-    assert proof["version"] == 3
+    assert proof["version"] == 4
     return checks[proof["kind"]](
-        checker_problem(problem), proof["condition"], proof, Work(checker.certificate.MAX_PRODUCTS)
+        checker_problem(problem), proof["condition"], proof, Work(MAX_PRODUCTS)
     )
 
 

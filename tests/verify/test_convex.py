@@ -76,7 +76,7 @@ def test_programs_decide_both_sides_of_the_least_value(seed: int) -> None:
         assert outcome.counterexample is not None
         assert violates(problem, "positivity", outcome.counterexample)
     else:
-        proof = {"version": 3, "kind": "branch", "condition": "positivity"}
+        proof = {"version": 4, "kind": "branch", "condition": "positivity"}
         assert reprove(problem, proof | {"trees": outcome.trees}) == 6
 
 

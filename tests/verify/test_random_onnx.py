@@ -19,8 +19,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from random_onnx import OPSETS, RandomGraph  # noqa: E402
 
 from graphkeel.certificate.encoding import certificate_bytes  # noqa: E402
+from graphkeel.checker import check_bytes  # noqa: E402
 from graphkeel.core.errors import ProblemError  # noqa: E402
-from graphkeel.property_checker import check_bytes  # noqa: E402
 from graphkeel.verify.formats.onnx_model import OPERATORS  # noqa: E402
 from graphkeel.verify.formats.onnx_reader import read_onnx  # noqa: E402
 from graphkeel.verify.formats.vnnlib_reader import property_from  # noqa: E402

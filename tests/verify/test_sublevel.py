@@ -14,11 +14,10 @@ from known import corner, scaling, with_errors
 from loops import random_loop
 
 from graphkeel.certificate.encoding import certificate_bytes
-from graphkeel.checker import Unreadable
+from graphkeel.checker import Unreadable, check_bytes
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import is_installed
-from graphkeel.property_checker import check_bytes
 from graphkeel.verify import Budget, Network, Problem, Verdict, read_problem, verify, write_problem
 from graphkeel.verify.problem import FALLS, STAYS, SUBLEVEL, Sublevel
 from graphkeel.verify.proof import encode
@@ -238,8 +237,9 @@ def test_what_the_forgers_start_from_is_accepted(true_proof: Any) -> None:
         {"level": 100.0},
         {"level": 0.125, "floor": 1.75},  # swapped
         {"rho": 0.25},
-        {"hole_radius": 0.0625},  # the roots end at the hole that was shown
-        {"hole_radius": 0.0},
+        {"inner_radius": 0.0625},  # the roots end at the hole that was shown
+        {"inner_radius": 0.0},
+        {"inner_radius": -1.0},
         {"hole_radius": -1.0},
         {"equilibrium": encode(np.array([0.5, 0.0]))},
         {"upper": encode(np.array([2.0, 1.0]))},

@@ -23,10 +23,10 @@ from graphkeel.checker.certificate import ASKED, class_problem, derive
 from graphkeel.checker.conclusion import all_together
 from graphkeel.checker.graph import derive_graph, not_covered
 from graphkeel.checker.networks import read_source
+from graphkeel.checker.reading import VERSION
 from graphkeel.core.errors import CertificateError
 
 FORMAT = "graphkeel-certificate"
-VERSION = 3
 _VERDICTS = ("proved", "refuted", "unknown")
 
 

@@ -9,17 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphkeel import property_checker
 from graphkeel.certificate.encoding import certificate_bytes, read_certificate
 from graphkeel.certificate.equilibrium import STATES
 from graphkeel.certificate.link import Link, link
 from graphkeel.certificate.steering import STEERING
-from graphkeel.checker import CheckResult, Unreadable, check_bytes
-from graphkeel.checker.reading import read_bytes
+from graphkeel.checker import CheckResult, Unreadable, check_bytes, check_file
 from graphkeel.core.errors import CertificateError
-
-# A line of a file's outermost object: no text inside of it can hold a line break.
-_PROOF = b'\n "format": "graphkeel-proof"'
 
 if TYPE_CHECKING:
     from torch import nn
@@ -94,12 +89,7 @@ def check_certificate(
 def _checked(certificate: str | Path | Mapping[str, Any]) -> CheckResult:
     if isinstance(certificate, Mapping):
         return _check_object(certificate)
-    return _check_bytes(read_bytes(str(certificate)))
-
-
-def _check_bytes(raw: bytes) -> CheckResult:
-    """By the program that reads a file of this format."""
-    return property_checker.check_bytes(raw) if _PROOF in raw else check_bytes(raw)
+    return check_file(str(certificate))
 
 
 def _check_object(content: Mapping[str, Any]) -> CheckResult:
@@ -108,4 +98,4 @@ def _check_object(content: Mapping[str, Any]) -> CheckResult:
     if stated not in raw[:100]:
         reason = "the SHA-256 in the certificate is not that of its content"
         return CheckResult(False, reason, 0.0)
-    return _check_bytes(raw)
+    return check_bytes(raw)

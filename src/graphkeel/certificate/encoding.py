@@ -15,6 +15,10 @@ from graphkeel.checker.reading import Unreadable, parse, read_bytes, seal
 from graphkeel.core.errors import CertificateError
 from graphkeel.core.files import write_bytes
 
+_COMPARED = {  # how `keel check` ties each kind of file to what it is about
+    "graphkeel-certificate": "Compare a certificate with --model and --data.",
+    "graphkeel-proof": "Compare a proof with --network and --property, or with --problem.",
+}
 _FLOATS = {name: np.dtype(name) for name in ("<f8", "<f4")}
 
 
@@ -119,6 +123,11 @@ def read_certificate(path: str | Path, kind: str = "graphkeel-certificate") -> d
     from graphkeel.checker import Rejected
 
     try:
-        return parse(read_bytes(str(path)), kind)
+        content = parse(read_bytes(str(path)))
     except (Unreadable, Rejected) as error:
         raise CertificateError("the certificate cannot be read", got=str(error)) from None
+    if content["format"] != kind:
+        raise CertificateError(
+            f"the file is no {kind}", got=content["format"], fix=_COMPARED[content["format"]]
+        )
+    return content

@@ -1,9 +1,9 @@
-"""python -m graphkeel.checker [--json] CERTIFICATE: exit 0 accepted, 1 rejected, 2 unreadable."""
+"""python -m graphkeel.checker [--json] FILE: exit 0 accepted, 1 rejected, 2 unreadable."""
 
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
@@ -14,12 +14,12 @@ NOT_LINKED = "The link to a model and a graph was not checked: the file was take
 _BOUND = re.compile(r"(?:(?<=within )|(?<=at most )|(?<=at least ))\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
 
 
-def main(arguments: list[str], check: Callable[[str], CheckResult], usage: str) -> int:
+def main(arguments: list[str]) -> int:
     names = [argument for argument in arguments if argument != "--json"]
     try:
         if len(names) != 1 or names[0] in ("-h", "--help"):
-            raise Unreadable(usage)
-        result = check(names[0])
+            raise Unreadable(str(__doc__))
+        result = check_file(names[0])
         code = 0 if result.accepted else 1
     except Unreadable as error:
         result, code = CheckResult(False, f"unreadable: {error}", 0.0), 2
@@ -73,4 +73,4 @@ def weakest(texts: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], check_file, str(__doc__)))
+    sys.exit(main(sys.argv[1:]))

@@ -6,9 +6,6 @@ anew and compared with what the file says.
 """
 
 import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +13,10 @@ from . import conclusion as words
 from .contraction import check_contraction
 from .exact import Vector, Work, float_above
 from .graph import check_graph, not_covered
-from .limits import LOOSE, MAX_PRODUCTS
+from .limits import LOOSE
 from .networks import Source, collapsed, composed, read_source, source_value, value_at
 from .problem import SEARCHED, Problem, read_problem
-from .reading import Rejected, Unreadable, items, mapping, parse, read_bytes, same, vector
+from .reading import VERSION, Rejected, Unreadable, items, mapping, same, vector
 from .steering import check_steering
 from .trees import check_branch, check_faces
 
@@ -32,55 +29,7 @@ _CLASS = {"class", "form", "controller", "lyapunov", "anchor", "problem", "condi
 _DERIVED = {"verdict", "setting", "conclusion"}
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """The result of a check; `reason` is a sentence in both cases."""
-
-    accepted: bool
-    reason: str
-    seconds: float
-    leaves: int = 0
-    classes: tuple[dict[str, Any], ...] = ()
-    together: str = ""
-    graph: str = ""  # what holds of message passing, where the certificate speaks of it
-    steering: str = ""  # what holds and what is stated of the features that ship, likewise
-
-
-def check_file(path: str) -> CheckResult:
-    """Check a certificate file; raises Unreadable for what is no certificate.
-
-    Args:
-        path: of the file.
-    """
-    return check_bytes(read_bytes(path))
-
-
-def check_bytes(raw: bytes) -> CheckResult:
-    """Check the bytes of a certificate file.
-
-    Args:
-        raw: all of them.
-    """
-    return guarded(raw, "graphkeel-certificate", _check)
-
-
-def guarded(raw: bytes, kind: str, check: Callable[[Any, Work], dict[str, Any]]) -> CheckResult:
-    """The result for a file of one kind: within limits, and a sentence for any failure."""
-    started = time.perf_counter()
-    found: dict[str, Any] = {"accepted": True}
-    try:
-        found |= check(parse(raw, kind), Work(MAX_PRODUCTS))
-    except Rejected as rejection:
-        found = {"accepted": False, "reason": str(rejection)}
-    except (ArithmeticError, TypeError, ValueError, LookupError, RecursionError) as error:
-        # The readers name what is wrong; this is for what they did not foresee.
-        raise Unreadable(f"the file is malformed: {ascii(str(error))[:200]}") from None
-    except MemoryError:
-        raise Unreadable("the file does not fit into memory") from None
-    return CheckResult(seconds=time.perf_counter() - started, **found)
-
-
-def _check(content: dict[str, Any], work: Work) -> dict[str, Any]:
+def check_certificate(content: dict[str, Any], work: Work) -> dict[str, Any]:
     """Every statement of a sealed certificate, and the sentences for a reader."""
     mapping(content, "the certificate", _TOP, _REMARKS | {"graph", "steering"})
     graph = content.get("graph")
@@ -146,11 +95,16 @@ def _check_answer(problem: Problem, condition: str, answer: Any, work: Work) -> 
         raise Rejected(f"{condition} is called {verdict} without what shows it")
     if point is not None:
         _replay(problem, condition, vector(point, f"{condition}.counterexample", problem.n))
-    if proof is None:
-        return 0
+    return 0 if proof is None else reprove(problem, condition, proof, work)
+
+
+def reprove(problem: Problem, condition: str, proof: Any, work: Work) -> int:
+    """Prove a condition again from its stored proof; the number of leaves."""
     version = proof.get("version") if isinstance(proof, dict) else None
-    if type(version) is not int or version != 3 or proof.get("condition") != condition:
-        raise Rejected(f"{condition}: a proof of version 3 of this very condition is needed")
+    if type(version) is not int or version != VERSION or proof.get("condition") != condition:
+        raise Rejected(
+            f"{condition}: a proof of version {VERSION} of this very condition is needed"
+        )
     checks = {"branch": check_branch, "homogeneous": check_faces, "contraction": check_contraction}
     if proof.get("kind") not in checks:
         raise Unreadable(f"{condition}: unknown kind of proof")

@@ -15,7 +15,7 @@ from .exact import Matrix, Vector, folded
 from .limits import MOST_KEPT
 from .networks import Network
 from .reading import Rejected, array
-from .relaxation import Supports, rounded
+from .relaxation import Support, rounded
 
 
 class Levels(NamedTuple):
@@ -49,9 +49,11 @@ class Gauge:
         if shape[1] != 2 + len(self.outer) or any(value < 0 for value in (*values, *self.outer)):
             raise Rejected(f"{where}: a support must be {2 + len(self.outer)} numbers ≥ 0, as v")
         self.choices = folded(rounded(values).ints, shape[1])
+        exps = (self.columns.exp, self.bias.exp, last.bias.exp)
+        self.exp = min(exps) + rounded([]).exp  # of θ·(Ry + r) and λ·v₀, for whole y
         self.kept: dict[tuple[int, Levels, bool], tuple[Vector, Fraction]] = {}
 
-    def supports(self, numbers: Sequence[int], levels: Levels) -> Supports:
+    def supports(self, numbers: Sequence[int], levels: Levels) -> list[Support]:
         """Those of a leaf, by their numbers; 0 is none. The last one is for the row, with its ω."""
         if not all(0 <= number <= len(self.choices) for number in numbers):
             raise Rejected(f"{self.where}: a leaf names a support that is not there")

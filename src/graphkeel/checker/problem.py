@@ -1,23 +1,16 @@
-"""The question about one class, and its conditions as rows (proof format, 1).
+"""The question about a loop, and its conditions as rows (proof format, 1 and 8)."""
 
-A row is a function g that must satisfy g(y) ≤ 0, or < 0 where strict, on its part of the box D:
-
-    g(y) = final·x + constant,  x the last of some layers over y.
-
-Layers of several networks over the same y are stacked into one, aligned at their ends; y itself
-goes along as units without a ReLU. So V(F(y)) − ρ·V(y) is one network, and a linear relaxation of
-it sees what its two parts have in common.
-"""
-
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
-from .exact import Matrix, Vector, scaled, shifted
-from .limits import MOST_NUMBERS
-from .networks import Layer, Network, value_at
+from .blocks import Block, Row, row_of
+from .exact import Matrix, Vector, Work, folded
+from .networks import Network, value_at
 from .reading import Unreadable, mapping, number, vector
 
+STAYS, FALLS = "sublevel-invariance", "sublevel-decrease"
 SEARCHED = ("positivity", "decrease", "invariance")
 _ARRAYS = ("lower", "upper", "equilibrium")
 _NUMBERS = ("hole_radius", "rho", "positivity", "delta", "margin")
@@ -25,7 +18,8 @@ _NUMBERS = ("hole_radius", "rho", "positivity", "delta", "margin")
 
 @dataclass(frozen=True)
 class Problem:
-    """The loop F and V, the box D, Y, the hole's radius r (sup norm), ρ, c, δ and γ."""
+    """The loop F and V, the box D, Y, the hole's radius r (sup norm), ρ, c, δ and γ; for sublevel
+    sets the radius of the hole that they leave out, and the levels."""
 
     label: int
     forward: Network
@@ -38,6 +32,9 @@ class Problem:
     positivity: Fraction
     delta: Fraction
     margin: Fraction
+    inner: Fraction = Fraction(0)
+    level: Fraction | None = None
+    floor: Fraction | None = None
 
     @property
     def n(self) -> int:
@@ -80,174 +77,153 @@ def read_problem(value: Any, label: Any, forward: Network, gauge: Network, where
     return Problem(label, forward, gauge, lower, upper, centre, *numbers)
 
 
-class Stage(NamedTuple):
-    """A layer of stacked networks; its first `relus` units have a ReLU, the others are y."""
-
-    weight: Matrix
-    bias: Vector
-    relus: int
+# ---- rows
 
 
-@dataclass(frozen=True)
-class Row:
-    """One function g, to be shown ≤ 0 (strict: < 0)."""
-
-    name: str
-    stages: list[Stage]
-    final: Vector
-    constant: Fraction
-    strict: bool = False
-    avoids_hole: bool = False  # its part of D is D without the hole
-    side: int | None = None  # its part of D is r or more away from Y on this side (`clearance`)
-    firsts: tuple[tuple[int, int, int], ...] = ()  # first layers: (stage, first unit, units)
-    coupled: int = 0  # units of V, where the networks are V∘F and V with one hidden layer
-    held: int = 0  # units of V behind all others of the last stage, V with one hidden layer
-    share: Fraction = Fraction(0)  # g has −share·V of these
+Named = tuple[str, dict[str, Any], Fraction]  # name, what is special, and constant of a row
 
 
-def rows_of(problem: Problem, condition: str) -> list[Row]:
-    """The rows of a searched condition, in the order of the format."""
-    makers = {"decrease": _decrease, "positivity": _positivity, "invariance": _invariance}
-    return makers[condition](problem)
+class Loop:
+    """F, V∘F and V over y as blocks, none of them multiplied with another."""
+
+    def __init__(self, problem: Problem, work: Work) -> None:
+        self.problem, self.work = problem, work
+        self.blocks: list[Block] = []
+        self.after = self._append(problem.forward, 0)  # the number of F(y)
+        self.there = self._append(problem.lyapunov, self.after)
+        self.here = self._append(problem.lyapunov, 0)
+
+    def _append(self, network: Network, source: int) -> int:
+        for layer in network:
+            self.blocks.append(Block([(source, layer.weight)], layer.bias, relu=True))
+            source = len(self.blocks)
+        self.blocks[-1] = self.blocks[-1]._replace(relu=False)
+        return source
+
+    def _first(self, start: int, end: int) -> list[int]:
+        """The first ReLU of some values, if there is one."""
+        return [number for number in range(start, end) if self.blocks[number - 1].relu][:1]
+
+    def rows(self, condition: str, multipliers: Sequence[Vector] = ()) -> list[Row]:
+        """The rows of a searched condition, in the order of the format."""
+        problem, hidden = self.problem, len(self.problem.lyapunov) == 2
+        sloped = self._first(1, self.after)
+        units = problem.lyapunov[0].weight.height if hidden else 0
+        more: dict[str, Any] = {"strict": False}
+        if condition == "decrease":  # V(F(y)) − ρ·V(y)
+            sides = [(self.there, [[1]]), (self.here, [[-problem.rho]])]
+            sloped = self._first(1, self.there) + self._first(self.there + 1, self.here)
+            more |= {"coupled": units, "held": units, "share": problem.rho}
+            more |= {"strict": problem.rho == 1, "avoids_hole": True}
+            named: list[Named] = [("decrease", {}, Fraction(0))]
+        elif condition == "positivity":
+            named, form = self._distances()
+            sides = [(self.here, [[-1]] * len(named)), (0, form)]
+            sloped = self._first(self.there + 1, self.here)
+            more |= {"held": units, "share": Fraction(1)}
+        elif condition == "invariance":  # F_i − upper_i and lower_i − F_i
+            named, form = [], []
+            ends = zip(problem.lower.fractions(), problem.upper.fractions(), strict=True)
+            for axis, (low, high) in enumerate(ends):
+                named += [(f"upper {axis}", {}, -high), (f"lower {axis}", {}, low)]
+                form += [_unit(problem.n, axis, 1), _unit(problem.n, axis, -1)]
+            sides = [(self.after, form)]
+        else:
+            named, lead, form = self._leads(multipliers)
+            sides = [(self.after, lead), (0, form)]
+            more |= {"strict": problem.margin == 0}
+        if not named:
+            return []  # one class has no rivals
+        whole = self._row(sides, [constant for _, _, constant in named], sloped)
+        rows = []
+        for i, (name, own, _) in enumerate(named):
+            changes: dict[str, Any] = {**more, **own, "name": name, "weighted": False}
+            rows.append(replace(whole, outputs=whole.output(i), **changes))
+        return rows
+
+    def _row(self, sides: Any, constants: list[Fraction], sloped: Sequence[int]) -> Row:
+        terms = [(source, _matrix(lines)) for source, lines in sides]
+        outputs = Block(terms, Vector.of(constants))
+        return row_of(self.blocks, outputs, self.problem.n, sloped, self.work)
+
+    def _distances(self) -> tuple[list[Named], list[Any]]:
+        """−V(y), or c·|y_i − Y_i| − V(y) along both directions of every axis."""
+        problem, n = self.problem, self.problem.n
+        if problem.positivity == 0:
+            own = {"strict": True, "avoids_hole": True}
+            return [("positivity", own, Fraction(0))], [_unit(n, 0, 0)]
+        named: list[Named] = []
+        form = []
+        for axis, centre in enumerate(problem.equilibrium.fractions()):
+            for sign, side in ((1, axis), (-1, n + axis)):
+                slope = sign * problem.positivity
+                named.append((f"{'-+'[sign > 0]}{axis}", {"side": side}, -slope * centre))
+                form.append(_unit(n, axis, slope))
+        return named, form
+
+    def _leads(self, multipliers: Sequence[Vector]) -> tuple[list[Named], list[Any], list[Any]]:
+        """F_k − F_c + γ + Σ_j λ_kj·(y_c − y_j − γ) for every k ≠ c, with λ ≥ 0: where class c leads
+        by γ, what the multipliers add is not negative."""
+        problem, n, c = self.problem, self.problem.n, self.problem.label
+        named: list[Named] = []
+        lead, form = [], []
+        rivals = [k for k in range(n) if k != c]
+        for k, line in zip(rivals, multipliers, strict=True):
+            pull = line.fractions()
+            own = [-value for value in pull]
+            own[c] += sum(pull)
+            named.append((f"class {k}", {}, problem.margin * (1 - sum(pull))))
+            lead.append([a - b for a, b in zip(_unit(n, k, 1), _unit(n, c, 1), strict=True)])
+            form.append(own)
+        return named, lead, form
+
+    # ---- a sublevel set: what a violating state satisfies
+
+    def cases(self, condition: str) -> list[tuple[list[Fraction], Row]]:
+        """All ways to violate a condition on {V ≤ c}, in the order of the format: a part of the
+        box (lower ends, then upper ones), and functions that are all ≥ 0 at such a state."""
+        problem, n = self.problem, self.problem.n
+        if problem.level is None:
+            raise Unreadable(f"{condition} needs a level")
+        box = problem.box()
+        if condition == STAYS:
+            wrong: list[Any] = [((self.there, [[0], [1]]), -problem.level)]
+            for axis in range(n):
+                wrong.append(((self.after, [[0] * n, _unit(n, axis, 1)]), -box[n + axis]))
+                wrong.append(((self.after, [[0] * n, _unit(n, axis, -1)]), box[axis]))
+            below = (self.here, [[-1], [0]])
+            return [(box, self._case([below, side], [problem.level, k])) for side, k in wrong]
+        levels: list[Any] = [(-1, problem.level)]
+        if problem.floor is not None:
+            levels.append((1, -problem.floor))
+        here = [[sign] for sign, _ in levels] + [[-problem.rho]]
+        there = [[0] for _ in levels] + [[1]]
+        constants = [constant for _, constant in levels] + [Fraction(0)]
+        row = self._case([(self.there, there), (self.here, here)], constants)
+        return [(part, row) for part in self._outside_hole(box)]
+
+    def _case(self, sides: Any, constants: list[Fraction]) -> Row:
+        relus = [number for number, block in enumerate(self.blocks, 1) if block.relu]
+        return self._row(sides, constants, relus)
+
+    def _outside_hole(self, box: list[Fraction]) -> list[list[Fraction]]:
+        """Boxes that cover the box without the open hole; with radius 0, the whole box."""
+        n, radius = self.problem.n, self.problem.inner
+        if radius == 0:
+            return [box]
+        parts = []
+        for axis, centre in enumerate(self.problem.equilibrium.fractions()):
+            above, below = list(box), list(box)
+            above[axis] = max(box[axis], centre + radius)
+            below[n + axis] = min(box[n + axis], centre - radius)
+            parts += [part for part in (above, below) if part[axis] <= part[n + axis]]
+        return parts
 
 
-def _decrease(problem: Problem) -> list[Row]:
-    """V(F(y)) − ρ·V(y)."""
-    first, last = problem.lyapunov[0], problem.forward[-1]
-    seam = Layer(first.weight @ last.weight, first.apply(last.bias))
-    after = [*problem.forward[:-1], seam, *problem.lyapunov[1:]]
-    stack = _Stack([after[:-1], problem.lyapunov[:-1]], problem.n)
-    outputs = [_output(after, 0), _output(problem.lyapunov, 0, -problem.rho)]
-    units = first.weight.height if len(problem.lyapunov) == 2 else 0
-    more: dict[str, Any] = {"coupled": units, "held": units, "share": problem.rho}
-    strict = problem.rho == 1
-    return [stack.row("decrease", outputs, strict=strict, avoids_hole=True, **more)]
+def _unit(n: int, axis: int, value: int | Fraction) -> list[int | Fraction]:
+    return [value if i == axis else 0 for i in range(n)]
 
 
-def _positivity(problem: Problem) -> list[Row]:
-    """−V(y), or c·|y_i − Y_i| − V(y) along both directions of every axis."""
-    stack = _Stack([problem.lyapunov[:-1]], problem.n)
-    outputs = [_output(problem.lyapunov, 0, Fraction(-1))]
-    units = problem.lyapunov[0].weight.height if len(problem.lyapunov) == 2 else 0
-    more: dict[str, Any] = {"held": units, "share": Fraction(1)}
-    if problem.positivity == 0:
-        return [stack.row("positivity", outputs, strict=True, avoids_hole=True, **more)]
-    rows = []
-    for axis, centre in enumerate(problem.equilibrium.fractions()):
-        for sign, name, side in ((1, f"+{axis}", axis), (-1, f"-{axis}", problem.n + axis)):
-            slope = sign * problem.positivity
-            form = _unit(problem.n, axis).times(slope)
-            more |= {"constant": -slope * centre, "side": side}
-            rows.append(stack.row(name, outputs, form, **more))
-    return rows
-
-
-def _invariance(problem: Problem) -> list[Row]:
-    """F_i − upper_i and lower_i − F_i."""
-    stack = _Stack([problem.forward[:-1]], problem.n)
-    rows = []
-    n, ends = problem.n, problem.box()
-    for axis in range(n):
-        for name, sign, end in (
-            (f"upper {axis}", 1, ends[n + axis]),
-            (f"lower {axis}", -1, ends[axis]),
-        ):
-            output = _output(problem.forward, axis, Fraction(sign))
-            rows.append(stack.row(name, [output], constant=-sign * end))
-    return rows
-
-
-def region_rows(problem: Problem, multipliers: list[Vector]) -> list[Row]:
-    """F_k − F_c + γ + Σ_j λ_kj·(y_c − y_j − γ) for every k ≠ c, with λ ≥ 0: where class c leads by
-    γ, what the multipliers add is not negative."""
-    c, strict = problem.label, problem.margin == 0
-    rivals = [k for k in range(problem.n) if k != c]
-    stack = _Stack([problem.forward[:-1]], problem.n)
-    own, start = _output(problem.forward, c)
-    rows = []
-    for k, pull in zip(rivals, multipliers, strict=True):
-        rival, bias = _output(problem.forward, k)
-        total = sum(pull.fractions(), Fraction(0))
-        form = _unit(problem.n, c).times(total) - pull
-        constant = problem.margin * (1 - total)
-        output = (rival - own, bias - start)
-        rows.append(stack.row(f"class {k}", [output], form, constant=constant, strict=strict))
-    return rows
-
-
-Output = tuple[Vector, Fraction]  # weights of a network's last hidden layer (or of y), and a bias
-
-
-def _output(network: Network, index: int, factor: Fraction = Fraction(1)) -> Output:
-    """One output of a network, times a number."""
-    last = network[-1]
-    bias = scaled(last.bias.ints[index], last.bias.exp)
-    return last.weight.row(index).times(factor), factor * bias
-
-
-def _unit(n: int, axis: int) -> Vector:
-    return Vector([int(i == axis) for i in range(n)])
-
-
-class _Stack:
-    """Chains of hidden layers over y side by side, aligned at their ends, y behind them; rows that
-    differ in their outputs only share one."""
-
-    def __init__(self, chains: list[Network], n: int) -> None:
-        self.chains = chains
-        self.n = n
-        self.stages: list[Stage] = []
-        firsts: dict[int, tuple[int, int, int]] = {}
-        places: dict[int, int] = {}  # where a chain's inputs begin among the previous outputs
-        width, numbers = n, 0  # how many of these there are, the last n being y; weights in all
-        for left in range(max(map(len, chains)), 0, -1):
-            layers = {i: chain[-left] for i, chain in enumerate(chains) if len(chain) >= left}
-            exp = min(layer.weight.exp for layer in layers.values())
-            numbers += width * (n + sum(layer.weight.height for layer in layers.values()))
-            if numbers > MOST_NUMBERS:
-                raise ArithmeticError("the networks are too large")
-            rows: list[list[int]] = []
-            bias = Vector([])
-            for i, layer in layers.items():
-                firsts.setdefault(i, (len(self.stages), len(rows), layer.weight.height))
-                start, places[i] = places.get(i, width - n), len(rows)
-                end = width - start - layer.weight.width
-                rows += [[0] * start + row + [0] * end for row in layer.weight.at(exp)]
-                bias = bias.joined(layer.bias)
-            relus = len(rows)
-            rows += [shifted(_unit(width, width - n + i).ints, -exp) for i in range(n)]
-            self.stages.append(Stage(Matrix(rows, exp), bias.joined(Vector([0] * n)), relus))
-            width = relus + n
-        self.firsts = tuple(place for _, place in sorted(firsts.items()))
-
-    def row(self, name: str, outputs: list[Output], form: Vector | None = None, **more: Any) -> Row:
-        """form·y + constant + an output of each chain; a chain without layers reads y itself."""
-        parts = list(zip(self.chains, outputs, strict=True))
-        affine = [weights for chain, (weights, _) in parts if not chain]
-        final = sum(affine, Vector([0] * self.n) if form is None else form)
-        for weights in [weights for chain, (weights, _) in reversed(parts) if chain]:
-            final = weights.joined(final)
-        constant = sum((bias for _, bias in outputs), more.pop("constant", Fraction(0)))
-        return Row(name, self.stages, final, constant, firsts=self.firsts, **more)
-
-
-def coupled_row(row: Row, thetas: list[list[int] | None], bits: int) -> Row:
-    """The row with units of V∘F coupled to V: relu(a) ≤ Σ θ_i·relu(b_i) + relu(a − Σ θ_i·b_i).
-
-    Unit k of V∘F becomes a_k − θ·b, and θ times its outer weight is added to those of V; sound for
-    θ ≥ 0 (multiples of 2^-bits) and an outer weight ≥ 0.
-    """
-    last, units = row.stages[-1], row.coupled
-    rows = [shifted(line, bits) for line in last.weight.rows]
-    bias = shifted(last.bias.ints, bits)
-    outer = shifted(row.final.ints, bits)
-    for k, theta in enumerate(thetas):
-        for i, pull in enumerate(theta or []):
-            own = last.weight.rows[units + i]
-            rows[k] = [a - pull * b for a, b in zip(rows[k], own, strict=True)]
-            bias[k] -= pull * last.bias.ints[units + i]
-            outer[units + i] += pull * row.final.ints[k]
-    weight = Matrix(rows, last.weight.exp - bits)
-    stage = Stage(weight, Vector(bias, last.bias.exp - bits), last.relus)
-    final = Vector(outer, row.final.exp - bits)
-    return replace(row, stages=[*row.stages[:-1], stage], final=final)
+def _matrix(lines: list[list[int | Fraction]]) -> Matrix:
+    flat = Vector.of([value for line in lines for value in line])
+    return Matrix(folded(flat.ints, len(lines[0])), flat.exp)

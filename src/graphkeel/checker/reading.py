@@ -21,11 +21,8 @@ from typing import Any
 from .exact import Matrix, Vector, folded
 from .limits import LARGEST, MAX_BYTES
 
-# The program of each format, and what `keel check` compares such a file with.
-READERS = {
-    "graphkeel-certificate": ("graphkeel.checker", "--model and --data"),
-    "graphkeel-proof": ("graphkeel.property_checker", "--network and --property, or --problem"),
-}
+FORMATS = ("graphkeel-certificate", "graphkeel-proof")
+VERSION = 4
 _PREFIX = b'{\n "sha256": "'
 _BODY = len(_PREFIX) + 64 + len(b'",\n')
 _CODES = {"<f8": "d", "<f4": "f", "<i4": "i", "<i2": "h", "|i1": "b", "|u1": "B"}
@@ -60,8 +57,8 @@ def read_bytes(path: str) -> bytes:
     return raw
 
 
-def parse(raw: bytes, kind: str) -> dict[str, Any]:
-    """The JSON object of a file of one kind whose seal holds."""
+def parse(raw: bytes) -> dict[str, Any]:
+    """The JSON object of a file whose seal holds."""
     try:
         text = _text(raw)
         _check_values(text)
@@ -70,19 +67,16 @@ def parse(raw: bytes, kind: str) -> dict[str, Any]:
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"the file is not one whole JSON text: {shown(str(error))}") from None
     found = content.get("format") if isinstance(content, dict) else None
-    if found not in tuple(READERS):
-        raise Unreadable(f"the file does not say that it is one of {tuple(READERS)}")
+    if found not in FORMATS:
+        raise Unreadable(f"the file does not say that it is one of {FORMATS}")
     if _is_reformatted(raw, content):
         raise Unreadable(REFORMATTED)
     if not raw.isascii():
         raise Unreadable("the file holds bytes that are not ASCII")
-    if found != kind:
-        program, flags = READERS[found]
-        words = f"which python -m {program} reads; keel check compares it with {flags}"
-        raise Unreadable(f"the file is a {found}, {words}")
     version = content.get("version")
-    if type(version) is not int or version != 3:
-        raise Unreadable(f"this program checks certificates of version 3, not {shown(version)}")
+    if type(version) is not int or version != VERSION:
+        words = f"this program checks files of version {VERSION}, not {shown(version)}"
+        raise Unreadable(f"{words}; make an older one anew, or check it with its own release")
     if seal(raw[_BODY:]) != raw[:_BODY]:
         raise Rejected("the SHA-256 at the top is not that of the rest of the file")
     return content

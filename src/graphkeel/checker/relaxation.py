@@ -8,175 +8,277 @@ Substituted backwards from the last stage to y they give a linear form above g, 
 the box is plain arithmetic. Slopes are *choices*, sound whatever they are, and are multiples of
 2^-60; all that is claimed of them is computed without rounding.
 
-Where unit cuts fixed the signs of some inputs, their lines are exact, and Q·g + Σ β_i·(±z_i) with
-β ≥ 0 is bounded instead: on that part of the box every term ±z_i is ≥ 0, so Q·g is not larger.
+A unit whose input has one sign on a box is 0 or z there, and on every part of that box: it is
+multiplied out of the forms of later units (`View`), once for all leaves below. What is left to be
+bounded at a leaf are the few units that still have both signs.
+
+Where unit cuts fixed the signs of some inputs, their lines are exact, and Σ μ·g + Σ β_i·(±z_i) with
+β ≥ 0 is bounded instead: on that part of the box every term ±z_i is ≥ 0, so Σ μ·g is not larger.
 Where level cuts bound V, supports (levels.py) add to a form over y what makes its maximum smaller.
 
-Exponents. Let stage j have weights of exponent w_j, and the box e. A form over the outputs of stage
-k with exponent c has, over y, the exponent c + Σ_{j≤k}(w_j − 60). Its value over the box, and each
-constant met on the way, has e more: inputs of stage j have z_j = w_j + Σ_{i<j}(w_i − 60) + e.
+Exponents. Inputs of stage k are integers times 2^E_k, E_0 ≥ E_1 ≥ …, and so are the units' values;
+coefficients between them are integers. Each stage that a form is substituted through makes its
+coefficients 60 bits longer; bounds of the inputs of stage k, exact too, have 2^(E_k − 60·k).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil
-from operator import mul
-from typing import NamedTuple
+from operator import lshift, mul
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from .exact import Ints, Matrix, Vector, scaled, shifted
-from .problem import Row, Stage
+from .blocks import Row
+from .exact import Ints, Vector, Work, scaled, shifted
 
 BITS = 60
 ONE = 1 << BITS
 Box = tuple[Ints, Ints]  # lower and upper ends
-Pair = tuple[int, int]
-Signs = dict[Pair, bool]  # (stage, unit): whether its input is ≥ 0, or else ≤ 0
+Signs = Mapping[int, bool]  # by unit: whether its input is ≥ 0, or else ≤ 0
+_NONE: Mapping[int, Any] = MappingProxyType({})
 Support = tuple[Vector, Fraction] | None  # slopes and a constant, to be added to a form over y
-Supports = list[Support]  # of the units' upper and lower bounds in turn, then of the row
+Known = list[tuple[int, Ints, int]]  # a place of a view, the form of its value, and the constant
+
+
+class Layer(NamedTuple):
+    """Units of a stage that are not multiplied out; inputs as forms over y and earlier units."""
+
+    units: Ints
+    forms: list[Ints]
+    constants: Ints
+
+
+class View(NamedTuple):
+    """The stages on a part of the box; *places* are y, then the units of all layers."""
+
+    layers: list[Layer]
+    outputs: Layer
+
+    @property
+    def size(self) -> int:
+        return sum(len(layer.units) for layer in self.layers)
 
 
 class Lines(NamedTuple):
-    """The lines around the units of one stage: slopes, and the upper lines' values at z = 0."""
+    """A layer with the lines around its units: slopes, and the upper lines' values at z = 0."""
 
+    units: Ints
+    constants: Ints
+    columns: list[Ints]  # of the forms
     lower: Ints
     upper: Ints
     lift: Ints
 
 
-class RowBound:
-    """Upper bounds of one row over boxes whose corners are integers of one exponent."""
+class Leaf(NamedTuple):
+    """All that a leaf knows or chooses."""
 
-    def __init__(self, row: Row, exp: int) -> None:
-        self.row = row
-        self.box_exp = exp
-        self.stages: list[Stage] = []  # their biases have the exponent of the stage's inputs
-        for weight, bias, relus in row.stages:
-            own = min(weight.exp + exp, bias.exp)
-            aligned = Matrix(weight.at(own - exp), own - exp)
-            self.stages.append(Stage(aligned, Vector(bias.at(own), own), relus))
-            exp = own - BITS
-        constant = Vector.of([row.constant])
-        final_exp = min(row.final.exp, constant.exp - exp)
-        self.final = row.final.at(final_exp)
-        self.exp = final_exp + exp
-        self.constant = constant.at(self.exp)[0]
+    weights: Sequence[int] = ()  # μ of the outputs, then β of the signs
+    signs: Signs = _NONE
+    slopes: Mapping[int, int] = _NONE  # lower slopes q/255 by unit, for the last substitution
+    thetas: Mapping[int, Ints] = _NONE  # by unit of V∘F: what is taken of each unit of V
+    supports: Mapping[int, Sequence[Support]] = _NONE  # by unit: of its upper and lower bound
+    own: Support = None  # of the outputs
 
-    def upper(
-        self,
-        box: Box,
-        slopes: Sequence[int],
-        signs: Signs,
-        weights: Ints,
-        supports: dict[Pair, Supports] | None = None,
-    ) -> Fraction:
-        """At least the largest value of Q·g on the part of a box with the given signs.
 
-        `slopes`: stored lower slopes q/255 of the networks' first layers, or none, used in the last
-        substitution only; `weights`: Q > 0, then β of each sign; `supports`: upper and lower ones
-        by unit, the row's own one at (-1, -1).
-        """
-        scale, *betas = weights
-        supports = supports or {}
-        lines = self._lines(box, signs, supports)
-        self._choose(lines, slopes)
+class Relaxation:
+    """Upper bounds of a row's outputs over boxes whose corners are integers of one exponent.
+
+    `kept`: units that are never multiplied out, as leaves speak of their inputs; `couples`: whether
+    leaves may couple units; `longest`: bits of the numbers that they choose.
+    """
+
+    def __init__(
+        self, row: Row, exp: int, work: Work, kept: set[int], couples: bool, longest: int
+    ) -> None:
+        self.row, self.box_exp, self.work, self.kept = row, exp, work, set(kept)
+        if couples:
+            self.kept.update(range(row.gauge - row.coupled, row.gauge + row.coupled))
+        stages = [*row.stages, row.outputs]
+        self.exps: Ints = []
+        exps = [exp] * row.n  # of all places
+        layers = []
+        for k, (weight, bias) in enumerate(stages):
+            spare = BITS if couples and k + 2 >= len(stages) else 0  # θ is a multiple of 2^-60
+            exp = min(weight.exp + exp, bias.exp) - spare
+            by = [weight.exp + own - exp for own in exps]
+            forms = [list(map(lshift, line, by)) for line in weight.rows]
+            first = len(exps) - row.n
+            units = list(range(first, first + weight.height))
+            layers.append(Layer(units, forms, bias.at(exp)))
+            self.exps.append(exp)
+            exps += [exp] * weight.height
+        self.root = View(layers[:-1], layers[-1])
+        self.exp = exp - BITS * len(row.stages)
+        parts = [part for stage in stages for part in stage]
+        self.bits = longest + sum(part.bits + part.exp for part in parts) - self.exp
+
+    def narrowed(self, view: View, box: Box, signs: Signs) -> View:
+        """The view of a part of the box, what has one sign there multiplied out."""
+        return self._relaxed(view, box, Leaf(signs=signs), view.outputs, None)[0]
+
+    def upper(self, view: View, box: Box, leaf: Leaf) -> Fraction:
+        """At least the largest value of Σ μ·g on the part of a box with the given signs."""
+        wanted = self._wanted(view, leaf)
+        needed = None if leaf.thetas else self._needed(view, wanted.forms[0], leaf.signs)
+        (_, outputs), stages = self._relaxed(view, box, leaf, wanted, needed)
+        for stage in stages:
+            for i, unit in enumerate(stage.units):
+                if stage.lift[i] and unit in leaf.slopes:  # only there has it both signs
+                    stage.lower[i] = (leaf.slopes[unit] << BITS) // 255
         pulls = {}
-        for (place, active), beta in zip(signs.items(), betas, strict=True):
-            pulls[place] = beta if active else -beta
-        final = [scale * value for value in self.final]
-        form, constant = self._substituted(final, len(lines) - 1, lines, pulls)
-        (own,) = supports.get((-1, -1), [None])
-        if own is not None:
-            own = (own[0].times(Fraction(scale)), scale * own[1])
-        most = self._most(form, constant + scale * self.constant, self.exp, box, own)
+        betas = leaf.weights[len(view.outputs.forms) :]
+        for (unit, active), beta in zip(leaf.signs.items(), betas, strict=True):
+            pulls[unit] = beta if active else -beta
+        most = self._most(outputs.forms[0], outputs.constants[0], stages, box, leaf.own, pulls)
         return scaled(most, self.exp)
 
-    def _most(self, form: Ints, constant: int, exp: int, box: Box, support: Support) -> int:
-        """The maximum of form·y + constant over the box, with a support rounded up; `exp` is the
-        exponent of constant and maximum."""
-        if support is None:
-            return highest(form, *box) + constant
-        total = Vector(form, exp - self.box_exp) + support[0]
-        most = scaled(highest(total.ints, *box), total.exp + self.box_exp) + support[1]
-        return constant + ceil(most / scaled(1, exp))
+    def _wanted(self, view: View, leaf: Leaf) -> Layer:
+        """Σ μ·g over the places of a view; a coupled unit leaves θ times its weight to V."""
+        _, forms, constants = view.outputs
+        form = [sum(map(mul, leaf.weights, column)) for column in zip(*forms, strict=True)]
+        places = [unit for layer in view.layers for unit in layer.units]
+        for unit, theta in leaf.thetas.items():
+            outer = form[self.row.n + places.index(unit)]
+            for i, pull in enumerate(theta):
+                form[self.row.n + places.index(self.row.gauge + i)] += pull * (outer >> BITS)
+        return Layer([0], [form], [sum(map(mul, leaf.weights, constants))])
 
-    def _lines(self, box: Box, signs: Signs, supports: dict[Pair, Supports]) -> list[Lines]:
-        """The lines of every stage, from the bounds of its inputs."""
-        lines: list[Lines] = []
-        outputs = box  # of the previous stage
-        for k, stage in enumerate(self.stages):
-            bounds = []
-            for i in range(stage.relus):
-                bounds.append(self._bounds(k, i, lines, box, outputs, supports.get((k, i), [])))
-            for (place, unit), active in signs.items():
-                if place == k:
-                    a, b = bounds[unit]
-                    bounds[unit] = (max(a, 0), max(b, 0)) if active else (min(a, -1), min(b, 0))
-            found = [_line(a, b) for a, b in bounds] + [(ONE, ONE, 0)] * len(box[0])
-            lines.append(Lines(*map(list, zip(*found, strict=True))))
-            inputs = [shifted(ends, self.box_exp - stage.bias.exp) for ends in box]
-            least = [max(a, 0) for a, _ in bounds] + inputs[0]
-            most = [max(b, 0) for _, b in bounds] + inputs[1]
-            outputs = shifted(least, BITS), shifted(most, BITS)  # as the next weights expect
-        return lines
+    def _needed(self, view: View, form: Ints, signs: Signs) -> set[int]:
+        """The places that a form, or the input of a unit with a given sign, depends on."""
+        found = {place for place, c in enumerate(form) if c}
+        first = self.row.n + view.size
+        for units, forms, _ in reversed(view.layers):
+            first -= len(units)
+            for place, (unit, own) in enumerate(zip(units, forms, strict=True), first):
+                if place in found or unit in signs:
+                    found |= {place, *(j for j, c in enumerate(own) if c)}
+        return found
+
+    def _relaxed(
+        self, view: View, box: Box, leaf: Leaf, outputs: Layer, needed: set[int] | None
+    ) -> tuple[View, list[Lines]]:
+        """The lines of all units whose sign is not known, and the view without the others."""
+        left = list(range(self.row.n))  # places whose value is not known as a form
+        known: Known = []
+        layers: list[Layer] = []
+        stages: list[Lines] = []
+        for k, given in enumerate(view.layers):
+            first = self.row.n + sum(len(layer.units) for layer in view.layers[:k])
+            units, forms, constants = self._multiplied_out(given, left, known)
+            if k + 1 == len(view.layers):
+                self._couple(units, forms, constants, leaf.thetas)
+            self._spend(len(units), stages)
+            open_, lines, settled = [], [], []
+            for i, unit in enumerate(units):
+                if needed is not None and first + i not in needed:
+                    continue  # every form that is left has zero there
+                ends = self._bounds(forms[i], constants[i], stages, box, leaf, unit)
+                if unit in self.kept or ends[0] < 0 < ends[1]:
+                    open_.append(i)
+                    lines.append(_line(*ends))
+                elif ends[0] >= 0:
+                    settled.append((first + i, forms[i], constants[i]))
+            left += [first + i for i in open_]
+            known += settled
+            kept = [units[i] for i in open_], [forms[i] for i in open_]
+            stay = Layer(*kept, [constants[i] for i in open_])
+            layers.append(stay)
+            stages.append(_with_lines(stay, BITS * k, lines))
+        self._spend(1, stages)
+        return View(layers, self._multiplied_out(outputs, left, known)), stages
+
+    def _multiplied_out(self, layer: Layer, left: Ints, known: Known) -> Layer:
+        """A layer over the places of a view as one over those that are left."""
+        units, forms, constants = layer
+        used = [entry for entry in known if any(form[entry[0]] for form in forms)]
+        self.work.spend(len(forms) * (len(used) + 1) * (len(left) + 1), self.bits)
+        places = [place for place, _, _ in used]
+        padded = [form + [0] * (len(left) - len(form)) for _, form, _ in used]
+        columns = [[form[j] for form in padded] for j in range(len(left))]
+        more = [constant for _, _, constant in used]
+        found, totals = [], []
+        for form, constant in zip(forms, constants, strict=True):
+            factors = [form[place] for place in places]
+            sums = [sum(map(mul, factors, column)) for column in columns]
+            found.append([form[place] + value for place, value in zip(left, sums, strict=True)])
+            totals.append(constant + sum(map(mul, factors, more)))
+        return Layer(units, found, totals)
+
+    def _couple(
+        self, units: Ints, forms: list[Ints], constants: Ints, thetas: Mapping[int, Ints]
+    ) -> None:
+        """Replace the inputs a of coupled units by a − Σ θ_i·b_i, b those of V."""
+        start = units.index(self.row.gauge) if thetas else 0
+        for unit, theta in thetas.items():
+            k = units.index(unit)
+            for i, pull in enumerate(theta, start):
+                forms[k] = [a - pull * (b >> BITS) for a, b in zip(forms[k], forms[i], strict=True)]
+                constants[k] -= pull * (constants[i] >> BITS)
 
     def _bounds(
-        self, k: int, unit: int, lines: list[Lines], box: Box, outputs: Box, supports: Supports
-    ) -> Pair:
-        """Bounds of a unit's input: by intervals where they decide its sign or are exact, else, and
-        wherever supports may be named, the closer ones of substitution both ways."""
-        row, bias = self._input(k, unit)
-        low = bias - highest([-value for value in row], *outputs)
-        high = bias + highest(row, *outputs)
-        affine = k == 0 or not any(row[: self.stages[k - 1].relus])
-        if not supports and (affine or low >= 0 or high <= 0):
-            return low, high
-        return self._by_substitution(k, unit, lines, box, *supports)
+        self, form: Ints, constant: int, stages: list[Lines], box: Box, leaf: Leaf, unit: int
+    ) -> tuple[int, int]:
+        """Bounds of a unit's input, by substitution both ways, on the side that its sign is on."""
+        up, low = leaf.supports.get(unit, (None, None))
+        most = self._most(form, constant, stages, box, up)
+        if most <= 0:
+            return -1, most
+        least = -self._most([-c for c in form], -constant, stages, box, low)
+        if unit in leaf.signs:
+            return (max(least, 0), max(most, 0)) if leaf.signs[unit] else (-1, min(most, 0))
+        return least, most
 
-    def _input(self, k: int, unit: int) -> tuple[Ints, int]:
-        return self.stages[k].weight.rows[unit], self.stages[k].bias.ints[unit]
-
-    def _by_substitution(
+    def _most(
         self,
-        k: int,
-        unit: int,
-        lines: list[Lines],
+        form: Ints,
+        constant: int,
+        stages: list[Lines],
         box: Box,
-        up: Support = None,
-        low: Support = None,
-    ) -> Pair:
-        row, bias = self._input(k, unit)
-        exp = self.stages[k].bias.exp
-        above, lift = self._substituted(row, k - 1, lines, {})
-        below, drop = self._substituted([-value for value in row], k - 1, lines, {})
-        least = -self._most(below, drop - bias, exp, box, low)
-        return least, self._most(above, lift + bias, exp, box, up)
+        support: Support,
+        pulls: Mapping[int, int] | None = None,
+    ) -> int:
+        """The maximum over the box of a form, substituted backwards to one over y that is nowhere
+        smaller; `pulls` are multiples of inputs to be added, to the outputs only."""
+        exp = self.exps[len(stages)]
+        skipped = 0  # bits by which the coefficients are shorter than if no stage were left out
+        constant <<= BITS * len(stages)
+        for k in range(len(stages) - 1, -1, -1):
+            units, constants, columns, lower, upper, lift = stages[k]
+            start = len(form) - len(units)
+            own, form = form[start:], form[:start]
+            pulled = [pulls.get(unit, 0) for unit in units] if pulls else []
+            if not any(own) and not any(pulled):
+                skipped += BITS
+                continue
+            sloped = [c * (b if c > 0 else a) for c, a, b in zip(own, lower, upper, strict=True)]
+            if pulled:
+                by = self.exps[k] - exp + BITS * (len(stages) - k) - skipped
+                sloped = [c + (pull << by) for c, pull in zip(sloped, pulled, strict=True)]
+            lifted = sum([c * rise for c, rise in zip(own, lift, strict=True) if c > 0])
+            constant += (lifted + sum(map(mul, sloped, constants))) << skipped
+            sums = [sum(map(mul, sloped, column)) for column in columns]
+            form = [(c << BITS) + value for c, value in zip(form, sums, strict=True)]
+        if support is None:
+            return (highest(form, *box) << skipped) + constant
+        exp -= BITS * len(stages)
+        total = Vector(shifted(form, skipped), exp - self.box_exp) + support[0]
+        most = scaled(highest(total.ints, *box), total.exp + self.box_exp) + support[1]
+        return constant + Vector.of([most]).at(exp)[0]  # or it is refused: nothing is rounded
 
-    def _substituted(
-        self, form: Ints, k: int, lines: list[Lines], pulls: dict[Pair, int]
-    ) -> tuple[Ints, int]:
-        """A linear form over the outputs of stage k as one over y that is nowhere smaller; `pulls`
-        are multiples of inputs to be added, for the row itself only."""
-        constant = 0
-        for j in range(k, -1, -1):
-            lower, upper, lift = lines[j]
-            stage = self.stages[j]
-            sloped = [c * (b if c > 0 else a) for c, a, b in zip(form, lower, upper, strict=True)]
-            constant += sum([c * rise for c, rise in zip(form, lift, strict=True) if c > 0])
-            for (place, unit), pull in pulls.items():
-                if place == j:
-                    sloped[unit] += pull << (stage.bias.exp - self.exp)
-            constant += sum(map(mul, sloped, stage.bias.ints))
-            form = [sum(map(mul, sloped, column)) for column in stage.weight.columns]
-        return form, constant
+    def _spend(self, forms: int, stages: list[Lines]) -> None:
+        """Count the products of substituting so many forms both ways, before they are formed."""
+        through = self.row.n
+        products = self.row.n
+        for stage in stages:
+            products += len(stage.units) * (through + 3)
+            through += len(stage.units)
+        self.work.spend(2 * forms * products, self.bits)
 
-    def _choose(self, lines: list[Lines], slopes: Sequence[int]) -> None:
-        """Put stored slopes where a unit has both signs (only there is the lift not zero)."""
-        chosen = iter(slopes)
-        for k, first, count in self.row.firsts if slopes else ():
-            for unit in range(first, first + count):
-                slope = next(chosen)
-                if lines[k].lift[unit]:
-                    lines[k].lower[unit] = (slope << BITS) // 255
+
+def _with_lines(layer: Layer, bits: int, lines: list[tuple[int, int, int]]) -> Lines:
+    columns = [list(column) for column in zip(*layer.forms, strict=True)]
+    found = [list(part) for part in zip(*lines, strict=True)] if lines else [[], [], []]
+    return Lines(layer.units, shifted(layer.constants, bits), columns, *found)
 
 
 def highest(form: Ints, low: Ints, high: Ints) -> int:

@@ -7,44 +7,42 @@ walked with a stack, node by node as it is stored, so that time and memory follo
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from .blocks import Row
 from .exact import Ints, Vector, Work, folded, scaled
 from .levels import EVERYWHERE, Gauge, Levels
-from .limits import MOST_BOUNDS
+from .limits import SHARED
 from .networks import Layer, Network
-from .problem import Problem, Row, coupled_row, region_rows, rows_of
+from .problem import Loop, Problem
 from .reading import Rejected, array, items, mapping, number
-from .relaxation import BITS, Box, Pair, RowBound, Signs, Supports, rounded
+from .relaxation import Box, Leaf, Relaxation, Signs, View, rounded
 
 HOLE, DEFAULT, STORED, LEVEL = -1, -2, -3, -4
 Part = tuple[Box, Signs, Levels]
 _HEADER = {"version", "kind", "condition"}
-_TREE = {"row", "lower", "upper", "axis", "cut", "slopes", "couplings"}
-_MORE = frozenset({"side", "multipliers", "supports", "supported"})
-_WITHOUT_V = (-1,)  # in place of coupling numbers: V is left to a support
+_TREE = {"row", "lower", "upper", "axis", "cut", "slopes"}
+_MORE = frozenset({"side", "couplings", "multipliers", "supports", "supported"})
 
 
 def check_branch(problem: Problem, condition: str, proof: dict[str, Any], work: Work) -> int:
     """Re-prove one tree per row over the row's part of D; the number of leaves."""
     own = {"trees", "multipliers"} if condition == "region" else {"trees"}
     mapping(proof, condition, _HEADER | own)
-    if condition == "region":
-        rows = region_rows(problem, _multipliers(problem, proof["multipliers"]))
-    else:
-        rows = rows_of(problem, condition)
+    region = condition == "region"
+    multipliers = _multipliers(problem, proof["multipliers"]) if region else []
+    rows = Loop(problem, work).rows(condition, multipliers)
     leaves = 0
     for row, value in zip(rows, _listed(proof["trees"], condition, len(rows)), strict=True):
         where = f"{condition}, row {row.name!r}"
         empty = row.side is not None and problem.clearance().fractions()[row.side] < problem.radius
         if empty and value == {"row": row.name, "empty": True}:
             continue
-        tree = _Tree(problem, row, value, where, work)
-        if tree.root != _wanted_root(problem, row, tree.root):
+        tree, root = _read_tree(problem, row, value, where, work, holes=row.avoids_hole)
+        if root != _wanted_root(problem, row, root):
             raise Rejected(f"{where}: the root leaves out a part of the domain, or is another one")
-        leaves += tree.check(Fraction(0), holes=row.avoids_hole)
+        leaves += tree.check()
     return leaves
 
 
@@ -86,7 +84,7 @@ def check_faces(problem: Problem, condition: str, proof: dict[str, Any], work: W
         raise Rejected(f"{condition} cannot be shown by faces here")
     margin = Fraction(number(proof["margin"], f"{condition}.margin"))
     _check_margin(problem, condition, margin)
-    rows, sides = rows_of(problem, condition), _faces(problem)
+    rows, sides = Loop(problem, work).rows(condition), _faces(problem)
     if more:
         if condition != "decrease":
             raise Rejected("a section of V shows decrease only")
@@ -96,10 +94,10 @@ def check_faces(problem: Problem, condition: str, proof: dict[str, Any], work: W
     leaves = 0
     for k, ((row, face), value) in enumerate(zip(wanted, faces, strict=True)):
         where = f"{condition}, row {row.name!r}, face {k % len(sides)}"
-        tree = _Tree(problem, row, value, where, work)
-        if tree.root != face:
+        tree, root = _read_tree(problem, row, value, where, work)
+        if root != face:
             raise Rejected(f"{where}: the root is not that face of the domain")
-        leaves += tree.check(margin, holes=False)
+        leaves += tree.check(margin)
     return leaves
 
 
@@ -118,20 +116,17 @@ def _check_section(problem: Problem, row: Row, proof: Any, margin: Fraction, wor
     """The set V = c in place of the faces: V(Y) < c, V ≥ c on every face, so that every ray from Y
     meets it in D."""
     level = Fraction(number(proof["level"], "level"))
-    tree = _Tree(problem, row, proof["tree"], f"{row.name}, the section", work)
+    where, levels = f"{row.name}, the section", Levels(level, level)
+    tree, root = _read_tree(problem, row, proof["tree"], where, work, levels=levels)
     faces = _faces(problem)
     numbers = _listed(proof["faces"], "the section", len(faces))
     work.spend(len(faces) * problem.n * row.coupled, 1024)
-    if (
-        tree.root != problem.box()
-        or tree.gauge is None
-        or problem.gauge(problem.equilibrium) >= level
-    ):
+    if root != problem.box() or tree.gauge is None or problem.gauge(problem.equilibrium) >= level:
         raise Rejected("the section is not one of V around Y in the domain")
     for face, line in zip(faces, numbers, strict=True):
         if type(line) is not int or not tree.gauge.at_least(level, face, line):
             raise Rejected("V may be smaller on a face than on the section")
-    return tree.check(margin, holes=False, levels=Levels(level, level))
+    return tree.check(margin)
 
 
 def _check_margin(problem: Problem, condition: str, margin: Fraction) -> None:
@@ -165,194 +160,238 @@ def _residue(network: Network, distance: Vector, centre: Vector) -> Vector:
 # ---- one tree
 
 
-class _Tree:
-    """A tree in preorder: node, lower child's subtree, upper child's subtree."""
+def _read_tree(
+    problem: Problem,
+    row: Row,
+    value: Any,
+    where: str,
+    work: Work,
+    holes: bool = False,
+    levels: Levels = EVERYWHERE,
+) -> tuple["Tree", list[Fraction]]:
+    """The tree of a loop's row, and the ends of its root."""
+    content = mapping(value, where, _TREE, _MORE)
+    if content["row"] != row.name:
+        raise Rejected(f"{where}: its tree is missing or out of order")
+    n = problem.n
+    ends = [items(content[side], where, n) for side in ("lower", "upper")]
+    if list(map(len, ends)) != [n, n]:
+        raise Rejected(f"{where}: the root has not {n} lower and upper ends")
+    root = Vector.of([number(end, f"{where}: a corner") for side in ends for end in side])
+    hole = (problem.equilibrium, problem.radius) if holes else None
+    tree = Tree(row, content, root, where, work, hole, problem.lyapunov, levels)
+    return tree, root.fractions()
 
-    def __init__(self, problem: Problem, row: Row, value: Any, where: str, work: Work) -> None:
-        content = mapping(value, where, _TREE, _MORE)
-        if content["row"] != row.name:
-            raise Rejected(f"{where}: its tree is missing or out of order")
-        self.row = row
-        self.where = where
-        n = problem.n
-        ends = [*items(content["lower"], where, n), *items(content["upper"], where, n)]
-        corners = [number(end, f"{where}: a corner") for end in ends]
+
+class Tree:
+    """A tree in preorder: node, lower child's subtree, upper child's subtree.
+
+    `root`: the lower ends of its box, then the upper ones; `hole`: the centre and the radius of
+    the open box whose leaves show nothing; `lyapunov`: V, where leaves may use its levels, and
+    `levels` what is known of it on all of the root.
+    """
+
+    def __init__(
+        self,
+        row: Row,
+        content: Any,
+        root: Vector,
+        where: str,
+        work: Work,
+        hole: tuple[Vector, Fraction] | None = None,
+        lyapunov: Network | None = None,
+        levels: Levels = EVERYWHERE,
+    ) -> None:
+        self.row, self.where, self.work, self.levels = row, where, work, levels
         self.axis, _ = array(content["axis"], f"{where}.axis", 1, ("|i1", "<i2", "<i4"))
         cut, _ = array(content["cut"], f"{where}.cut", 1)
         self._read_choices(content)
-        self._read_supports(problem, content)
-        # the number of a level cut comes after those of axes and units
-        level = n + sum(stage.relus for stage in row.stages) if self.gauge else -1
-        counts = (sum(0 <= a < n or a == level >= 0 for a in self.axis), 2 * n)
-        if counts != (len(cut), len(corners)) or min(self.axis, default=LEVEL - 1) < LEVEL:
+        self._read_supports(lyapunov, content)
+        n, units = row.n, row.units
+        self.level = n + units if self.gauge else -1  # the number of a level cut
+        cuts = sum(0 <= axis < n or axis == self.level >= 0 for axis in self.axis)
+        if cuts != len(cut) or min(self.axis, default=LEVEL - 1) < LEVEL:
             raise Rejected(f"{where}: the numbers of its nodes and cuts do not fit together")
-        every = Vector.of([*corners, *cut, problem.radius]).joined(problem.equilibrium)
-        if self.gauge is not None:
-            every = every.joined(Vector([], -BITS))  # bounds with supports are rounded to that
+        centre, radius = hole or (Vector([]), Fraction(0))
+        every = root.joined(Vector.of([*cut, radius])).joined(centre)
+        if self.gauge is not None:  # supports have to be exact
+            known = Vector.of([level for level in levels if level is not None])
+            every = every.joined(Vector([], min(every.exp, known.exp) + self.gauge.exp))
         self.exp = every.exp
         self.box: Box = (every.ints[:n], every.ints[n : 2 * n])
-        self.cuts, self.radius = every.ints[2 * n : -n - 1], every.ints[-n - 1]
-        self.centre = every.ints[-n:]
-        self.root = every.fractions()[: 2 * n]
-        self.bounds: dict[tuple[int, ...], RowBound] = {}  # by the couplings that a leaf chose
-        longest = max((w.bit_length() for line in self.multipliers for w in line), default=0)
-        extra = 0
-        if self.gauge is not None:
-            longest += max(w.bit_length() for line in [[0], *self.gauge.choices] for w in line)
-            extra = (1 + 2 * len(self.supported_units)) * n * row.held
-        spend(work, row, every, len(self.axis), longest, extra)
+        self.cuts = every.ints[2 * n : 2 * n + len(cut)]
+        self.radius, *self.centre = every.ints[2 * n + len(cut) :]
+        cut_units = {axis - n for axis in self.axis if n <= axis < n + units}
+        lines = [[0], *self.multipliers, *(self.gauge.choices if self.gauge else [])]
+        longest = 2 * max(number.bit_length() for line in lines for number in line)
+        longest += every.bits
+        shown = row if self.gauge is None else row.without_gauge()
+        self.relaxation = Relaxation(
+            shown, self.exp, work, cut_units, bool(self.couplings), longest
+        )
 
     def _read_choices(self, content: Any) -> None:
-        """For every STORED leaf a line of lower slopes of the first layers, then a coupling number
-        a unit; couplings θ ≥ 0, a matrix each; for every relaxed leaf below unit cuts Q and β."""
+        """For every STORED or LEVEL leaf a line of lower slopes, then a coupling number a unit;
+        couplings θ ≥ 0, a matrix each; for every relaxed leaf of a weighted row, or below unit
+        cuts, μ (or Q, the number of times that g is taken) and β."""
         units = self.row.coupled
-        width = sum(count for _, _, count in self.row.firsts) + units
+        width = len(self.row.sloped) + units
         slopes, shape = array(content["slopes"], f"{self.where}.slopes", 2, ("|u1",))
         stored = self.axis.count(STORED) + self.axis.count(LEVEL)
-        if shape[0] != stored or (stored and shape[1] != width):
+        if shape != [stored, width] and (stored or shape != [0, 0]):
             words = "the slopes and the leaves do not fit together"
             raise Rejected(f"{self.where}: {words}; a leaf needs {width} slopes and couplings")
         self.slopes = [slopes[i * width : (i + 1) * width] for i in range(stored)]
-        theta, shape = array(content["couplings"], f"{self.where}.couplings", 3)
-        wrong = shape[0] and (shape[1:] != [units, units] or shape[0] > 255)
-        if wrong or any(value < 0 for value in theta):
-            raise Rejected(f"{self.where}: a coupling must be {units} × {units} numbers ≥ 0")
-        self.couplings = folded(folded(rounded(theta).ints, units), units)
+        self.couplings: list[list[Ints]] = []
+        if "couplings" in content:
+            theta, shape = array(content["couplings"], f"{self.where}.couplings", 3)
+            wrong = shape[0] and (shape[1:] != [units, units] or shape[0] > 255)
+            if wrong or any(value < 0 for value in theta):
+                raise Rejected(f"{self.where}: a coupling must be {units} × {units} numbers ≥ 0")
+            self.couplings = folded(folded(rounded(theta).ints, units), units)
         self.multipliers = content.get("multipliers", [])
+        if isinstance(self.multipliers, dict):
+            flat, shape = array(self.multipliers, f"{self.where}.multipliers", 2, ("<i4",))
+            self.multipliers = [list(line) for line in folded(flat, shape[1])]
+        outputs = self.row.outputs.weight.height
         for line in self.multipliers if isinstance(self.multipliers, list) else [{}]:
             right = isinstance(line, list) and all(type(w) is int and w >= 0 for w in line)
-            if not right or not any(line[:1]):
-                raise Rejected(f"{self.where}: multipliers must be integers ≥ 0, the first > 0")
+            if not right or not any(line[:outputs]):
+                words = "multipliers must be integers ≥ 0, those of rows not all 0"
+                raise Rejected(f"{self.where}: {words}")
 
-    def _read_supports(self, problem: Problem, content: Any) -> None:
+    def _read_supports(self, lyapunov: Network | None, content: Any) -> None:
         """(λ, γ, θ), a line each; for every LEVEL leaf the numbers of those of the upper and lower
         bounds of every unit that V is not made of, then of the row's own."""
         self.gauge: Gauge | None = None
-        self.supported_units: list[Pair] = []
         self.supported: list[Any] = []
-        if "supports" in content and self.row.held:
-            for k, stage in enumerate(self.row.stages):
-                own = self.row.held if stage is self.row.stages[-1] else 0
-                self.supported_units += [(k, unit) for unit in range(stage.relus - own)]
-            width = 2 * len(self.supported_units) + 1
+        if "supports" in content and self.row.held and lyapunov is not None:
+            width = 2 * self.row.gauge + 1
             value = content["supports"]
-            self.gauge = Gauge(problem.lyapunov, self.row.share, value, self.where)
+            self.gauge = Gauge(lyapunov, self.row.share, value, self.where)
             numbers, shape = array(content["supported"], f"{self.where}.supported", 2, ("<i4",))
             if shape[1] == width:
                 self.supported = folded(numbers, width)
         if len(self.supported) != self.axis.count(LEVEL):
             raise Rejected(f"{self.where}: the supports and the leaves do not fit together")
 
-    def check(self, margin: Fraction, holes: bool, levels: Levels = EVERYWHERE) -> int:
-        """Each leaf has to show g ≤ −margin (strict: g < 0), or to lie in the hole where `holes`;
-        the number of leaves."""
-        stored, multipliers = iter(self.slopes), iter(self.multipliers)
-        supported = iter(self.supported)
-        stages = enumerate(self.row.stages)
-        units = [(k, unit) for k, stage in stages for unit in range(stage.relus)]
-        exp = None if self.gauge is None else self.exp
-        root: Part = (self.box, {}, levels)
-        for kind, box, signs, levels in parts(root, self.axis, self.cuts, units, self.where, exp):
-            if kind == HOLE:
-                if not holes or not self._inside_hole(box):
-                    raise Rejected(f"{self.where}: a leaf is called inside the hole and is not")
+    def check(self, margin: Fraction = Fraction(0)) -> int:
+        """Each leaf has to show g ≤ −margin (strict: g < 0), or to lie in the hole; the number of
+        leaves. A node has a view of its own where enough leaves share it, and half as many as the
+        last one above: there are few on any path."""
+        places, multipliers = iter(self.cuts), iter(self.multipliers)
+        choices = iter(self.slopes), multipliers, iter(self.supported)
+        root: Part = (self.box, {}, self.levels)
+        waiting = [(root, self.relaxation.root, 2 * len(self.axis))]
+        for axis, leaves in zip(self.axis, self._leaves_below(), strict=True):
+            part, view, before = waiting.pop()
+            if axis < 0:
+                self._check_leaf(axis, part, view, margin, *choices)
                 continue
-            choices = next(stored) if kind in (STORED, LEVEL) else ()
-            supports = self._supports(next(supported), levels) if kind == LEVEL else {}
-            weights = next(multipliers, []) if signs else [1]
-            if len(weights) != 1 + len(signs):
-                raise Rejected(f"{self.where}: a leaf below unit cuts needs its multipliers")
-            split = len(choices) - self.row.coupled if choices else 0
-            bound = self._bound(_WITHOUT_V if supports else choices[split:], signs)
-            most = bound.upper(box, choices[:split], signs, weights, supports)
-            most += weights[0] * margin
-            if most > 0 or (most == 0 and self.row.strict and not margin):
-                raise Rejected(f"{self.where}: a leaf's bound does not show what is claimed of it")
+            if SHARED <= leaves <= before // 2:
+                before = leaves
+                view = self.relaxation.narrowed(view, part[0], part[1])
+            below, above = self._cut(axis, part, places)
+            waiting += [(above, view, before), (below, view, before)]
         if next(multipliers, None) is not None:
             raise Rejected(f"{self.where}: multipliers are left over")
-        return sum(a < 0 for a in self.axis)
+        return sum(axis < 0 for axis in self.axis)
 
-    def _supports(self, numbers: Sequence[int], levels: Levels) -> dict[Pair, Supports]:
-        """By unit, and the row's own at (-1, -1)."""
-        assert self.gauge is not None  # or there were no such leaves
-        found = folded(self.gauge.supports(numbers, levels), 2)
-        return dict(zip([*self.supported_units, (-1, -1)], found, strict=True))
+    def _leaves_below(self) -> Ints:
+        """The number of leaves of every node's subtree; refuses what is not one whole tree."""
+        counts: Ints = []
+        whole: Ints = []  # subtrees that wait for the node above them
+        for axis in reversed(self.axis):
+            if axis >= 0 and len(whole) < 2:
+                break
+            whole.append(whole.pop() + whole.pop() if axis >= 0 else 1)
+            counts.append(whole[-1])
+        if len(counts) != len(self.axis) or len(whole) != 1:
+            raise Rejected(f"{self.where}: the tree is not complete, or ends before its arrays do")
+        return counts[::-1]
 
-    def _inside_hole(self, box: Box) -> bool:
-        """Whether the closed box lies strictly inside the open hole."""
-        radius, ends = self.radius, zip(*box, self.centre, strict=True)
-        return all(y - radius < a and b < y + radius for a, b, y in ends)
-
-    def _bound(self, numbers: Sequence[int], signs: Signs) -> RowBound:
-        """The bound of the row with the chosen units coupled (0: not coupled). A coupled unit is
-        replaced by something larger, so its outer weight must not be negative; and it has another
-        input than the one whose sign a cut fixed."""
-        last, final = len(self.row.stages) - 1, self.row.final.ints
-        chosen = tuple(numbers) if any(numbers) else ()
-        for unit, k in enumerate(() if chosen == _WITHOUT_V else chosen):
-            if k and (final[unit] < 0 or k > len(self.couplings) or (last, unit) in signs):
-                raise Rejected(f"{self.where}: a leaf couples what cannot be coupled")
-        if chosen not in self.bounds:
-            if len(self.bounds) == MOST_BOUNDS:
-                self.bounds.clear()
-            self.bounds[chosen] = RowBound(self._row(chosen), self.exp)
-        return self.bounds[chosen]
-
-    def _row(self, chosen: tuple[int, ...]) -> Row:
-        if chosen == _WITHOUT_V:
-            final = list(self.row.final.ints)
-            start = self.row.stages[-1].relus - self.row.held
-            final[start : start + self.row.held] = [0] * self.row.held
-            return replace(self.row, final=Vector(final, self.row.final.exp))
-        thetas = [self.couplings[k - 1][unit] if k else None for unit, k in enumerate(chosen)]
-        return coupled_row(self.row, thetas, BITS) if chosen else self.row
-
-
-def parts(
-    root: Part,
-    axes: Sequence[int],
-    cuts: Ints,
-    units: list[Pair],
-    where: str,
-    exp: int | None = None,
-) -> Iterator[tuple[int, Box, Signs, Levels]]:
-    """The leaves; refuses a tree that is not complete, or a cut that does not cut. `exp`: that of
-    cuts, where there may be cuts at levels."""
-    waiting = [root]
-    places = iter(cuts)
-    n = len(root[0][0])
-    for axis in axes:
-        if not waiting:
-            raise Rejected(f"{where}: the tree ends before its arrays do")
-        (low, high), signs, levels = waiting.pop()
-        if axis < 0:
-            yield axis, (low, high), signs, levels
-        elif axis < n:
+    def _cut(self, axis: int, part: Part, places: Iterator[int]) -> tuple[Part, Part]:
+        """The two parts that a node is cut into, the lower one first; refuses a cut that does not
+        cut."""
+        (low, high), signs, levels = part
+        n = self.row.n
+        if axis < n:
             cut = next(places)
             below, above = high.copy(), low.copy()
             below[axis] = above[axis] = cut
             if not low[axis] < cut < high[axis]:
-                raise Rejected(f"{where}: a cut does not lie inside its box")
-            waiting += [((above, high), signs, levels), ((low, below), signs, levels)]
-        elif axis == n + len(units) and exp is not None:
-            level = scaled(next(places), exp)
-            waiting += [((low, high), signs, side(level)) for side in (levels.above, levels.below)]
-        else:
-            unit = units[axis - n]
-            if unit in signs:
-                raise Rejected(f"{where}: a unit is cut twice")
-            signed = [{**signs, unit: active} for active in (True, False)]
-            waiting += [((low, high), both, levels) for both in signed]
-    if waiting:
-        raise Rejected(f"{where}: the tree is not complete")
+                raise Rejected(f"{self.where}: a cut does not lie inside its box")
+            return ((low, below), signs, levels), ((above, high), signs, levels)
+        if axis == self.level:
+            level = scaled(next(places), self.exp)
+            return (part[0], signs, levels.below(level)), (part[0], signs, levels.above(level))
+        unit = axis - n
+        if unit >= self.row.units or unit in signs:
+            raise Rejected(f"{self.where}: a unit is cut twice, or there is none of that number")
+        dead, active = ({**signs, unit: sign} for sign in (False, True))
+        return (part[0], dead, levels), (part[0], active, levels)
 
+    def _check_leaf(
+        self,
+        kind: int,
+        part: Part,
+        view: View,
+        margin: Fraction,
+        stored: Iterator[Sequence[int]],
+        multipliers: Iterator[list[int]],
+        supported: Iterator[Sequence[int]],
+    ) -> None:
+        box, signs, levels = part
+        if kind == HOLE:
+            if not self._inside_hole(box):
+                raise Rejected(f"{self.where}: a leaf is called inside the hole and is not")
+            return
+        slopes = next(stored) if kind in (STORED, LEVEL) else ()
+        outputs = self.row.outputs.weight.height
+        weights = next(multipliers, []) if signs or self.row.weighted else [1]
+        if len(weights) != outputs + len(signs):
+            words = "a leaf of several rows or below unit cuts needs its multipliers"
+            raise Rejected(f"{self.where}: {words}")
+        given = zip(self.row.sloped, slopes, strict=False)
+        leaf = Leaf(weights, signs, {unit: slope for unit, slope in given if unit is not None})
+        if kind == LEVEL:
+            leaf = self._supported(leaf, next(supported), levels)
+        elif self.gauge is not None:
+            leaf = leaf._replace(weights=[weights[0], 0, *weights[1:]])
+        if kind == STORED:
+            leaf = self._coupled(leaf, slopes[len(self.row.sloped) :])
+        most = self.relaxation.upper(view, box, leaf) + weights[0] * margin
+        if most > 0 or (most == 0 and self.row.strict and not margin):
+            raise Rejected(f"{self.where}: a leaf's bound does not show what is claimed of it")
 
-def spend(work: Work, row: Row, box: Vector, leaves: int, longest: int, extra: int = 0) -> None:
-    """Count the products that a row's leaves take, and how long their numbers get."""
-    sizes = [stage.weight.height * stage.weight.width for stage in row.stages]
-    heights = [stage.weight.height for stage in row.stages]
-    passes = [2 * height * sum(sizes[: k + 1]) for k, height in enumerate(heights)]
-    parts = [box, row.final, *(part for stage in row.stages for part in stage[:2])]
-    front = sum(part.bits + part.exp for part in parts)  # before the point
-    bits = longest + front - RowBound(row, box.exp).exp
-    work.spend(leaves * (1 + row.coupled**3 + sum(passes) + extra), bits)
+    def _supported(self, leaf: Leaf, numbers: Sequence[int], levels: Levels) -> Leaf:
+        """V is left to a support; the bounds of units have theirs."""
+        assert self.gauge is not None  # or there were no such leaves
+        scale, *betas = leaf.weights
+        self.work.spend(len(numbers) * self.row.n * self.row.held, self.relaxation.bits)
+        *pairs, (own,) = folded(self.gauge.supports(numbers, levels), 2)
+        if own is not None:
+            own = (own[0].times(Fraction(scale)), scale * own[1])
+        return leaf._replace(weights=[0, scale, *betas], supports=dict(enumerate(pairs)), own=own)
+
+    def _coupled(self, leaf: Leaf, numbers: Sequence[int]) -> Leaf:
+        """Units of V∘F coupled to V (0: not coupled): relu(a) ≤ Σ θ_i·relu(b_i) + relu(a − Σ
+        θ_i·b_i). A coupled unit is replaced by something larger, so its outer weight must not be
+        negative; and it has another input than the one whose sign a cut fixed."""
+        first = self.row.gauge - self.row.coupled
+        thetas = {}
+        for k, chosen in enumerate(numbers):
+            unit = first + k
+            outer = self.row.outputs.weight.rows[0][self.row.n + unit]
+            if chosen and (outer < 0 or chosen > len(self.couplings) or unit in leaf.signs):
+                raise Rejected(f"{self.where}: a leaf couples what cannot be coupled")
+            if chosen:
+                thetas[unit] = self.couplings[chosen - 1][k]
+        return leaf._replace(thetas=thetas)
+
+    def _inside_hole(self, box: Box) -> bool:
+        """Whether the closed box lies strictly inside the open hole."""
+        if not self.centre:
+            return False
+        radius, ends = self.radius, zip(*box, self.centre, strict=True)
+        return all(y - radius < a and b < y + radius for a, b, y in ends)

@@ -6,7 +6,7 @@ solver.
   keel check run/certificate.json --model run/model.safetensors --data digits
   keel check run/certificate.json --weights net.pt --factory net:make --data graph.npz
   keel check proof.json --network net.onnx --property property.vnnlib
-  keel check proof.json --problem loop.npz    a proof about a loop's sublevel set
+  keel check proof.json --problem loop.npz    a proof about a loop
 
 By itself a certificate is about the weights that it carries. With --model the head is taken out of
 that model again and compared number by number (--weights and --factory: a model of your own, as for

@@ -5,6 +5,8 @@
         these conditions alone
   keel verify problem.json --sublevel 0.25 --conditions sublevel-decrease
         does V fall on {V ≤ 0.25}?
+  keel verify problem.json --proof proof.json
+        the proofs of its conditions, for keel check proof.json --problem problem.json
   keel verify problem.npz --engine milp --timeout 120 --json
   keel verify problem.json --cross-check
         every installed engine; a contradiction is an error
@@ -105,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
     """Read, decide, print."""
     if args.property is not None or args.problem.suffix == ".onnx":
         return run_verify(args)
+    if args.results is not None:
+        raise ConfigError("--results is for a network and its property", got="a closed loop")
     from graphkeel.verify.crosscheck import cross_check
     from graphkeel.verify.problem_io import read_problem
 

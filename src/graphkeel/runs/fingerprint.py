@@ -21,7 +21,6 @@ _IGNORED = (
     "graphkeel.verify",
     "graphkeel.certificate",
     "graphkeel.checker",
-    "graphkeel.property_checker",
     "graphkeel.core.digests",
     "graphkeel.core.errors",
     "graphkeel.core.files",

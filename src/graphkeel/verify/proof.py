@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphkeel.verify.problem import Array
 from graphkeel.verify.query import Row
 
-VERSION = 3
+VERSION = 4
 HOLE, RELAXED, SLOPED, LEVEL = -1, -2, -3, -4  # leaves of a tree
 SLOPE_STEPS = 255.0  # stored slopes are multiples of 1/255
 

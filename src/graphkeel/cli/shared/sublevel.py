@@ -1,5 +1,5 @@
-"""The flags and files of conditions on a sublevel set: `keel verify --sublevel C --proof FILE` and
-`keel check PROOF --problem LOOP`."""
+"""The flags and files of a loop: `keel verify LOOP --sublevel C --proof FILE` and `keel check PROOF
+--problem LOOP`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_check_problem(parser: argparse.ArgumentParser) -> None:
         "--problem",
         type=path_type,
         metavar="LOOP",
-        help="compare a sublevel set's proof with this .json or .npz problem",
+        help="compare a loop's proof with this .json or .npz problem",
     )
 
 
@@ -60,14 +60,8 @@ def with_sublevel(problem: Problem, args: argparse.Namespace) -> Problem:
 
 
 def store_proof(problem: Problem, report: VerifyReport, path: Path | None) -> list[str]:
-    """Write the proofs of conditions on the sublevel set; their names."""
-    from graphkeel.verify.problem import SUBLEVEL
-
-    proofs = {
-        answer.condition: answer.proof
-        for answer in report.conditions
-        if answer.condition in SUBLEVEL and answer.proof is not None
-    }
+    """Write the proofs of all conditions that were proved; their names."""
+    proofs = {a.condition: a.proof for a in report.conditions if a.proof is not None}
     if path is None or not proofs:
         return []
     from graphkeel.certificate.encoding import write_certificate
@@ -82,7 +76,7 @@ def proof_lines(path: Path | None, shown: list[str]) -> list[str]:
     if path is None:
         return []
     if not shown:
-        return ["  No proof was written: a file holds proofs of sublevel conditions only."]
+        return ["  No proof was written: no condition was proved by an engine that stores one."]
     return [f"  The proof of {', '.join(shown)} is in {path}; keel check re-proves it."]
 
 

@@ -15,6 +15,7 @@ from graphkeel.cli.shared.common import (
     path_type,
 )
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.files import write_bytes
 
 if TYPE_CHECKING:
     from graphkeel.certificate import LinkedResult
@@ -41,7 +42,13 @@ def add_verify_arguments(parser: argparse.ArgumentParser) -> None:
         "--proof",
         type=path_type,
         metavar="FILE",
-        help="write the proof of an unsat property, or of a loop's sublevel set, for keel check",
+        help="write the proof of an unsat property, or of a loop's conditions, for keel check",
+    )
+    parser.add_argument(
+        "--results",
+        type=path_type,
+        metavar="FILE",
+        help="write unsat, sat with its counterexample, timeout or unknown, as VNN-COMP reads it",
     )
 
 
@@ -76,6 +83,8 @@ def run_verify(args: argparse.Namespace) -> int:
     budget = Budget(args.timeout, clock=args.clock)
     answer = decide(network, prop, budget, keep=args.proof is not None)
     stored = _store(answer, args)
+    if args.results is not None:
+        write_bytes(args.results, ("\n".join(_result_lines(answer)) + "\n").encode())
     if args.json:
         emit_json(_payload(answer, args, stored))
     else:
@@ -91,6 +100,14 @@ def _store(answer: Answer, args: argparse.Namespace) -> bool:
 
     write_certificate(answer.proof, args.proof)
     return True
+
+
+def _result_lines(answer: Answer) -> list[str]:
+    """A results file of the competition."""
+    if answer.verdict == "sat":
+        return ["sat", *answer.counterexample_text().splitlines()]
+    late = answer.verdict == "unknown" and answer.reason.startswith("time budget")
+    return ["timeout" if late else answer.verdict]
 
 
 def _payload(answer: Answer, args: argparse.Namespace, stored: bool) -> dict[str, Any]:
@@ -111,9 +128,7 @@ def _payload(answer: Answer, args: argparse.Namespace, stored: bool) -> dict[str
 
 def _lines(answer: Answer, args: argparse.Namespace, stored: bool) -> list[str]:
     """The competition's lines first, then ours."""
-    lines = [answer.verdict]
-    if answer.verdict == "sat":
-        lines += answer.counterexample_text().splitlines()
+    lines = [answer.verdict, *_result_lines(answer)[1:]]
     spent = f"({answer.seconds:.2f} s, {answer.nodes} boxes)"
     lines.append(f"{_WORDS[answer.verdict]} {spent}")
     if answer.reason:

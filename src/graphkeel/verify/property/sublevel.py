@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from graphkeel.verify.conditions import inner_radius
-from graphkeel.verify.problem import STAYS, Network, Problem, Sublevel, sublevel_of
+from graphkeel.verify.problem import STAYS, Network, Problem, Region, Sublevel, sublevel_of
 from graphkeel.verify.proof import VERSION, Json, encode
 from graphkeel.verify.property.network import Block, BlockNetwork, append_network
 from graphkeel.verify.property.proof import FORMAT, as_text
@@ -28,8 +28,8 @@ def sublevel_network(problem: Problem) -> BlockNetwork:
     """The network y -> (V(y), V(F(y)), F(y))."""
     blocks: list[Block] = []
     after = append_network(blocks, problem.closed_loop, 0)
-    here = append_network(blocks, problem.lyapunov, 0)
     there = append_network(blocks, problem.lyapunov, after)
+    here = append_network(blocks, problem.lyapunov, 0)
     n = problem.n
     height = n + 2
     place = np.eye(height)
@@ -50,30 +50,36 @@ def sublevel_property(problem: Problem, condition: str) -> Property:
 
 
 def loop_entry(problem: Problem) -> Json:
-    """The loop as a proof has it: all that a checker compiles the cases from."""
-    sublevel = sublevel_of(problem)
-    floor = {} if sublevel.floor is None else {"floor": float(sublevel.floor)}
+    """The loop as a proof has it: all that a checker compiles rows and cases from. A round hole is
+    the box around it for conditions on D, and the box inside it for those on a sublevel set."""
+    levels = {}
+    if problem.sublevel is not None:
+        levels = {"level": problem.sublevel.level, "floor": problem.sublevel.floor}
+    region = problem.region or Region(0)
     return {
         "F": _layers(problem.closed_loop),
         "V": _layers(problem.lyapunov),
         "lower": encode(problem.lower),
         "upper": encode(problem.upper),
         "equilibrium": encode(problem.equilibrium),
-        "hole_radius": inner_radius(problem),
+        "hole_radius": float(problem.hole_radius),
+        "inner_radius": inner_radius(problem),
         "rho": float(problem.rho),
-        "level": float(sublevel.level),
-        **floor,
+        "positivity": float(problem.positivity),
+        "class": region.axis,
+        "margin": float(region.margin),
+        **{name: float(level) for name, level in levels.items() if level is not None},
     }
 
 
 def loop_proof(problem: Problem, proofs: Mapping[str, Json]) -> Json:
-    """The proof file of conditions on a sublevel set; the caller seals it."""
-    cases = {name: proof["cases"] for name, proof in proofs.items()}
+    """The proof file of a loop's conditions; the caller seals it."""
+    stored = {name: proof.get("cases", proof) for name, proof in proofs.items()}
     return {
         "format": FORMAT,
         "version": VERSION,
         "loop": loop_entry(problem),
-        "conditions": cases,
+        "conditions": stored,
     }
 
 
@@ -83,7 +89,7 @@ def loop_difference(content: Json, problem: Problem) -> str | None:
     stored = content.get("loop")
     if stored is None:
         return "the proof is about a network, not about a loop"
-    if problem.sublevel is None:
+    if problem.sublevel is None and "level" in stored:
         problem = replace(problem, sublevel=Sublevel(stored["level"], stored.get("floor")))
     wanted = loop_entry(problem)
     names = sorted({*wanted, *stored})
@@ -91,8 +97,8 @@ def loop_difference(content: Json, problem: Problem) -> str | None:
     return f"the proof is about another loop: {', '.join(other)} differ" if other else None
 
 
-def _layers(network: Network) -> list[Json]:
-    return [{"weight": encode(a.weight), "bias": encode(a.bias)} for a in network.layers]
+def _layers(network: Network) -> list[list[Json]]:
+    return [[{"weight": encode(a.weight), "bias": encode(a.bias)}] for a in network.layers]
 
 
 def _box(problem: Problem) -> _Ends:
