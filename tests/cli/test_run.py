@@ -80,7 +80,7 @@ def test_a_class_weight_is_the_balanced_row(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dataset", "digit"], "Did you mean 'digits'?"),
+        (["--dataset", "digit"], "Did you mean digits?"),
         (["--dataset", "cora"], "as in keel-paper run --dataset cora"),
         (["--method", "t3a"], "the method must be one of none, replace"),
         (["--class-weight", "balanced"], "--class-weight is an option of --method auto"),

@@ -38,8 +38,8 @@ from graphkeel.cli.shared.common import (
     whole_number,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
-from graphkeel.cli.suggest import did_you_mean
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _chosen(words: list[str]) -> dict[str, Any]:
             raise ConfigError(
                 f"--set takes NAME=VALUE, where NAME is one of {', '.join(sorted(kinds))}",
                 got=repr(word),
-                fix=did_you_mean(name, kinds).strip() or None,
+                fix=did_you_mean(name, kinds),
             )
         chosen[name] = _value(name, text, kinds[name])
     return chosen

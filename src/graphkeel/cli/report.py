@@ -4,7 +4,7 @@
   keel certify --out runs/digits
   keel report runs/digits                          writes runs/digits/report.html
   keel report runs/digits tables/ --to page.html   several folders, one page
-  keel report --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
+  keel report --dataset my_graph.npz --weights net.safetensors --factory net:make
         a model of your own, fitted now
 
 The page needs no network and no file beside it; it is light or dark as the reader's system is.
@@ -24,7 +24,7 @@ from graphkeel.cli.shared.common import (
     path_type,
     seed_type,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_spec
+from graphkeel.cli.shared.own_model import add_own_model, add_split, chosen_spec
 from graphkeel.core.errors import ConfigError
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
@@ -54,9 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write report.html into this folder",
     )
     add_dataset(parser)
-    parser.add_argument(
-        "--split", default="biased", help="of --weights: biased, random or public (default biased)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--features",
         default="auto",

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.stats import binomtest
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphkeel.control import CLASSICAL
-from graphkeel.core.errors import ConfigError, DataError, KeelError, ModelError
+from graphkeel.core.errors import ConfigError, DataError, KeelError, KeelWarning, ModelError
+from graphkeel.core.names import check_name
+from graphkeel.graph.task import GraphTask
 from graphkeel.models.frozen import FrozenModel
 
-NEURAL = "neural"
+Ids = Tensor | NDArray[np.int64] | Sequence[int]  # of nodes or classes, shape (k,)
+MethodName = Literal["auto", "replace", "diffuse"]
+ControllerName = Literal["deadbeat", "mfac", "pid", "lqr", "neural"]
+LabelUse = Literal["all", "train"]  # what validation labels do: serve and judge, or judge alone
+GuardName = Literal["cross-fit", "holdout"]
+ClassWeight = Literal["balanced"] | None
+KeepName = Literal["graph", "summary", "model"]
+
+_MASKS = ("train", "val", "test")
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 CHOICES: dict[str, tuple[str | None, ...]] = {
-    "method": ("auto", "replace", "diffuse"),
-    "labels": ("all", "train"),  # what validation labels do: serve and judge, or judge alone
-    "guard": ("cross-fit", "holdout"),
+    "method": get_args(MethodName),
+    "labels": get_args(LabelUse),
+    "guard": get_args(GuardName),
     "class_weight": (None, "balanced"),
 }
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Attributes:
+    level: of the test that labels in `train_mask` are what the model was trained on.
+    """
+
+    level: float = 0.001
+
+
+_DOUBT = _Doubt()
 
 # ---- the constructor's arguments
 
@@ -44,14 +70,13 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
 
 def check_choice(name: str, value: object, known: Sequence[str | None]) -> None:
     """Refuse what is none of the known names; None may be one."""
-    if not isinstance(value, str | None) or value not in known:
-        names = ", ".join(one for one in known if one)
-        raise ConfigError(f"{name} must be one of {names}", got=repr(value))
+    if value is not None or None not in known:
+        check_name(name, value, [one for one in known if one is not None])
 
 
 def _check_controller(value: object) -> None:
     if not hasattr(value, "regulate"):  # a controller of the user's own may be an object
-        check_choice("the controller", value, (*CLASSICAL, NEURAL))
+        check_choice("the controller", value, get_args(ControllerName))
 
 
 def _check_verifier(value: object) -> None:
@@ -118,6 +143,39 @@ def check_scores(scores: Tensor) -> None:
             "the model's scores must be finite",
             got=f"NaN or infinity for {int(bad.sum())} of {len(bad)} nodes, the first is {first}",
             fix="Look for NaN in its weights, or for a logarithm of 0 in its last layer.",
+        )
+
+
+# ---- labels and masks
+
+
+def warn_of_labels(data: Data, task: GraphTask, logits: Tensor) -> None:
+    """Warn of labels that no mask selects, and of some that the model has hardly been trained on.
+
+    Training makes a model at least as often right on its own labels as it is sure of them."""
+    labelled = getattr(data, "y", None) is not None and bool((data.y >= 0).any())
+    masked = any(getattr(data, f"{name}_mask", None) is not None for name in _MASKS)
+    if labelled and not masked:
+        warnings.warn(
+            "data.y has labels, but no mask selects any of them, so none is used; set train_mask "
+            "to the nodes that the model was trained on, and val_mask to others whose label is "
+            "known",
+            KeelWarning,
+            stacklevel=2,
+        )
+    trained = task.train_mask.nonzero().flatten()
+    if not len(trained):
+        return
+    sure = float(logits[trained].softmax(dim=1).amax(dim=1).mean())
+    right = int((logits[trained].argmax(dim=1) == task.y[trained]).sum())
+    if binomtest(right, len(trained), min(1.0, sure), "less").pvalue < _DOUBT.level:
+        warnings.warn(
+            f"the model is right on {100 * right / len(trained):.0f} % of train_mask and is "
+            f"{100 * sure:.0f} % sure there, so it was hardly trained on these labels; leave "
+            "in train_mask what it was trained on, and hand over new labels in val_mask or "
+            "with feedback",
+            KeelWarning,
+            stacklevel=2,
         )
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.method import Method, MethodResult, check_nodes
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
@@ -37,9 +39,9 @@ class Reconstruction:
     """
 
     name: str
-    method: str | None = None
+    method: MethodName | None = None
     risk: float = 0.5
-    class_weight: str | None = None
+    class_weight: ClassWeight = None
     without: tuple[str, ...] = ()
     random_weights: bool = False
     retrains: bool = False
@@ -57,7 +59,7 @@ class Reconstruction:
         model = untrained(frozen.model, seed) if self.random_weights else frozen.model
         rec = Reconstructor(
             model,
-            method=self.method or self.name,
+            method=self.method or cast(MethodName, self.name),
             risk=self.risk,
             labels="train",
             class_weight=self.class_weight,
@@ -145,6 +147,5 @@ def get_method(name: str) -> Method:
     Args:
         name: one of `METHODS`.
     """
-    if name not in METHODS:
-        raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
+    check_name("the method", name, ("none", *METHODS))
     return METHODS[name]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from graphkeel.control.anchors import Anchors
+from graphkeel.core.names import check_name
 from graphkeel.lyapunov import CertifyResult, LyapunovConfig, certify
 from graphkeel.lyapunov.on_graph import enclosed, steered
 from graphkeel.models.linear_map import LinearMap
@@ -32,6 +33,8 @@ def certify_context(
     """
     kept = context.anchors()
     as_they_are = not {"strength", "shift", "form"} & set(settings)
+    for name in settings:
+        check_name("a setting of certify", name, [field.name for field in fields(LyapunovConfig)])
     config = LyapunovConfig(**{"strength": context.typical_strength, **settings})
     result = certify(
         context.frozen,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from sklearn.base import BaseEstimator
@@ -18,10 +18,12 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from graphkeel.control import Controller
 from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.names import did_you_mean
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
@@ -51,6 +53,13 @@ from graphkeel.reconstruct.explain import (
     sources_of,
 )
 from graphkeel.reconstruct.inputs import (
+    ClassWeight,
+    ControllerName,
+    GuardName,
+    Ids,
+    KeepName,
+    LabelUse,
+    MethodName,
     arguments_again,
     check_choice,
     check_grown,
@@ -58,6 +67,7 @@ from graphkeel.reconstruct.inputs import (
     check_scores,
     checked_feedback,
     first_scores,
+    warn_of_labels,
 )
 from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
@@ -135,12 +145,12 @@ class Reconstructor(BaseEstimator):
         self,
         model: nn.Module | Scores | None = None,
         *,
-        method: str = "auto",
-        controller: str = "deadbeat",
+        method: MethodName = "auto",
+        controller: ControllerName | Controller = "deadbeat",
         verifier: str = "auto",
-        labels: str = "all",
-        guard: str = "cross-fit",
-        class_weight: str | None = None,
+        labels: LabelUse = "all",
+        guard: GuardName = "cross-fit",
+        class_weight: ClassWeight = None,
         risk: float = 0.5,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
@@ -169,7 +179,11 @@ class Reconstructor(BaseEstimator):
         known = self._get_param_names()
         unknown = sorted(set(params) - set(known))
         if unknown:
-            raise ConfigError(f"the parameters are {', '.join(known)}", got=", ".join(unknown))
+            raise ConfigError(
+                f"the parameters are {', '.join(known)}",
+                got=", ".join(unknown),
+                fix=did_you_mean(unknown[0], known),
+            )
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -181,7 +195,7 @@ class Reconstructor(BaseEstimator):
         return [name for name in names if name != "self"]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
+        return hasattr(self, "features_") or hasattr(self, "summary_")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Reconstructor:
         if hasattr(self, "_context"):
@@ -216,8 +230,8 @@ class Reconstructor(BaseEstimator):
         data: Data,
         y: None = None,
         *,
-        nodes: Tensor | None = None,
-        labels: Tensor | None = None,
+        nodes: Ids | None = None,
+        labels: Ids | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Decide what the model should answer, and write features under which it does.
@@ -245,12 +259,16 @@ class Reconstructor(BaseEstimator):
         self,
         data: Data,
         model_kwargs: dict[str, Any],
-        nodes: Tensor | None,
-        labels: Tensor | None,
+        nodes: Ids | None,
+        labels: Ids | None,
         source: SourceSummary | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
-        self._look_at_labels(self._make_context(data, model_kwargs))
+        task = self._make_context(data, model_kwargs)
+        for found in ("features_", "guard_", "summary_"):
+            self.__dict__.pop(found, None)  # a fit that is interrupted is no fit
+        warn_of_labels(data, task, self._context.logits)
+        self._look_at_labels(task)
         if source is not None:
             source.check(self._context)
             self._correction = source.correction
@@ -354,7 +372,7 @@ class Reconstructor(BaseEstimator):
         return self._choose(*self._start)
 
     @one_at_a_time
-    def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
+    def feedback(self, nodes: Ids, labels: Ids) -> Reconstructor:
         """Take in new labels and decide anew; what no label changes is not computed again.
 
         A validation node whose label is fed back is used from now on, and no longer only judges.
@@ -370,7 +388,7 @@ class Reconstructor(BaseEstimator):
         return self
 
     def _take_in(
-        self, known: Labels, validation: Labels, nodes: Tensor | None, labels: Tensor | None
+        self, known: Labels, validation: Labels, nodes: Ids | None, labels: Ids | None
     ) -> Reconstructor:
         n_nodes = self._context.x.shape[0]
         n_classes = len(self.classes_)
@@ -575,10 +593,10 @@ class Reconstructor(BaseEstimator):
     def adapt(
         self,
         target: Data,
-        nodes: Tensor | None = None,
-        labels: Tensor | None = None,
+        nodes: Ids | None = None,
+        labels: Ids | None = None,
         *,
-        keep: str | None = None,
+        keep: KeepName | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Decide and steer on another graph than the one the model was trained on.
@@ -602,8 +620,8 @@ class Reconstructor(BaseEstimator):
             A fitted Reconstructor of the target: `predict(target)`, `feedback`, `guard_`, ….
         """
         if keep is None:
-            keep = "graph" if hasattr(self, "n_features_in_") else "model"
-        check_choice("keep", keep, ("graph", "summary", "model"))
+            keep = "graph" if self.__sklearn_is_fitted__() else "model"
+        check_choice("keep", keep, get_args(KeepName))
         with self._step("adapt") as facts:
             source = None if keep == "model" else self._summary()
             adapted = Reconstructor(**self.get_params())
@@ -654,6 +672,17 @@ class Reconstructor(BaseEstimator):
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
+    @one_at_a_time
+    def fit_predict(self, data: Data, y: None = None, **model_kwargs: Any) -> Tensor:
+        """`fit`, then `predict`.
+
+        Args:
+            data: as for `fit`.
+            y: unused, there for scikit-learn's contract.
+            model_kwargs: passed to the model.
+        """
+        return self.fit(data, y, **model_kwargs).predict(data)
+
     def scores(self, data: Data, **model_kwargs: Any) -> Tensor:
         """The frozen model's own output on the new features.
 
@@ -682,9 +711,18 @@ class Reconstructor(BaseEstimator):
             data: the graph that was fitted.
             model_kwargs: passed to the model.
         """
+        return self.decision_function(data, **model_kwargs).softmax(dim=-1)
+
+    def decision_function(self, data: Data, **model_kwargs: Any) -> Tensor:
+        """The logits of every class, shape (N, n_classes), whatever the model itself returns.
+
+        Args:
+            data: the graph that was fitted.
+            model_kwargs: passed to the model.
+        """
         graph = node_graph(self.transform(data))
         frozen, arguments = self._asked(graph, model_kwargs)
-        return frozen.logits(graph.x, graph.edge_index, **arguments).softmax(dim=-1)
+        return frozen.logits(graph.x, graph.edge_index, **arguments)
 
     def score(
         self,
@@ -861,7 +899,7 @@ class Reconstructor(BaseEstimator):
         return self._bind(data, model_kwargs)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFitted("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
     def _check_context(self) -> None:

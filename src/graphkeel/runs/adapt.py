@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from graphkeel.core.errors import ConfigError
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
+from graphkeel.reconstruct.inputs import KeepName
 from graphkeel.reconstruct.method import MethodResult
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
@@ -75,7 +76,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
     nodes = case.nodes if len(case.nodes) else None
     classes = None if nodes is None else case.target.y[nodes]
     target = case.target.to_data()
-    there = rec.adapt(target, nodes, classes, keep=spec.keep)
+    there = rec.adapt(target, nodes, classes, keep=cast(KeepName, spec.keep))
     decision = there.guard_.to_dict()
     if not is_trained:  # features would mean nothing to the model that was handed over
         return MethodResult(there.scores(target), None, decision)

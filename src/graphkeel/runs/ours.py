@@ -3,9 +3,10 @@ graph."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
+from graphkeel.reconstruct.inputs import MethodName
 from graphkeel.reconstruct.methods import METHODS, Reconstruction, untrained
 from graphkeel.reconstruct.reconstructor import Reconstructor
 
@@ -14,8 +15,7 @@ OURS = tuple(name for name, row in METHODS.items() if isinstance(row, Reconstruc
 
 def check_ours(name: str) -> None:
     """Refuse a name that is not one of our own rows."""
-    if name not in OURS:
-        raise ConfigError(f"the method must be one of {', '.join(OURS)}", got=repr(name))
+    check_name("the method", name, OURS)
 
 
 def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
@@ -25,7 +25,7 @@ def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
     assert isinstance(row, Reconstruction)
     rec = Reconstructor(
         untrained(model, seed) if row.random_weights else model,
-        method=row.method or row.name,
+        method=row.method or cast(MethodName, row.name),
         class_weight=row.class_weight,
         seed=seed,
     )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphkeel.cli.suggest import did_you_mean
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
 from graphkeel.graph.datasets.names import DATASETS
 
@@ -104,8 +104,8 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             known = [str(choice) for choice in action.choices or ()]
             typed = _shown(str(value))
-            words = f"{error.message}.{did_you_mean(typed, known)}"
-            raise argparse.ArgumentError(action, words) from None
+            words = f"{error.message}. {did_you_mean(typed, known) or ''}"
+            raise argparse.ArgumentError(action, words.rstrip()) from None
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -116,7 +116,8 @@ class Parser(argparse.ArgumentParser):
         unknown = [word for word in others if word.startswith("--")]
         if unknown:
             typed = _shown(unknown[0].split("=")[0])
-            self.error(f"there is no option {typed}.{did_you_mean(typed, self._option_strings())}")
+            meant = did_you_mean(typed, self._option_strings()) or ""
+            self.error(f"there is no option {typed}. {meant}".rstrip())
         return found, others
 
     def _option_strings(self) -> list[str]:
@@ -130,6 +131,9 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         blocks = text.strip().split("\n\n")
         return "\n\n".join("\n".join(_wrapped(block, width)) for block in blocks)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrapped(" ".join(text.split()), width)  # argparse's breaks words at their hyphens
 
 
 def _wrapped(block: str, width: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.errors import DataError
+from graphkeel.core.names import check_name, did_you_mean
 from graphkeel.graph.datasets.digits import digits_by_name
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
@@ -96,7 +96,8 @@ def load_graph(name: str) -> RawGraph:
         f"there is no dataset of that name; there are {', '.join(DATASETS)}, and for keel-paper "
         f"{', '.join(PAPER_DATASETS)}",
         got=repr(name),
-        fix=_hint(key),
+        fix=did_you_mean(key, (*DATASETS, *PAPER_DATASETS), near=0.5)
+        or "A graph of your own goes in as the path of an .npz file.",
     )
 
 
@@ -120,8 +121,7 @@ def prepare_features(
         features: one of `FEATURES`.
         pca: dimensions of a PCA.
     """
-    if features not in FEATURES:
-        raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
+    check_name("features", features, FEATURES)
     if features == "auto":
         features = graph.auto_features
     if features == "raw":
@@ -131,15 +131,6 @@ def prepare_features(
         return PreparedFeatures(dense(normalised))
     fitted = FittedPca.fit(normalised, pca)
     return PreparedFeatures(fitted.transform(normalised), fitted)
-
-
-def _hint(name: str) -> str:
-    near = difflib.get_close_matches(name, (*DATASETS, *PAPER_DATASETS), n=1, cutoff=0.5)
-    return (
-        f"Did you mean {near[0]!r}?"
-        if near
-        else "A graph of your own goes in as the path of an .npz file."
-    )
 
 
 def _checked(graph: RawGraph) -> RawGraph:

@@ -13,7 +13,8 @@ from numba import njit
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.errors import DataError
+from graphkeel.core.names import check_name
 from graphkeel.graph.propagate.counting_sort import (
     by_row,
     by_row_and_column,
@@ -42,8 +43,7 @@ def normalise(
         dtype: float32, or float64 where last bits matter.
         self_links: nodes, shape (k,), whose loop counts twice, as if A already had one there.
     """
-    if norm not in NORMS:
-        raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
+    check_name("norm", norm, NORMS)
     starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
     degrees = np.diff(starts).astype(dtype)
     if self_links is not None:

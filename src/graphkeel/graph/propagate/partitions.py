@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.names import check_name
 from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
 
 
@@ -165,8 +166,7 @@ def partition_edges(
         parts: how many row parts.
         norm: one of `NORMS`.
     """
-    if norm not in NORMS:
-        raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
+    check_name("norm", norm, NORMS)
     made = _begun(folder)
     bounds = _even_bounds(n_nodes, parts)
     buckets = [made.folder / f"{part:05d}.edges" for part in range(len(bounds) - 1)]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regulation
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
@@ -44,10 +45,7 @@ class ControllerMethod(Baseline):
     retrains: bool = False
 
     def __post_init__(self) -> None:
-        if self.controller not in CONTROLLERS:
-            raise ConfigError(
-                f"the controller must be one of {', '.join(CONTROLLERS)}", got=repr(self.controller)
-            )
+        check_name("the controller", self.controller, CONTROLLERS)
         if self.classes not in ("one", "all"):
             raise ConfigError("classes must be 'one' or 'all'", got=repr(self.classes))
 
