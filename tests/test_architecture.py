@@ -29,7 +29,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certificate": {"checker", "property_checker", "core", "graph", "models"},
     "report": {"core", "store", "certificate"},
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
-    "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report"},
+    "monitor": {"core", "graph", "report"},
+    "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report", "monitor"},
     "runs": {"core", "graph", "store", "models", "reconstruct"},
     "testing": {"core", "graph", "models", "control", "verify", "reconstruct"},
     "cli": {
@@ -41,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "certificate",
         "lyapunov",
         "report",
+        "monitor",
         "runs",
     },
 }

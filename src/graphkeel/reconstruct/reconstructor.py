@@ -36,6 +36,7 @@ from graphkeel.models.binding import bind
 from graphkeel.models.frozen import FrozenModel, Scores
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.sparse_hops import share_convolution
+from graphkeel.monitor import DriftReport, Profile, keep_look, monitor
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -195,7 +196,7 @@ class Reconstructor(BaseEstimator):
         return [name for name in names if name != "self"]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "features_") or hasattr(self, "summary_")
+        return hasattr(self, "n_features_in_")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Reconstructor:
         if hasattr(self, "_context"):
@@ -216,11 +217,13 @@ class Reconstructor(BaseEstimator):
     notes_: dict[str, Any]
     summary_: SourceSummary | None
     classes_: Tensor
+    n_features_in_: int
     _start: tuple[Labels, Labels]
     _trained_on: Tensor
     _rounds: tuple[PoolWeights, ...]
     _correction: float = 0.0  # of the expected accuracy, found at the source
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
+    _fitted_profile: Profile | None = None  # of the graph that was last decided on
 
     # ---- fitting
 
@@ -265,8 +268,7 @@ class Reconstructor(BaseEstimator):
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
         task = self._make_context(data, model_kwargs)
-        for found in ("features_", "guard_", "summary_"):
-            self.__dict__.pop(found, None)  # a fit that is interrupted is no fit
+        del self.n_features_in_  # until the choice is made: a fit that is interrupted is no fit
         warn_of_labels(data, task, self._context.logits)
         self._look_at_labels(task)
         if source is not None:
@@ -278,6 +280,7 @@ class Reconstructor(BaseEstimator):
             self._choose(*self._start)
         else:
             self._take_in(*self._start, nodes, labels)  # one without the other is refused
+        self.n_features_in_ = task.n_features
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
         return step(name, self.callbacks, verbose=self.verbose)
@@ -401,6 +404,7 @@ class Reconstructor(BaseEstimator):
             self._forget_equilibrium(labels)
         known = known_from(labels, validation, self._trained_on)
         found = correct(self._context, known, self._rule())
+        self._fitted_profile = None
         self.labels_ = labels
         self._validation = validation
         self._keep(found)
@@ -491,12 +495,15 @@ class Reconstructor(BaseEstimator):
             rechoose: decide and judge anew with the labels there are.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
-        self._check_context()
+        self._check_whole()
+        self._check_same_model()
         graph = node_graph(data)
         check_graph(graph)
-        check_grown(self._context.x, graph.x)
-        arguments = arguments_again(self._context.model_kwargs, model_kwargs, graph)
+        check_grown(self.features_, graph.x)
+        before = self._context.model_kwargs if hasattr(self, "_context") else {}
+        arguments = arguments_again(before, model_kwargs, graph)
         with self._step("update") as facts:
+            self._profile()  # what later graphs are compared with stays the fitted one
             self._move_to(graph, arguments)
             if self.certificate_ is not None:
                 _log.warning("the certificate was about the graph before the update: certify again")
@@ -528,6 +535,37 @@ class Reconstructor(BaseEstimator):
         self._keep_features(features, decision, steered)
         if not self.guard_.reason.endswith(_UPDATED):
             self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
+
+    @one_at_a_time
+    def monitor(
+        self,
+        data: Data,
+        folder: str | Path | None = None,
+        *,
+        another: bool = False,
+        **model_kwargs: Any,
+    ) -> DriftReport:
+        """A look at the graph as it is now, without labels: what has drifted since the fit, how
+        right the answers still are, and what to do. Changes nothing.
+
+        Args:
+            data: the fitted graph as it is now, as for `update`.
+            folder: where a line of history is added, and the page with the trend is written.
+            another: it is a graph of its own instead, whose nodes are others.
+            model_kwargs: passed to the model on this graph, as in `fit`.
+        """
+        self._check_whole()
+        found = monitor(self, data, another=another, **model_kwargs)
+        if folder is not None:
+            keep_look(Path(folder), found)
+        return found
+
+    def _profile(self) -> Profile:
+        """Of the graph that was last decided on."""
+        if self._fitted_profile is None:
+            self._check_context()
+            self._fitted_profile = Profile.of(self)
+        return self._fitted_profile
 
     @one_at_a_time
     def suggest(self, k: int = 50, *, among: Tensor | None = None) -> Tensor:
@@ -910,14 +948,18 @@ class Reconstructor(BaseEstimator):
                 fix="Call attach(data) first.",
             )
 
-    def _same_graph(self, data: Data) -> Data:
-        """The graph, if it is the one that was fitted; another one is refused with the
-        difference."""
+    def _check_whole(self) -> None:
+        self._check_fitted()
         if not hasattr(self, "features_"):
             raise ConfigError(
                 "this folder holds the summary of a source graph, not its features",
                 fix="Call adapt(target).",
             )
+
+    def _same_graph(self, data: Data) -> Data:
+        """The graph, if it is the one that was fitted; another one is refused with the
+        difference."""
+        self._check_whole()
         data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
         graph = node_graph(data)
         check_graph(graph)

@@ -25,6 +25,7 @@ from graphkeel.core.files import cannot_write, locked, write_text
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
+from graphkeel.monitor import Profile
 from graphkeel.reconstruct.decide import PoolWeights
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
 FACTS = "reconstruction.json"
-FORMAT = 4
+FORMAT = 5
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
+_PROFILE = "profile."  # begins the names of what a later graph is compared with
 
 Contents = tuple[dict[str, Tensor], dict[str, Any]]
 
@@ -124,7 +126,10 @@ def whole_contents(rec: Reconstructor, notes: dict[str, Any]) -> Contents:
     if rec.posterior_ is not None:
         tensors["posterior"] = rec.posterior_
     tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
+    profile, profile_facts = rec._profile().stored()
+    tensors |= {f"{_PROFILE}{name}": part for name, part in profile.items()}
     facts = {
+        "profile": profile_facts,
         "parameters": _parameters(rec),
         "guard": rec.guard_.to_dict(),
         "rounds": [
@@ -206,11 +211,16 @@ def _restore_whole(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[s
     )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
-    at_rest = [key for key in tensors if key.startswith(_AT_REST)]
-    rec.states_ = {key.removeprefix(_AT_REST): tensors[key] for key in at_rest} or None
+    rec.states_ = _named(tensors, _AT_REST) or None
+    rec._fitted_profile = Profile.restored(_named(tensors, _PROFILE), facts["profile"])
     rec.n_features_in_ = int(rec.features_.shape[1])
     graph = facts.get("graph")
     rec._fingerprint = None if graph is None else Fingerprint(**graph)
+
+
+def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:
+    """Those whose names begin so, without that beginning."""
+    return {key.removeprefix(start): part for key, part in tensors.items() if key.startswith(start)}
 
 
 def _parameters(rec: Reconstructor) -> dict[str, Any]:

@@ -1,14 +1,18 @@
 """The report: one self-contained HTML page made of the files that other commands wrote."""
 
+from graphkeel.report.charts import bars, trend
 from graphkeel.report.graph_chart import draw_graph_loop
-from graphkeel.report.page import render_page, write_own_report, write_report
+from graphkeel.report.page import render_page, rendered, write_own_report, write_report
 from graphkeel.report.sources import Sources, find_sources
 
 __all__ = [
     "Sources",
+    "bars",
     "draw_graph_loop",
     "find_sources",
     "render_page",
+    "rendered",
+    "trend",
     "write_own_report",
     "write_report",
 ]

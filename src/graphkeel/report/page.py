@@ -88,7 +88,8 @@ def _rendered(sources: Sources) -> str:
         "nodes": _nodes(sources),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
-    page = _template().render(
+    return rendered(
+        "report.html.j2",
         title=_own_title(own) if own else _title(run, certificate),
         run=run,
         own=own,
@@ -102,11 +103,19 @@ def _rendered(sources: Sources) -> str:
         evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
-        style=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
-        version=__version__,
     )
-    return _visible(page)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of ours with these values, every string escaped and visible.
+
+    Args:
+        template: its file's name.
+        values: by name.
+    """
+    style = Markup(_text("report.css"))
+    return _visible(_template(template).render(style=style, version=__version__, **values))
 
 
 def _visible(page: str) -> str:
@@ -161,7 +170,7 @@ def _undefined() -> type[Exception]:
 
 
 @cache
-def _template() -> Any:
+def _template(name: str) -> Any:
     jinja2 = import_optional("jinja2", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("graphkeel.report", "templates"),
@@ -170,7 +179,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _text(name: str) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,7 +63,8 @@ def run_feedback(
     scored = prepared.task.test_mask & ~torch.isin(nodes, fed_back)
     if not scored.any():
         raise ConfigError("no test node is left to score on", fix="Feed back fewer labels.")
-    journal = _Journal(out, _subject(spec, seed, prepared, arriving))
+    origin = {"spec": asdict(spec), "seed": seed}
+    journal = _Journal(out, _subject(spec, seed, prepared, arriving), origin)
     first = len(journal.steps)
     yield from journal.steps
     rec = reconstructor_of(spec.method, prepared.frozen.model, seed)
@@ -83,16 +85,17 @@ class _Journal:
     """The steps taken so far, kept in the notes of the reconstruction that they led to: both are
     saved at once."""
 
-    def __init__(self, out: Path | None, subject: str) -> None:
+    def __init__(self, out: Path | None, subject: str, origin: dict[str, Any]) -> None:
         self.out = out
         self.subject = subject
+        self.origin = origin  # with which the model can be made again
         self.steps = [] if out is None else _finished(out, subject)
 
     def keep(self, step: Step, rec: Reconstructor) -> None:
         self.steps.append(step)
         if self.out is not None:
             steps = [asdict(step) for step in self.steps]
-            rec.save(self.out, {"subject": self.subject, "steps": steps})
+            rec.save(self.out, {"subject": self.subject, "steps": steps, **self.origin})
 
 
 def _finished(out: Path, subject: str) -> list[Step]:

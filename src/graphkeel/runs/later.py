@@ -1,0 +1,53 @@
+"""A stored reconstruction with its model, and its graph as it is later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphkeel.core.errors import ConfigError
+from graphkeel.graph import load_graph
+from graphkeel.graph.datasets.registry import prepare_features
+from graphkeel.models.own_model import own_model
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.runs.run import prepare
+
+
+def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
+    """The reconstruction in a folder, with a model of the user's own."""
+    stored = load_reconstructor(folder)
+    sizes = (stored.n_features_in_, len(stored.classes_))
+    model = own_model(str(options["weights"]), str(options["factory"]), *sizes)
+    return load_reconstructor(folder, model)
+
+
+def with_its_model(folder: Path, specs: Any) -> tuple[Reconstructor, str]:
+    """The reconstruction of `keel feedback --out`, whose notes say how its model was made, and the
+    kind of its features."""
+    notes = load_reconstructor(folder).notes_
+    if "spec" not in notes:
+        raise ConfigError(
+            "the folder does not say which model it is for",
+            got=str(folder),
+            fix="Name it with --weights and --factory.",
+        )
+    spec = specs.RunSpec(**notes["spec"])
+    model = prepare(spec, int(notes["seed"])).frozen.model
+    return load_reconstructor(folder, model), spec.features
+
+
+def later_graph(name: str, features: str) -> Data:
+    """A graph without labels, its features prepared as those of the run."""
+    graph = load_graph(name)
+    kind = graph.auto_features if features == "auto" else features
+    if kind.startswith("pca"):
+        raise ConfigError(
+            "components of another graph are other features",
+            got=f"--features {kind}",
+            fix="Store features in the file that the same fitted PCA has made.",
+        )
+    x = torch.from_numpy(prepare_features(graph, kind).x)
+    return Data(x=x, edge_index=torch.from_numpy(graph.edge_index))
