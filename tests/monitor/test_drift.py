@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ks_2samp
+from scipy.stats import binomtest, ks_2samp
 
 from graphkeel.monitor.drift import (
     DriftSettings,
@@ -56,3 +56,27 @@ def test_homophily() -> None:
     assert found.effect == pytest.approx(0.3)
     assert found.drifted
     assert homophily_drift(np.array([0, 0]), np.array([0, 0]), SETTINGS).effect == 0
+
+
+@pytest.mark.parametrize(
+    ("gain", "fall", "beyond", "action"),
+    [
+        (0.1, 0.0, 0.0, "nothing"),
+        (0.4, 2.0, 0.5, "nothing"),
+        (2.0, 2.0, 0.5, "update"),
+        (9.0, 8.0, 0.0, "update"),
+        (0.0, 4.0, 0.3, "label"),
+        (9.0, 40.0, 0.0, "retrain"),
+    ],
+)
+def test_the_advice_is_the_cheapest_step_that_is_worth_it(gain, fall, beyond, action) -> None:
+    found, reason = advise(gain, fall, beyond, MonitorSettings())
+    assert found == action
+    assert reason
+
+
+def test_the_interval_is_that_of_a_few_labels() -> None:
+    interval = binomtest(36, 45).proportion_ci(0.9, method="wilson")
+    assert wilson(0.8, MonitorSettings()) == pytest.approx((interval.low, interval.high))
+    low, high = wilson(1.0, MonitorSettings())
+    assert 0.9 < low < high == 1.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scipy.stats import norm
+
 from graphkeel.monitor.drift import DriftSettings
 
 NOTHING, UPDATE, LABEL, RETRAIN = "nothing", "update", "label", "retrain"
@@ -28,8 +30,9 @@ class MonitorSettings:
         label_beyond: where the share of new nodes without a label near is by so much larger than at
             the fit.
         retrain_fall: likewise, from which a new model is.
-        error: points by which the expected accuracy is off without any drift, at 90 %.
-        drift_error: more of them for each point of fall and for a feature that has drifted wholly.
+        worth: labels that the answers' own account of their accuracy is worth: its interval is
+            that of a share in so many.
+        confidence: how often that interval is meant to cover.
         drift: of the tests.
     """
 
@@ -38,9 +41,9 @@ class MonitorSettings:
     update_gain: float = 0.5
     label_fall: float = 3.0
     label_beyond: float = 0.1
-    retrain_fall: float = 15.0
-    error: float = 5.0
-    drift_error: float = 10.0
+    retrain_fall: float = 25.0
+    worth: float = 45.0
+    confidence: float = 0.9
     drift: DriftSettings = field(default_factory=DriftSettings)
 
 
@@ -60,3 +63,12 @@ def advise(gain: float, fall: float, beyond: float, settings: MonitorSettings) -
     if gain >= settings.update_gain:
         return UPDATE, f"an update is expected to bring {gain:.1f} points"
     return NOTHING, "the answers are expected to be about as right as an update would make them"
+
+
+def wilson(share: float, settings: MonitorSettings) -> tuple[float, float]:
+    """Wilson's interval of a share in a sample that is worth so many labels."""
+    z = float(norm.ppf(0.5 + settings.confidence / 2.0))
+    n = settings.worth
+    centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
+    reach = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)) ** 0.5 / (1.0 + z * z / n)
+    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))

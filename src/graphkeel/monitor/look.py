@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphkeel.graph.node_graph import check_graph, node_graph
-from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise
+from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise, wilson
 from graphkeel.monitor.drift import (
     DriftTest,
     confidence_drift,
@@ -118,7 +118,7 @@ def monitor(
     fall = profile.expected - expected
     beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
     action, reason = advise(expected - expected_now, fall, beyond, settings)
-    half = settings.error + settings.drift_error * max(0.0, fall) / 10.0
+    low, high = wilson(expected / 100.0, settings)
     edges = now.edge_index.shape[1]
     return DriftReport(
         time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -130,8 +130,8 @@ def monitor(
         homophily=100.0 * same_class(now.answers, now.edge_index) / max(1, edges),
         homophily_fitted=100.0 * profile.within / max(1, profile.edges),
         expected=expected,
-        low=max(0.0, expected - half),
-        high=min(100.0, expected + half),
+        low=100.0 * low,
+        high=100.0 * high,
         expected_now=expected_now,
         expected_fitted=profile.expected,
         tests=tests,
