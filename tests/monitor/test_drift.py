@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ks_2samp
 
+from graphkeel.monitor.advice import MonitorSettings, advise, wilson
 from graphkeel.monitor.drift import (
     DriftSettings,
     confidence_drift,
