@@ -1,6 +1,6 @@
 """Recommendations of `monitor` on simulated weeks, against what would have been best.
 
-    GRAPHKEEL_DATA=… python benchmarks/bench_monitor.py [--graphs cora,cora_ml,photo] [--seeds 2]
+    GRAPHKEEL_DATA=… python benchmarks/bench_monitor.py [--graphs cora,cora_ml,photo]
 
 A model is trained on 70 % of a real graph's nodes, with twenty labels of each class, and a
 reconstructor is fitted there with ten more of each. A week later the whole graph is there, in one
@@ -18,7 +18,7 @@ the one with the most points less its price (PRICES): what a step has to bring t
 trouble.
 
 The numbers of `MonitorSettings` were chosen on sixty weeks of other graphs and seeds:
---graphs digits,citeseer,chameleon --seed 100."""
+--graphs digits,citeseer,chameleon --seed 100 --features auto."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ class Week:
         kind: of drift.
         severity: of it, in (0, 1).
         seed: of everything random.
+        features: as `load` prepares them.
     """
 
-    def __init__(self, name: str, kind: str, severity: float, seed: int) -> None:
-        whole = load(name, seed=seed, split="random")
+    def __init__(self, name: str, kind: str, severity: float, seed: int, features: str) -> None:
+        whole = load(name, seed=seed, split="random", features=features)
         rng = np.random.default_rng([seed, KINDS.index(kind), SEVERITIES.index(severity)])
         order, n_old = arrival(whole, kind, severity, rng)
         x, edges, y = renumbered(whole, order)
@@ -158,9 +159,11 @@ def graph_task(raw: RawGraph, train: np.ndarray, val: np.ndarray) -> GraphTask:
     )
 
 
-def measured(name: str, kind: str, severity: float, seed: int, model: str) -> dict[str, Any]:
+def measured(
+    name: str, kind: str, severity: float, seed: int, model: str, features: str
+) -> dict[str, Any]:
     """What `monitor` says of a week, and the true accuracy after each step."""
-    week = Week(name, kind, severity, seed)
+    week = Week(name, kind, severity, seed, features)
     trained = train_model(model, week.before, seed=seed)
     rec = Reconstructor(trained, seed=seed).fit(week.before.to_data())
     told = rec.monitor(week.after)
@@ -272,6 +275,7 @@ def main() -> None:
     )
     parser.add_argument("--graphs", default="cora,cora_ml,photo")
     parser.add_argument("--model", default="sgc")
+    parser.add_argument("--features", default="pca", help="as keel-paper run has them")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--keep", type=Path, default=None, help="a JSON line a week, here")
@@ -283,7 +287,7 @@ def main() -> None:
         for kind in KINDS:
             for severity in SEVERITIES:
                 for seed in range(args.seed, args.seed + args.seeds):
-                    row = measured(name, kind, severity, seed, args.model)
+                    row = measured(name, kind, severity, seed, args.model, args.features)
                     rows.append(row)
                     told, true = row["told"], row["true"]
                     print(
