@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
     "monitor": {"core", "graph", "report"},
     "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report", "monitor"},
-    "runs": {"core", "graph", "store", "models", "reconstruct"},
+    "runs": {"core", "graph", "store", "models", "reconstruct", "report"},
     "testing": {"core", "graph", "models", "control", "verify", "reconstruct"},
     "cli": {
         "checker",

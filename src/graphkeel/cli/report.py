@@ -4,6 +4,7 @@
   keel certify --out runs/digits
   keel report runs/digits                          writes runs/digits/report.html
   keel report runs/digits tables/ --to page.html   several folders, one page
+  keel report runs/fed_back --classes names.txt    of keel feedback, with names
   keel report --dataset my_graph.npz --weights net.safetensors --factory net:make
         a model of your own, fitted now
 
@@ -53,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write report.html into this folder",
     )
+    parser.add_argument(
+        "--classes", type=path_type, metavar="FILE", help="names of the classes, a line each"
+    )
     add_dataset(parser)
     add_split(parser)
     parser.add_argument(
@@ -78,9 +82,10 @@ def run(args: argparse.Namespace) -> int:
             fix="Name a folder written with --out, or a model with --weights and --factory.",
         )
     from graphkeel.report import find_sources, write_report
+    from graphkeel.runs.later import told_by
 
     path = args.to or (args.out or args.folders[0]) / "report.html"
-    sources = find_sources(args.folders)
+    sources = find_sources(args.folders, told_by(args.folders), _names(args))
     write_report(sources, path)
     if args.json:
         held = {
@@ -95,6 +100,17 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _names(args: argparse.Namespace) -> list[str]:
+    """The names of the classes, a line each."""
+    if args.classes is None:
+        return []
+    try:
+        lines = args.classes.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{args.classes} cannot be read", got=str(error)[:200]) from error
+    return [line.strip() for line in lines if line.strip()]
+
+
 def _own(args: argparse.Namespace) -> int:
     """Fit a model of the user's own, and write its page."""
     from graphkeel.runs.feedback import fitted
@@ -104,7 +120,7 @@ def _own(args: argparse.Namespace) -> int:
             "folders and a model of your own make two pages", got=str(args.folders[0])
         )
     rec, data = fitted(chosen_spec(args), args.seed)
-    path = rec.report(args.to or (args.out or Path()) / "report.html", data)
+    path = rec.report(args.to or (args.out or Path()) / "report.html", data, classes=_names(args))
     if args.json:
         held = {"run": True, "certificate": False, "figures": 0, "tables": 0}
         emit_json({"command": "report", "report": str(path), "bytes": path.stat().st_size, **held})

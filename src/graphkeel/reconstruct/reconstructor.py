@@ -600,7 +600,9 @@ class Reconstructor(BaseEstimator):
         return torch.from_numpy(self._decided().posterior)
 
     @one_at_a_time
-    def report(self, path: str | Path, data: Data | None = None) -> Path:
+    def report(
+        self, path: str | Path, data: Data | None = None, *, classes: Sequence[str] = ()
+    ) -> Path:
         """One self-contained HTML page about this fit: what was decided and why, what changed, for
         which nodes, and what is proved.
 
@@ -608,13 +610,15 @@ class Reconstructor(BaseEstimator):
             path: the HTML file to write.
             data: the graph with `y` and `test_mask`, to score by labels that took no part; None:
                 the page shows the guard's own estimate.
+            classes: the names of the classes, in their order; by default their numbers.
         """
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
         from graphkeel.report import write_own_report  # needs what the extra `report` installs
 
-        return write_own_report(report_data(self, data), self.certificate_, Path(path))
+        facts = report_data(self, data)
+        return write_own_report(facts, self.certificate_, Path(path), tuple(classes))
 
     def _forget_equilibrium(self, labels: Labels) -> None:
         """With other labels the features change, and with them the loop on this graph."""

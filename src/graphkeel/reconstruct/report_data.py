@@ -23,16 +23,10 @@ def report_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
     y, part = _labels_and_parts(rec, data)
     model = context.frozen.model
     return {
+        **stored_data(rec),
         "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
-        "nodes": len(before),
-        "edges": int(context.edge_index.shape[1]),
-        "features": int(context.x.shape[1]),
-        "classes": context.n_classes,
-        "labels": len(rec.labels_),
-        "decision": rec.guard_.to_dict(),
-        "evidence": shares_by_kind(rec.evidence_),
-        "change": float(rec.change_.median()),
         "weights": context.frozen.weights_hash,
+        "suggested": _suggested(rec, before),
         "columns": {
             "y": y.numpy(),
             "split": part.numpy(),
@@ -41,6 +35,35 @@ def report_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
             "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
         },
     }
+
+
+def stored_data(rec: Reconstructor) -> dict[str, Any]:
+    """Decision and sizes, which a reconstruction has without its graph."""
+    n_nodes, n_features = rec.features_.shape
+    return {
+        "nodes": int(n_nodes),
+        "edges": None if rec._fingerprint is None else rec._fingerprint.edges,
+        "features": int(n_features),
+        "classes": len(rec.classes_),
+        "labels": len(rec.labels_),
+        "decision": rec.guard_.to_dict(),
+        "evidence": shares_by_kind(rec.evidence_),
+        "change": float(rec.change_.median()),
+    }
+
+
+def _suggested(rec: Reconstructor, before: Tensor, most: int = 20) -> list[dict[str, Any]]:
+    """Nodes whose labels would help most, with their likely classes; none where all are known."""
+    if len(rec.labels_) + len(rec._validation) >= len(before):
+        return []
+    nodes = rec.suggest(most)
+    sure, classes = rec._probabilities()[nodes].topk(min(2, len(rec.classes_)), dim=1)
+    return [
+        {"node": node, "untouched": int(before[node]), "likely": likely, "percent": percent}
+        for node, likely, percent in zip(
+            nodes.tolist(), classes.tolist(), (100.0 * sure).tolist(), strict=True
+        )
+    ]
 
 
 def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Tensor, Tensor]:

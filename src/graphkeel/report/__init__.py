@@ -3,13 +3,14 @@
 from graphkeel.report.charts import bars, trend
 from graphkeel.report.graph_chart import draw_graph_loop
 from graphkeel.report.page import render_page, rendered, write_own_report, write_report
-from graphkeel.report.sources import Sources, find_sources
+from graphkeel.report.sources import Sources, find_sources, read_nodes
 
 __all__ = [
     "Sources",
     "bars",
     "draw_graph_loop",
     "find_sources",
+    "read_nodes",
     "render_page",
     "rendered",
     "trend",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load_graph
 from graphkeel.graph.datasets.registry import prepare_features
 from graphkeel.models.own_model import own_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.reconstruct.report_data import stored_data
+from graphkeel.report import read_nodes
 from graphkeel.runs.run import prepare
 
 
@@ -37,6 +40,29 @@ def with_its_model(folder: Path, specs: Any) -> tuple[Reconstructor, str]:
     spec = specs.RunSpec(**notes["spec"])
     model = prepare(spec, int(notes["seed"])).frozen.model
     return load_reconstructor(folder, model), spec.features
+
+
+def told_by(folders: Sequence[Path]) -> dict[str, Any] | None:
+    """What the first reconstruction in these folders tells of itself, for the report."""
+    for folder in folders:
+        try:
+            rec = load_reconstructor(folder)
+        except DataError:
+            continue
+        if not hasattr(rec, "features_"):
+            continue  # a summary
+        notes = rec.notes_
+        spec = notes.get("spec") or {}
+        return {
+            **stored_data(rec),
+            "model": f"{spec.get('model', 'a model')} on {spec.get('dataset', folder.name)}",
+            "weights": "",
+            "suggested": [],
+            "columns": read_nodes(folder, int(notes.get("seed", 0))),
+            "steps": notes.get("steps", []),
+            "folder": str(folder),
+        }
+    return None
 
 
 def later_graph(name: str, features: str) -> Data:
