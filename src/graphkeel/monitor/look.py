@@ -44,12 +44,14 @@ class DriftReport:
         nodes, new, changed: all nodes, those that came since the fit, and those whose features
             changed.
         far: of the new ones, how many have no label within the hops that are looked at.
-        shares: percent of all nodes answered with each class.
+        shares, shares_fitted: percent of all nodes answered with each class.
         homophily, homophily_fitted: percent of edges between nodes answered alike.
         expected, low, high: percent of the unlabelled nodes that are right after an update, by the
             answers' own account, with a 90 % interval.
         expected_now: likewise if nothing is done.
         expected_fitted: likewise of the fitted graph.
+        label_gain: points that labels of the suggested nodes are expected to bring beyond an
+            update.
         tests: features, confidence, class shares and homophily against the fitted graph.
         action: one of `ACTIONS`.
         reason: why, in a sentence.
@@ -62,6 +64,7 @@ class DriftReport:
     changed: int
     far: int
     shares: tuple[float, ...]
+    shares_fitted: tuple[float, ...]
     homophily: float
     homophily_fitted: float
     expected: float
@@ -69,6 +72,7 @@ class DriftReport:
     high: float
     expected_now: float
     expected_fitted: float
+    label_gain: float
     tests: tuple[DriftTest, ...]
     action: str
     reason: str
@@ -115,6 +119,7 @@ def monitor(
     expected_now = believed(now.probabilities, now.untouched, free)
     far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
     suggested = now.rec.suggest(settings.suggested)
+    label_gain = _label_gain(now, suggested, free, settings.draws)
     fall = profile.expected - expected
     beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
     action, reason = advise(expected - expected_now, fall, beyond, settings)
@@ -126,7 +131,8 @@ def monitor(
         new=len(now.answers) if another else len(now.answers) - len(profile.rows),
         changed=0 if another else int(now.arrived[: len(profile.rows)].sum()),
         far=int(far.sum()),
-        shares=tuple((100.0 * _shares(now.answers, len(profile.counts))).tolist()),
+        shares=_percent(torch.bincount(now.answers, minlength=len(profile.counts))),
+        shares_fitted=_percent(profile.counts),
         homophily=100.0 * same_class(now.answers, now.edge_index) / max(1, edges),
         homophily_fitted=100.0 * profile.within / max(1, profile.edges),
         expected=expected,
@@ -134,6 +140,7 @@ def monitor(
         high=100.0 * high,
         expected_now=expected_now,
         expected_fitted=profile.expected,
+        label_gain=label_gain,
         tests=tests,
         action=action,
         reason=reason,
@@ -196,6 +203,23 @@ class _Now:
         return self.rec._context.edge_index
 
 
+def _label_gain(now: _Now, suggested: Tensor, free: Tensor, draws: int) -> float:
+    """The value of information: labels are drawn from the answers' own probabilities, taken in,
+    and the expected accuracy of all other nodes is compared."""
+    others = free.clone()
+    others[suggested] = False
+    before = believed(now.probabilities, now.answers, others)
+    gains = []
+    for seed in range(draws):
+        generator = torch.Generator().manual_seed(seed)
+        likely = now.probabilities[suggested]
+        drawn = torch.multinomial(likely, 1, generator=generator).flatten()
+        after = copy.copy(now.rec).feedback(suggested, drawn)
+        answers = after._context.logits_for(after.features_).argmax(dim=1)
+        gains.append(believed(after._probabilities(), answers, others) - before)
+    return sum(gains) / draws
+
+
 def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:
     """What arrived against what was fitted; edges all together."""
     context = now.rec._context
@@ -223,6 +247,5 @@ def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[Drif
     )
 
 
-def _shares(answers: Tensor, n_classes: int) -> Tensor:
-    counts = torch.bincount(answers, minlength=n_classes)
-    return counts.double() / max(1, len(answers))
+def _percent(counts: Tensor) -> tuple[float, ...]:
+    return tuple((100.0 * counts.double() / counts.sum()).tolist())

@@ -19,7 +19,7 @@ def write_page(folder: Path, looks: list[dict[str, Any]]) -> Path:
         folder: of the run.
         looks: from `write_history`, oldest first.
     """
-    from graphkeel.report import bars, rendered, trend
+    from graphkeel.report import dumbbells, rendered, trend
 
     now = looks[-1]
     try:
@@ -36,10 +36,7 @@ def write_page(folder: Path, looks: list[dict[str, Any]]) -> Path:
                 high=[look["high"] for look in looks],
             ),
             homophily_chart=_homophily(looks),
-            shares_chart=bars(
-                [{"name": f"class {i}", "share": share} for i, share in enumerate(now["shares"])],
-                label="class shares",
-            ),
+            shares_chart=dumbbells(_shares(now), label="class shares", neutral=True),
         )
     except (LookupError, TypeError, ValueError) as error:  # a line that somebody else wrote
         raise DataError(
@@ -50,6 +47,14 @@ def write_page(folder: Path, looks: list[dict[str, Any]]) -> Path:
     path = folder / PAGE
     write_text(path, page)
     return path
+
+
+def _shares(now: dict[str, Any]) -> list[dict[str, Any]]:
+    pairs = zip(now["shares_fitted"], now["shares"], strict=True)
+    return [
+        {"name": f"class {label}", "before": before, "after": after}
+        for label, (before, after) in enumerate(pairs)
+    ]
 
 
 def _homophily(looks: list[dict[str, Any]]) -> Any:

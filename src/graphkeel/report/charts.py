@@ -31,7 +31,13 @@ _LAYOUT = _Layout()
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
-    """A chart with a line a row from `before` to `after`, in percent."""
+    """A chart with a line a row from `before` to `after`, in percent.
+
+    Args:
+        rows: with `name`, `before` and `after`.
+        label: what is drawn.
+        neutral: neither direction is better.
+    """
     if not rows:
         return Markup("")
     low = min(min(row["before"], row["after"]) for row in rows)
