@@ -24,7 +24,6 @@ class MonitorSettings:
     Attributes:
         sample: nodes of the graph now whose features are compared.
         suggested: nodes to label.
-        draws: of what their labels might be.
         update_gain: points that an update must be expected to bring.
         label_fall: points of expected accuracy, lost since the fit, from which labels are asked
             for,
@@ -39,7 +38,6 @@ class MonitorSettings:
 
     sample: int = 2000
     suggested: int = 20
-    draws: int = 2
     update_gain: float = 0.5
     label_fall: float = 3.0
     label_beyond: float = 0.1

@@ -50,8 +50,6 @@ class DriftReport:
             answers' own account, with a 90 % interval.
         expected_now: likewise if nothing is done.
         expected_fitted: likewise of the fitted graph.
-        label_gain: points that labels of the suggested nodes are expected to bring beyond an
-            update.
         tests: features, confidence, class shares and homophily against the fitted graph.
         action: one of `ACTIONS`.
         reason: why, in a sentence.
@@ -72,7 +70,6 @@ class DriftReport:
     high: float
     expected_now: float
     expected_fitted: float
-    label_gain: float
     tests: tuple[DriftTest, ...]
     action: str
     reason: str
@@ -119,7 +116,6 @@ def monitor(
     expected_now = believed(now.probabilities, now.untouched, free)
     far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
     suggested = now.rec.suggest(settings.suggested)
-    label_gain = _label_gain(now, suggested, free, settings.draws)
     fall = profile.expected - expected
     beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
     action, reason = advise(expected - expected_now, fall, beyond, settings)
@@ -140,7 +136,6 @@ def monitor(
         high=100.0 * high,
         expected_now=expected_now,
         expected_fitted=profile.expected,
-        label_gain=label_gain,
         tests=tests,
         action=action,
         reason=reason,
@@ -201,23 +196,6 @@ class _Now:
     @property
     def edge_index(self) -> Tensor:
         return self.rec._context.edge_index
-
-
-def _label_gain(now: _Now, suggested: Tensor, free: Tensor, draws: int) -> float:
-    """The value of information: labels are drawn from the answers' own probabilities, taken in,
-    and the expected accuracy of all other nodes is compared."""
-    others = free.clone()
-    others[suggested] = False
-    before = believed(now.probabilities, now.answers, others)
-    gains = []
-    for seed in range(draws):
-        generator = torch.Generator().manual_seed(seed)
-        likely = now.probabilities[suggested]
-        drawn = torch.multinomial(likely, 1, generator=generator).flatten()
-        after = copy.copy(now.rec).feedback(suggested, drawn)
-        answers = after._context.logits_for(after.features_).argmax(dim=1)
-        gains.append(believed(after._probabilities(), answers, others) - before)
-    return sum(gains) / draws
 
 
 def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:
