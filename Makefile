@@ -25,7 +25,7 @@ $(LIGHT): pyproject.toml constraints/cpu.txt
 # What development, tests and documentation need beside it, the paper's distribution among them.
 $(STAMP): $(LIGHT) paper/pyproject.toml
 	$(BIN)/pip install --quiet -c constraints/cpu.txt -e '.[dev]' -e ./paper
-	$(BIN)/python -c 'from graphkeel.verify.branch import warm_up; warm_up()'  # compile the engine once
+	$(BIN)/python -c 'from graphkeel.verify.warm import load_kernels; load_kernels()'  # compiled once
 # Once for all processes that the tests start: where writing bytecode is forbidden, each would compile
 # all that it imports. A file that does not compile is nobody's loss.
 	-$(BIN)/python -m compileall -qq -j 2 $(VENV)/lib src paper/src

@@ -16,11 +16,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from graphkeel.graph import make_sbm, scalable_sampler
+from graphkeel.graph import make_sbm
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import normalise
 from graphkeel.graph.sampler import ExactBiasedSampler, agreement
-from graphkeel.graph.splits import exact_sampler
+from graphkeel.graph.splits import exact_sampler, scalable_sampler
 from graphkeel_paper.datasets import load_graph
 from graphkeel_paper.datasets.seeds import published_seeds
 

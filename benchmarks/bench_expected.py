@@ -5,7 +5,6 @@
 Citation and Twitch pairs; points of mean absolute error. Estimated is the accuracy of the untouched
 model and of the decided answers:
 * `posterior`: the mean probability that the pooled posterior gives to the answers;
-* `corrected`: the same, plus what it was too modest by at the source (`keep="summary"`);
 * `ATC` (Garg et al. 2022): the share of target nodes whose confidence exceeds the threshold that
   gives the right accuracy on the source's validation nodes;
 * `DoC` (Guillory et al. 2021): the source's accuracy minus the fall in mean confidence.
@@ -67,12 +66,9 @@ def errors(source: Any, target: Any, seed: int) -> dict[tuple[str, str], float]:
         truth = 100.0 * float((answer[scored] == here).mean())
         right = answer_there[judged] == there
         believed = 100.0 * float(posterior[each, answer][scored].mean())
-        places = np.flatnonzero(judged)
-        modest = 100.0 * float(right.mean() - posterior_there[places, answer_there[judged]].mean())
         known = (p_there.max(axis=1)[judged], right, p.max(axis=1)[scored])
         for name, value in (
             ("posterior", believed),
-            ("corrected", float(np.clip(believed + modest, 0.0, 100.0))),
             ("ATC", atc(*known)),
             ("DoC", doc(*known)),
         ):

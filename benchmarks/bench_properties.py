@@ -26,6 +26,7 @@ from graphkeel.verify.formats.onnx_reader import read_onnx
 from graphkeel.verify.formats.vnnlib_reader import read_vnnlib
 from graphkeel.verify.property.decide import decide
 from graphkeel.verify.property.search import warm_up
+from graphkeel.verify.result import Budget
 
 # (least, most) seconds; of six quick ones only the range was kept
 QUICK = (0.01, 0.1)
@@ -64,7 +65,8 @@ def peer_seconds(name: str) -> tuple[float, float] | None:
 def measured(network_file: Path, property_file: Path, args: argparse.Namespace) -> Line:
     network, prop = read_onnx(network_file), read_vnnlib(property_file)
     start = time.process_time()
-    answer = decide(network, prop, args.limit, now=time.process_time)
+    budget = Budget(args.limit, threads=1, clock="processor")
+    answer = decide(network, prop, budget)
     seconds = time.process_time() - start
     check, check_seconds = "", 0.0
     if answer.proof is not None:

@@ -306,11 +306,11 @@ def summarise(rows: list[dict[str, Any]]) -> None:
         gain = np.mean([row["balanced_after"] - row["balanced_before"] for row in mine])
         worst = min(row["after"] - row["before"] for row in mine)
         agreement = [row["agreement"] for row in mine if "agreement" in row and row["kept"]]
-        told = f"{np.mean(agreement):.1f}" if agreement else "-"
+        stated = f"{np.mean(agreement):.1f}" if agreement else "-"
         print(
             " | ".join(key),
             f"| {mean['before']:.2f} | {mean['after']:.2f} ({worst:+.1f}) | {gain:+.1f}"
-            f" | {mean['seconds']:.2f} | {told}",
+            f" | {mean['seconds']:.2f} | {stated}",
         )
 
 
@@ -330,14 +330,14 @@ def ledger(rows: list[dict[str, Any]]) -> None:
         chosen = [row for row, here in zip(rows, mine, strict=True) if here and row["statement"]]
         if not chosen:
             continue
-        told = [row["statement"] for row in chosen]
+        stated = [row["statement"] for row in chosen]
         right_of = [(row["after"], row["after"] - row["before"]) for row in chosen]
         accuracy = [
             t["accuracy_low"] <= a <= t["accuracy_high"]
-            for t, (a, _) in zip(told, right_of, strict=True)
+            for t, (a, _) in zip(stated, right_of, strict=True)
         ]
         gain = [
-            t["gain_low"] <= g <= t["gain_high"] for t, (_, g) in zip(told, right_of, strict=True)
+            t["gain_low"] <= g <= t["gain_high"] for t, (_, g) in zip(stated, right_of, strict=True)
         ]
         sets = [row["in_set"] for row in chosen if "in_set" in row]
         print(

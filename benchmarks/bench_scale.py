@@ -84,9 +84,9 @@ def single_steps(n_nodes: int, width: int, folder: Path) -> Row:
 
 def _graph_steps(meter: Meter, folder: Path) -> Any:
     """From the files to a task; what was read and made on the way is let go of."""
-    from graphkeel.graph import scalable_sampler
     from graphkeel.graph.datasets.registry import make_task, prepare_features
     from graphkeel.graph.propagate import normalise, propagate
+    from graphkeel.graph.splits import scalable_sampler
     from graphkeel_paper.datasets import load_graph
 
     graph = meter.step(
@@ -146,9 +146,9 @@ def _generate(n_nodes: int, width: int, folder: Path) -> None:
 
 def _with_a_new_matrix(task: Any, work: Callable[[], Any]) -> Any:
     """A training that is repeated must make its matrix again, as the first one does."""
-    from graphkeel.models import sparse_hops
+    from graphkeel.models import networks
 
-    sparse_hops._matrices.pop(task.edge_index, None)
+    networks._matrices.pop(task.edge_index, None)
     return work()
 
 
@@ -159,7 +159,7 @@ def facade_steps(folder: Path, fresh: bool) -> Row:
 
     from graphkeel import Reconstructor
     from graphkeel.core.errors import MemoryLimitError
-    from graphkeel.lyapunov.ask import ask_engine
+    from graphkeel.lyapunov.training import ask_engine
     from graphkeel.models import load_model
 
     meter, model, data = Meter(), load_model(folder / MODEL), _data(folder)
@@ -222,8 +222,9 @@ def _same_code_at_every_size() -> None:
 def _warm_up() -> None:
     """Compile and import on a tiny graph, so that the smallest size is not charged for it."""
     from graphkeel import Reconstructor
-    from graphkeel.graph import make_sbm, make_task, scalable_sampler
+    from graphkeel.graph import make_sbm, make_task
     from graphkeel.graph.propagate import propagate
+    from graphkeel.graph.splits import scalable_sampler
     from graphkeel.models import train_model
 
     graph = make_sbm(2000, 20_000, n_features=8)
@@ -233,14 +234,14 @@ def _warm_up() -> None:
     Reconstructor(train_model("sgc", task)).fit(task.to_data())
 
 
-def _against_fresh(rec: Any, model: Any, data: Any, told: Any) -> Row:
+def _against_fresh(rec: Any, model: Any, data: Any, fed_back: Any) -> Row:
     """The features after feedback against those of a fit that knew all labels from the start."""
     from graphkeel import Reconstructor
 
     rec.reset()
-    for part in told.chunk(2):
+    for part in fed_back.chunk(2):
         rec.feedback(part, data.y[part])
-    other = Reconstructor(model).fit(data, nodes=told, labels=data.y[told])
+    other = Reconstructor(model).fit(data, nodes=fed_back, labels=data.y[fed_back])
     largest = float((rec.features_ - other.features_).abs().max() / other.features_.abs().max())
     return {
         "same_decision": rec.guard_ == other.guard_,

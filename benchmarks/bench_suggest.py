@@ -21,14 +21,14 @@ import torch
 SUGGESTED = 50
 RANDOM = (50, 100)
 DRAWS = 3
-FEWEST = 400  # nodes to choose from; where there are fewer, half of the test nodes join
+MIN_POOL = 400  # nodes to choose from; where there are fewer, half of the test nodes join
 
 
 def parts(data: Any, seed: int) -> tuple[Any, Any]:
     """The nodes that may be named and those that are measured, bool masks."""
     measured = data.test_mask.clone()
     pool = ~(data.train_mask | data.val_mask | measured) & (data.y >= 0)
-    if int(pool.sum()) < FEWEST:
+    if int(pool.sum()) < MIN_POOL:
         nodes = measured.nonzero().flatten()
         generator = torch.Generator().manual_seed(seed)
         half = nodes[torch.randperm(len(nodes), generator=generator)[: len(nodes) // 2]]

@@ -430,7 +430,7 @@ def rank_moved(file: str, name: str = "") -> str:
         name: what the gain is of: nothing (accuracy), or `balanced_`.
     """
     field = f"{name}gain"
-    told = []
+    stated = []
     for block in dict.fromkeys(cell["block"] for cell in cells(file)):
         gains: dict[str, list[float]] = {}
         for cell in cells(file):
@@ -438,8 +438,8 @@ def rank_moved(file: str, name: str = "") -> str:
                 gains.setdefault(cell["label"], []).append(cell[field])
         means = {label: sum(values) / len(values) for label, values in gains.items()}
         best = max(means, key=lambda label: means[label])
-        told.append(f"{best} with {block.split()[0]} ({signed(means[best])})")
-    return f"The largest mean gain, by labels: {', '.join(told)}.\n"
+        stated.append(f"{best} with {block.split()[0]} ({signed(means[best])})")
+    return f"The largest mean gain, by labels: {', '.join(stated)}.\n"
 
 
 def _column(cell: Cell) -> str:
@@ -528,12 +528,12 @@ def seconds() -> str:
     found: dict[str, list[tuple[float, str]]] = {}
     for graph, model, took in rows:
         found.setdefault(model.upper(), []).append((float(took), graph.capitalize()))
-    told = [
+    stated = [
         f"of {'an' if model[0] in 'AS' else 'a'} {model} from {min(took)[0]:g} ({min(took)[1]}) to"
         f" {max(took)[0]:g} ({max(took)[1]})"
         for model, took in found.items()
     ]
-    return f"A fit, in processor seconds: {', '.join(told)}.\n"
+    return f"A fit, in processor seconds: {', '.join(stated)}.\n"
 
 
 def quoted(name: str, count: int) -> str:

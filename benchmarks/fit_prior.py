@@ -51,7 +51,7 @@ PAIRS = (
     ("twitch_ES", "twitch_DE"),
 )
 FROM_MODEL = ("model", "model~")
-FROM_ANSWER = ("soft lda", "soft means~", "soft labels", "pseudo-labels=")
+FROM_ANSWER = ("soft own", "soft hops~", "soft means~", "soft labels", "pseudo-labels=")
 SOFTNESS = (0.5, 1.0)  # of the cut, in turns: how gradually one part becomes the other
 IN_GRAPH = (
     ("cora", "sgc", "pca", "biased"),
@@ -188,13 +188,12 @@ def collect(memory: Memory, rounds: list[Any]) -> list[dict[str, Any]]:
     for name, scene, y, sets in cases(memory):
         for count, known, scored in sets:
             found = rule.decide(scene, known, settings=settings)
-            per_class = len(known.nodes) / known.n_classes
             answers = {"accuracy": found.scores, "untouched": scene.logits}
             rows.append(
                 {
                     "name": name,
                     "count": count,
-                    "corners": rule.prior_corners(found.agreement, per_class, settings),
+                    "corners": rule.prior_corners(found.agreement, len(known.nodes), settings),
                     "evidence": {k: v[scored].astype(float) for k, v in found.evidence.items()},
                     "y": y[scored],
                     "agreement": found.agreement,

@@ -52,7 +52,7 @@ nitpick_ignore_regex = [
     ),
     (
         r"py:.*",
-        r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum|Source|SourceSummary|Floats|Factor|Link)",
+        r"(Tensor|Data|NDArray|Array|Path|Fraction|Callable|Iterator|Sequence|Any|Protocol|StrEnum|Enum|Source|Floats|Factor|Link)",
     ),
     (r"py:.*", r"(enum\..*|Module|typing\..*)"),
     (r"py:class", r"graphkeel\.\w+\.[\w.]+"),  # types of private modules, which have no page

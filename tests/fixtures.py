@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from graphkeel.core.files import user_cache
 from graphkeel.graph import GraphTask
 
 torch.set_num_threads(1)  # many small tensors: threads only cost
@@ -17,7 +18,9 @@ torch.set_num_threads(1)  # many small tensors: threads only cost
 
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Tests neither read nor fill the user's own cache."""
+    """Tests neither read nor fill the user's own cache, but for kernels: these take half a minute
+    to compile."""
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(user_cache() / "kernels"))
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 

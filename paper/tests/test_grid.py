@@ -21,7 +21,7 @@ from graphkeel.core.memory import peak_mb, reset_peak
 from graphkeel.core.optional import is_installed
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
-from graphkeel_paper.tables.costs import Estimate, RowCosts, missing_jobs
+from graphkeel_paper.tables.costs import RowCosts, missing_jobs
 from graphkeel_paper.tables.grid import Workers, run_grid, run_job
 from threads import PATIENCE
 
@@ -259,18 +259,6 @@ def test_a_job_that_kills_its_worker_costs_its_own_job_only_on_a_cluster(tmp_pat
 def test_unknown_backends_are_refused():
     with pytest.raises(ConfigError, match="loky, dask"):
         Workers(2, backend="threads")
-
-
-def test_the_estimate_knows_rows_from_each_other(job):
-    waiting = [job("fast", seed=s, method="a") for s in range(4)] + [
-        job("slow", seed=s, method="b") for s in range(2)
-    ]
-    estimate = Estimate(waiting, {}, workers=2)
-    assert estimate.left() is None
-    estimate.done(waiting[0], 1.0)
-    assert estimate.left() == pytest.approx((3 + 2) / 2)
-    estimate.done(waiting[4], 100.0)
-    assert estimate.left() == pytest.approx((3 * 1.0 + 1 * 100.0) / 2)
 
 
 def test_peak_memory_is_that_of_the_work():

@@ -13,7 +13,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph import UNLABELLED, make_sbm
 from graphkeel.runs.adapt_case import data_hash, make_case
 from graphkeel.store.job import Measurement
-from graphkeel_paper.adapt_methods import adapted
+from graphkeel_paper.adapt_methods import adapted, union
 from graphkeel_paper.cli.table import _pairs
 from graphkeel_paper.specs import AdaptSpec
 from graphkeel_paper.tables.adapt import CITATION_PAIRS, FAMILIES
@@ -64,7 +64,7 @@ def test_fewer_labels_are_the_first_of_more_and_scored_on_the_same_nodes(pair):
 
 def test_source_and_target_as_one_graph(pair):
     known = make_case(AdaptSpec(*pair, target_labels=20), seed=0)
-    task, mine = known.case.union()
+    task, mine = union(known.case)
     assert task.n_nodes == 600
     assert torch.equal(task.x[mine], known.case.target.x)
     assert torch.equal(task.train_mask[:300], known.case.source.train_mask)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import exact_sampler, make_split
+from graphkeel.graph import make_split
 from graphkeel.graph.sampler import agreement
+from graphkeel.graph.splits import exact_sampler
 from graphkeel_paper.datasets import load, load_graph
 from graphkeel_paper.datasets.seeds import read_seed_lists
 

@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.runs.ours import OURS, reconstructor_of
+from graphkeel.runs.methods import OURS, reconstructor_of
 from graphkeel.store.statistics import paired_p, summarise
 from graphkeel_paper.tables.filled import Filled
 from graphkeel_paper.tables.papers import under

@@ -97,7 +97,7 @@ def test_a_head_without_a_relu_form_is_unknown_with_its_reason(
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from graphkeel.lyapunov import ask as verifiers
+    from graphkeel.lyapunov import training as verifiers
     from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
 
     asked = 0

@@ -11,7 +11,8 @@ import graphkeel
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load
-from graphkeel.runs.feedback import read_labels, simulated
+from graphkeel.label import read_labels
+from graphkeel.runs.feedback import simulated
 
 
 def test_feedback_where_classes_count_alike(capsys):

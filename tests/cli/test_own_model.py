@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import numpy as np
@@ -12,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ModelError
 from graphkeel.graph import load
+from graphkeel.label import read_labels
 from graphkeel.models import train_model
-from graphkeel.models.own_model import own_model
-from graphkeel.runs.feedback import read_labels
+from graphkeel.models.zoo import own_model
 
 MODULE = """
 from graphkeel.models.networks import SGC
@@ -67,16 +68,38 @@ def test_weights_of_torch_save(folder, own):
     assert not model.training
 
 
-def test_suggest_writes_a_list_that_feedback_reads(own, tmp_path, capsys):
-    path = tmp_path / "wanted.csv"
+def fill_in_csv(path, y):
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["label"], row["why"]) for row in rows] == [("", "suggested")] * 7
+    assert all(row["likeliest"] and row["neighbours"] for row in rows)  # the context
+    for row in rows[:4]:
+        row["label"] = int(y[int(row["node"])])
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def fill_in_label_studio(path, y):
+    tasks = json.loads(path.read_text())
+    assert [task["annotations"] for task in tasks] == [[]] * 7
+    assert all("likeliest classes: " in task["data"]["text"] for task in tasks)
+    for task in tasks[:4]:
+        chosen = {"choices": [str(int(y[task["data"]["node"]]))]}
+        result = {"from_name": "label", "to_name": "text", "type": "choices", "value": chosen}
+        task["annotations"] = [{"id": 1, "was_cancelled": False, "result": [result]}]
+    path.write_text(json.dumps(tasks))
+
+
+@pytest.mark.parametrize(
+    ("name", "fill_in"), [("wanted.csv", fill_in_csv), ("wanted.json", fill_in_label_studio)]
+)
+def test_suggest_writes_a_list_that_feedback_reads(own, tmp_path, capsys, name, fill_in):
+    path = tmp_path / name
     assert main(["feedback", "--suggest", "7", "--to", str(path), *own]) == 0
     assert "7 nodes to label" in capsys.readouterr().out
-    lines = path.read_text().splitlines()
-    assert lines[0] == "node,label"
-    assert len(lines) == 8
-    task = load("digits")
-    filled = [f"{line}{int(task.y[int(line[:-1])])}" for line in lines[1:5]]
-    path.write_text("\n".join(["node,label", *filled, *lines[5:]]) + "\n")
+    fill_in(path, load("digits").y)
     assert len(read_labels(path).nodes) == 4
     assert main(["feedback", "--labels", str(path), "--json", *own]) == 0
     steps = json.loads(capsys.readouterr().out)["steps"]

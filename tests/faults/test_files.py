@@ -16,7 +16,7 @@ import torch
 from graphkeel.core import files
 from graphkeel.core.errors import DataError, KeelError, StorageError
 from graphkeel.core.tensor_files import save_tensors
-from graphkeel.reconstruct.storage import load_folder, save_folder
+from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
@@ -31,7 +31,7 @@ def no_space(*_: object) -> None:
 WRITERS: dict[str, Callable[[Path], None]] = {
     "text": lambda folder: files.write_text(folder / "file", "new"),
     "tensors": lambda folder: save_tensors(folder / "file", {"x": torch.ones(3)}),
-    "reconstruction": lambda folder: save_folder(folder, {"x": torch.ones(3)}, {}),
+    "reconstruction": lambda folder: FOLDER.save(folder, {"x": torch.ones(3)}, {}),
 }
 
 
@@ -103,7 +103,7 @@ def write_often(folder: Path, value: int) -> None:
 
 def save_often(folder: Path, value: int) -> None:
     for i in range(40):
-        save_folder(folder, {"x": torch.full((10 + i,), float(value))}, {"value": value})
+        FOLDER.save(folder, {"x": torch.full((10 + i,), float(value))}, {"value": value})
 
 
 def keep_often(folder: Path, value: int) -> None:
@@ -135,10 +135,10 @@ def test_readers_of_a_file_see_one_writers_or_the_others(tmp_path: Path) -> None
 
 
 def test_readers_of_a_reconstruction_see_tensors_and_facts_of_one_save(tmp_path: Path) -> None:
-    save_folder(tmp_path, {"x": torch.zeros(3)}, {"value": 0})
+    FOLDER.save(tmp_path, {"x": torch.zeros(3)}, {"value": 0})
 
     def look() -> None:
-        tensors, facts = load_folder(tmp_path)
+        tensors, facts = FOLDER.load(tmp_path)
         assert set(tensors["x"].tolist()) == {float(facts["value"])}
 
     together(save_often, tmp_path, look)
@@ -168,13 +168,13 @@ def test_two_different_runs_cannot_both_claim_a_folder(tmp_path: Path) -> None:
 
 
 def test_damaged_tensors_of_a_reconstruction_are_noticed(tmp_path: Path) -> None:
-    save_folder(tmp_path, {"x": torch.ones(100)}, {})
+    FOLDER.save(tmp_path, {"x": torch.ones(100)}, {})
     (path,) = tmp_path.glob("*.safetensors")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1  # a flip that safetensors itself cannot see
     path.write_bytes(content)
     with pytest.raises(DataError, match="is damaged: its SHA-256 is another"):
-        load_folder(tmp_path)
+        FOLDER.load(tmp_path)
     path.unlink()
     with pytest.raises(DataError, match="holds no stored reconstruction"):
-        load_folder(tmp_path)
+        FOLDER.load(tmp_path)

@@ -22,7 +22,7 @@ from graphkeel.cli.main import main
 from graphkeel.graph import make_sbm
 from graphkeel.graph.splits import exact_sampler
 from graphkeel.lyapunov import TrainState
-from graphkeel.lyapunov.folder import load_state, save_state
+from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.runs.run import run_seeds
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import Job, Measurement

@@ -85,7 +85,7 @@ def serve() -> None:
     import sklearn.neighbors  # noqa: F401
     import torch
 
-    import graphkeel.lyapunov.folder
+    import graphkeel.lyapunov.certify
     import graphkeel.runs.feedback
     import graphkeel.verify.branch  # noqa: F401
 

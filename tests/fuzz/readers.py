@@ -35,19 +35,20 @@ from graphkeel.certificate import (
     mlp,
     write_certificate,
 )
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import KeelError
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.graph.datasets.registry import load_graph
-from graphkeel.graph.features import FittedPca
+from graphkeel.label import Row, Shown, read_labels
+from graphkeel.label.files import as_csv, read_rows
 from graphkeel.lyapunov import TrainState
-from graphkeel.lyapunov.folder import load_state, save_state
+from graphkeel.lyapunov.certify import load_state, save_state
 from graphkeel.models import build_model, load_model, save_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.reconstruct.storage import FORMAT, load_folder, save_folder
+from graphkeel.reconstruct.storage import FOLDER
 from graphkeel.report import find_sources, render_page
-from graphkeel.runs.feedback import read_labels
 from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import Job, Measurement, sha256_of
+from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import FILE, Store
 from graphkeel.verify import verify
 from graphkeel.verify.formats.onnx_reader import read_onnx
@@ -269,11 +270,11 @@ def write_run(folder: Path, manifest: str, row: str, nodes: bytes) -> None:
     job = Job("auto", RunSpec(), 0, data="d", code="c")
     store.keep(job, Measurement("done", 0.5, 1.0, row_sample()))
     store.claim(run_sample())
-    sealed = sha256_of([job.key, "done", 0.5, 1.0, None, row])
+    sealed = json_sha256([job.key, "done", 0.5, 1.0, None, row])
     connection = sqlite3.connect(store.path)
     with connection:
         connection.execute(
-            "UPDATE manifest SET content = ?, sha256 = ?", (manifest, sha256_of(manifest))
+            "UPDATE manifest SET content = ?, sha256 = ?", (manifest, json_sha256(manifest))
         )
         connection.execute("UPDATE measurements SET result = ?, sha256 = ?", (row, sealed))
     connection.close()
@@ -346,18 +347,18 @@ def reconstruction() -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     rec = Reconstructor(build_model("sgc", 3, 2).eval()).fit(data)
     with tempfile.TemporaryDirectory() as folder:
         rec.save(folder)
-        return load_folder(Path(folder))
+        return FOLDER.load(Path(folder))
 
 
 def reconstruction_json() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        save_folder(Path(folder), *reconstruction())
+        FOLDER.save(Path(folder), *reconstruction())
         return (Path(folder) / "reconstruction.json").read_bytes()
 
 
 def read_reconstruction(content: bytes, folder: Path) -> None:
     """A folder with the given JSON; the tensors beside it are whole."""
-    save_folder(folder, *reconstruction())
+    FOLDER.save(folder, *reconstruction())
     put(folder, "reconstruction.json", content)
     repr(load_reconstructor(folder))
 
@@ -374,7 +375,7 @@ def read_reconstruction_tensors(content: bytes, folder: Path) -> None:
 
     sha256 = hashlib.sha256(content).hexdigest()
     put(folder, f"reconstruction-{sha256[:16]}.safetensors", content)
-    facts = {"format": FORMAT, "sha256": sha256, **reconstruction()[1]}
+    facts = {"format": FOLDER.format, "sha256": sha256, **reconstruction()[1]}
     put(folder, "reconstruction.json", json.dumps(facts).encode())
     repr(load_reconstructor(folder))
 
@@ -383,12 +384,6 @@ def model_sample() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder) / "m", build_model("sgc", 3, 2), "sgc", 3, 2)
         return (Path(folder) / "m").read_bytes()
-
-
-def pca_sample() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        FittedPca(np.zeros(3), np.eye(2, 3), 0.5).save(Path(folder) / "p")
-        return (Path(folder) / "p").read_bytes()
 
 
 def state_sample() -> bytes:
@@ -444,6 +439,12 @@ def proof_content() -> dict[str, Any]:
     return answer.proof
 
 
+def label_studio_sample() -> bytes:
+    chosen = {"type": "choices", "value": {"choices": ["2"]}}
+    task = {"data": {"node": 1}, "annotations": [{"was_cancelled": False, "result": [chosen]}]}
+    return json.dumps([task, {"node": 3, "label": "1"}]).encode()
+
+
 def read_property(content: bytes, folder: Path) -> None:
     read_vnnlib(put(folder, "p.vnnlib", content))
 
@@ -462,6 +463,17 @@ READERS: dict[str, Reader] = {
         lambda content, folder: read_labels(put(folder, "l.csv", content)),
         lambda: b"node,label\n1,2\n",
     ),
+    "label studio": Reader(
+        lambda content, folder: read_labels(put(folder, "l.json", content)), label_studio_sample
+    ),
+    "answers": Reader(
+        lambda content, folder: read_rows(put(folder, "a.csv", content)),
+        lambda: as_csv([Row(1, 2, "random", 0, "2 (60 %)", "4=1", "1 of 1")]).encode(),
+    ),
+    "own columns": Reader(
+        lambda content, folder: Shown.read(put(folder, "t.csv", content)).of(1),
+        lambda: b"node,title,scan\n1,a title,a.png\n",
+    ),
     "settings": Reader(read_settings, lambda: b"sbm:2000,10000"),
     "problem.json": Reader(
         lambda c, folder: read_problem(put(folder, "p.json", c)), problem_sample(".json")
@@ -478,7 +490,6 @@ READERS: dict[str, Reader] = {
     "reconstruction.json": Reader(read_reconstruction, reconstruction_json),
     "reconstruction.safetensors": Reader(read_reconstruction_tensors, reconstruction_tensor_file),
     "model": Reader(lambda content, folder: load_model(put(folder, "m", content)), model_sample),
-    "pca": Reader(lambda content, folder: FittedPca.load(put(folder, "p", content)), pca_sample),
     "training state": Reader(
         lambda content, folder: load_state(put(folder, "s", content), "f"), state_sample
     ),

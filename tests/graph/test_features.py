@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import FittedPca, row_normalise
+from graphkeel.graph.features import FittedPca, row_normalise
 
 X = np.array([[1, 3], [0, 0], [-1, 1]], dtype=np.float32)
 
@@ -39,17 +39,6 @@ def test_transform_of_new_rows_uses_the_fitted_mean():
     assert np.allclose(
         fitted.transform(new), (new - train.mean(0)) @ fitted.components.T, atol=1e-6
     )
-
-
-def test_pca_survives_storage_and_refuses_other_files(tmp_path):
-    fitted = FittedPca.fit(np.random.default_rng(0).random((30, 5)), 2)
-    fitted.save(tmp_path / "pca.safetensors")
-    back = FittedPca.load(tmp_path / "pca.safetensors")
-    assert np.array_equal(back.components, fitted.components)
-    assert back.explained_ratio == fitted.explained_ratio
-    (tmp_path / "other").write_text("no")
-    with pytest.raises(DataError, match="not a stored PCA"):
-        FittedPca.load(tmp_path / "other")
 
 
 def test_pca_says_what_does_not_fit():

@@ -8,8 +8,7 @@ import torch
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load_graph, make_sbm, make_task
-from graphkeel.graph.propagate import neighbours, rows_after
-from graphkeel.graph.propagate.adjacency import normalise
+from graphkeel.graph.propagate import neighbours
 
 
 def test_an_sbm_by_name_is_the_one_by_call():
@@ -56,13 +55,3 @@ def test_a_bad_folder_is_refused(folder):
 def test_neighbours_are_joined_both_ways_once_and_never_to_themselves():
     found = neighbours(np.array([[0, 0, 1, 2], [1, 1, 0, 2]]), 4)
     assert found.toarray().tolist() == [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
-
-
-@pytest.mark.parametrize("hops", [0, 1, 2, 3])
-def test_rows_after_some_hops_are_rows_of_the_whole(hops):
-    graph = make_sbm(200, 500, n_features=3)
-    matrix, nodes = normalise(graph.edge_index, 200), np.array([5, 0, 77])
-    whole = graph.x
-    for _ in range(hops):
-        whole = matrix @ whole
-    assert np.array_equal(rows_after(matrix, graph.x, hops, nodes), whole[nodes])

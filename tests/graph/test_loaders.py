@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.graph import load, load_graph, make_sbm, prepare_features
+from graphkeel.graph import load, load_graph, make_sbm
+from graphkeel.graph.datasets.registry import prepare_features
 
 
 @pytest.mark.parametrize("name", ["cora", "Computers"])

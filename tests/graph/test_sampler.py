@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph import exact_sampler, load, load_graph, make_sbm, scalable_sampler, splits
+from graphkeel.graph import load, load_graph, make_sbm, splits
 from graphkeel.graph.ppr import PprDistance, chebyshev_coefficients, forward_push
 from graphkeel.graph.propagate import neighbours, normalise
 from graphkeel.graph.sampler import ExactBiasedSampler
-from graphkeel.graph.splits import biased_training_set
+from graphkeel.graph.splits import biased_training_set, exact_sampler, scalable_sampler
 
 
 def dense_ppr(matrix, alpha):

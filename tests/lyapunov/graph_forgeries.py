@@ -21,9 +21,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv, SGConv
 
 from graphkeel.certificate import decode_array, encode_array, sealed
+from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.equilibrium import states_sha256, with_equilibrium
 from graphkeel.certificate.graph_check import Enclosure, GraphStates
-from graphkeel.certificate.graph_link import model_layers
 from graphkeel.graph.task import graph_sha256
 from graphkeel.lyapunov import LyapunovConfig, certify
 from graphkeel.models.aggregation import operator_of, recognise

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
 from graphkeel.certificate import LinkedResult, check_certificate, sealed, write_certificate
-from graphkeel.certificate.graph_link import model_layers
+from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.steering import (
     STEERING,
     ShippedFeatures,

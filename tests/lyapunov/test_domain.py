@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphkeel.core.errors import DataError
-from graphkeel.lyapunov.domain import shared_domains
+from graphkeel.lyapunov.states import shared_domains
 
 
 @settings(max_examples=100, deadline=None)

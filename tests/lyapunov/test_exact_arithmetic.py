@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphkeel.lyapunov.exact import exact_dot, product_up, sum_up
+from graphkeel.lyapunov.closed_loop import exact_dot, product_up, sum_up
 
 finite = st.floats(
     allow_nan=False, allow_infinity=False, width=64, min_value=-1e100, max_value=1e100

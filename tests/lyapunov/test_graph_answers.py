@@ -15,13 +15,13 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SGConv
 
 from graphkeel.certificate import LinkedResult, check_certificate, sealed
+from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.equilibrium import (
     at_most,
     graph_sentences,
     states_sha256,
     with_equilibrium,
 )
-from graphkeel.certificate.graph_link import model_layers
 from graphkeel.lyapunov import LyapunovConfig, certify
 from graphkeel.models.aggregation import recognise
 from graphkeel.models.frozen import FrozenModel

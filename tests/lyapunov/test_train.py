@@ -50,7 +50,7 @@ def run(ask: Scripted, **options: object) -> tuple[TrainResult, list[tuple[Round
         rounds.append((log, state))
 
     result = train(
-        HEAD, LOGITS, config=config, ask=ask, ask_region=None, on_round=keep, resume=resume
+        HEAD, LOGITS, config=config, ask=ask, regions=False, on_round=keep, resume=resume
     )
     return result, rounds
 
@@ -150,4 +150,4 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
 def test_impossible_requests_are_refused() -> None:
     for classes in ([], [3], [0, 0]):
         with pytest.raises(ConfigError, match="classes"):
-            train(HEAD, LOGITS, classes, ask=Scripted(), ask_region=None)
+            train(HEAD, LOGITS, classes, ask=Scripted(), regions=False)

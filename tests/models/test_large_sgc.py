@@ -8,8 +8,7 @@ import torch
 
 from graphkeel.graph import make_sbm, make_task
 from graphkeel.models import networks, train_model
-from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution
+from graphkeel.models.networks import SGC, convolution
 
 
 @pytest.fixture(scope="module")

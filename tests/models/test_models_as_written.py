@@ -540,7 +540,7 @@ def _two_hops(seeds: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor, Tensor
 
 
 def test_arguments_in_containers_are_moved_too() -> None:
-    from graphkeel.models.placement import Placement
+    from graphkeel.models.calling import Placement
 
     place = Placement(torch.device("cpu"), torch.float64)
     given = {"a": [torch.ones(1)], "b": (torch.ones(1, dtype=torch.long), None)}

@@ -4,17 +4,14 @@ its set leaves out."""
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from small_graphs import PATH, rows_of, small_scene
 
 from graphkeel.reconstruct.evidence import (
     EvidenceSettings,
     LabelSets,
-    discriminant,
     first_evidence,
     nearest_mean,
     pseudo_labels,
@@ -91,49 +88,15 @@ def test_class_means_by_hand() -> None:
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-4, atol=1e-6)
 
 
-def test_with_many_members_discriminants_are_scikit_learns() -> None:
-    rng = np.random.default_rng(0)
-    classes = np.arange(6000) % 3
-    x = (rng.normal(size=(6000, 4)) + 2 * np.eye(4)[classes]).astype(np.float32)
-    x = x @ rng.normal(size=(4, 4)).astype(np.float32) + 3
-    found = np.exp(discriminant(x, x, np.eye(3, dtype=np.float32)[classes][None])[:, 0])
-    expected = LinearDiscriminantAnalysis().fit(x, classes).predict_proba(x)
-    np.testing.assert_allclose(found, expected, atol=0.01)
-
-
-def test_few_members_say_little() -> None:
-    """One member a class, far apart: the discriminant is not sure of anything."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(200, 8)).astype(np.float32)
-    few, many = (
-        discriminant(x, x[:n], np.eye(2, dtype=np.float32)[(x[:n, 0] > 0).astype(int)][None])
-        for n in (2, 200)
-    )
-    assert np.exp(few).max(axis=2).mean() < np.exp(many).max(axis=2).mean()
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_discriminants_do_not_depend_on_where_features_begin(n_classes) -> None:
-    """Nor on a constant that dwarfs them, nor where a class has no label at all."""
-    rng = np.random.default_rng(0)
-    classes = np.arange(60) % 2
-    x = rng.normal(size=(60, 3)).astype(np.float32).round(2)
-    members = np.eye(n_classes, dtype=np.float32)[classes][None]
-    here = discriminant(x, x, members)
-    there = discriminant(x + np.float32(1024), x + np.float32(1024), members)
-    np.testing.assert_allclose(np.exp(here), np.exp(there), atol=2e-3)
-
-
 def test_members_of_weight_two_count_twice() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(20, 3)).astype(np.float32)
     members = np.eye(2, dtype=np.float32)[np.arange(20) % 2]
     heavier = members * (1 + (np.arange(20) < 5))[:, None]
     twice = np.concatenate([np.arange(20), np.arange(5)])
-    for evidence in (discriminant, lambda *given: nearest_mean(*given, sharpness=10.0)):
-        weighted = evidence(x, x, heavier[None].astype(np.float32))
-        repeated = evidence(x, x[twice], members[twice][None])
-        np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-4)
+    weighted = nearest_mean(x, x, heavier[None].astype(np.float32), sharpness=10.0)
+    repeated = nearest_mean(x, x[twice], members[twice][None], sharpness=10.0)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-4)
 
 
 # ---- the second round

@@ -11,8 +11,9 @@ from small_graphs import known, small_scene
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.reconstruct.decide import decide
-from graphkeel.reconstruct.explain import KINDS, explain_node, kind_of, shares_by_kind, sources_of
+from graphkeel.reconstruct.explain import explain_node, kind_of, sources_of
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.report.fit_facts import KINDS, shares_by_kind
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,13 @@ def test_every_source_has_the_right_kind(situation) -> None:
         "model": {"model", "model~"},
         "labels": {"labels", "labels="},
         "features": {"means~", "own", "hops~", "links"},
-        "self-training": {"soft lda", "soft means~", "soft labels", "pseudo-labels="},
+        "self-training": {
+            "soft own",
+            "soft hops~",
+            "soft means~",
+            "soft labels",
+            "pseudo-labels=",
+        },
     }
     assert set(decision.evidence) == set.union(*kinds.values())
     for kind, names in kinds.items():

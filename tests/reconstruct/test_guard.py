@@ -174,3 +174,10 @@ def test_where_nothing_is_changed_no_word_says_so() -> None:
     rec = gk.Reconstructor(model).fit(data)
     assert torch.equal(rec.features_, x) and rec.guard_.left_alone
     assert rec.guard_.reason.startswith("left unchanged: the model answers as decided")
+
+
+def test_how_many_lost_labels_a_sure_posterior_outvotes() -> None:
+    """Said in docs/pitfalls.md."""
+    trust = GuardSettings().trust
+    harm = [probability_of_harm(0, losses, believed=0.8, trust=trust) for losses in range(6)]
+    assert harm[4] < 0.5 < harm[5]

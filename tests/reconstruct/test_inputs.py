@@ -213,9 +213,9 @@ def test_threads_that_give_feedback_lose_no_label(model, task, data, monkeypatch
     monkeypatch.setattr(locks, "lock_of", lambda owner: lock)
     choose = Reconstructor._choose
 
-    def slowly(self, labels, validation):
+    def slowly(self, *labels):
         meeting.wait()
-        return choose(self, labels, validation)
+        return choose(self, *labels)
 
     monkeypatch.setattr(Reconstructor, "_choose", slowly)
     at_once(*(lambda part=part: rec.feedback(part, task.y[part]) for part in nodes))

@@ -15,7 +15,13 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import Context, Labels, diffuse, replace
-from graphkeel.reconstruct.by_name import Setting, best_setting, features_of, settings_of
+from graphkeel.reconstruct.correction import (
+    Rule,
+    Setting,
+    best_setting,
+    features_of,
+    settings_of,
+)
 
 
 def dense(propagator: Propagator) -> torch.Tensor:
@@ -129,14 +135,14 @@ def test_strengths_and_diffusions_are_built_as_named(context):
 def test_held_back_labels_choose_the_setting(context, method):
     classes = torch.arange(20).numpy() % 3
     labels = known(range(20), classes, 3)
-    found = best_setting(context, labels, method, folds=5, seed=0)
-    assert found.setting in settings_of(method)
+    setting, features, held = best_setting(context, labels, Rule(method))
+    assert setting in settings_of(method)
     assert len({str(one) for one in settings_of(method)}) == len(settings_of(method))
     everything = Labels(torch.arange(20), torch.from_numpy(classes), 3)
-    assert torch.equal(found.features, features_of(context, everything, found.setting))
+    assert torch.equal(features, features_of(context, everything, setting))
     sets, judged_by = labels.sets(5, 0)
     for place in (0, 11):  # what a label is judged by was made without it
         part = sets.used[judged_by[place]]
         without = Labels(torch.from_numpy(sets.nodes[part]), torch.from_numpy(classes[part]), 3)
-        answer = context.logits_for(features_of(context, without, found.setting))
-        assert found.held[place] == pytest.approx(answer[place].numpy(), abs=1e-5)
+        answer = context.logits_for(features_of(context, without, setting))
+        assert held[place] == pytest.approx(answer[place].numpy(), abs=1e-5)

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import Ridge
 
+from graphkeel.graph.propagate.view import View
 from graphkeel.reconstruct.evidence import LabelSets
-from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe
-from graphkeel.reconstruct.scene import View
+from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe, soft_ridge
 
 STRENGTH, SHARP = 0.1, 5.0
 FIXED = RidgeSettings(strengths=(STRENGTH,), sharpness=(SHARP,))
@@ -108,3 +108,18 @@ def test_of_very_many_labels_some_are_used() -> None:
     assert np.array_equal(few, ridge_probe([View(x)], labels, replace(FIXED, most=9)))
     enough = ridge_probe([View(x)], labels, replace(FIXED, most=18))
     assert np.array_equal(enough, ridge_probe([View(x)], labels, FIXED))
+
+
+def test_soft_members_are_regressed_as_scikit_learn_does() -> None:
+    """Two sets of memberships at half of the nodes, said of all."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(40, 6)).astype(np.float32)
+    nodes = np.arange(0, 40, 2)
+    members = rng.dirichlet(np.ones(3), size=(20, 2)).astype(np.float32)
+    found = soft_ridge(x, nodes, members, strength=0.5)
+    rows = x[nodes].astype(float)
+    model = Ridge(alpha=0.5 * (rows**2).sum() / 20, fit_intercept=False)
+    for layer in range(2):
+        centre = members[:, layer].mean(axis=0)
+        model.fit(rows, members[:, layer] - centre)
+        np.testing.assert_allclose(found[:, layer], model.predict(x) + centre, atol=1e-5)

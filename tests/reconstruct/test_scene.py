@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphkeel.reconstruct.scene import Scene, SceneSettings, relu_features, unit_rows
+from graphkeel.graph.features import relu_features, unit_rows
+from graphkeel.reconstruct.scene import Scene, SceneSettings
 
 RING = np.stack([np.arange(30), (np.arange(30) + 1) % 30])
 

@@ -151,5 +151,3 @@ def test_sets_hold_the_true_class_as_often_as_asked(n, coverage):
 def test_the_expected_accuracy_is_the_mean_of_the_largest():
     posterior = np.array([[0.9, 0.1], [0.4, 0.6]])
     assert expected_accuracy(posterior) == pytest.approx(75.0)
-    assert expected_accuracy(posterior, -5.0) == pytest.approx(70.0)
-    assert expected_accuracy(posterior, 50.0) == 100.0

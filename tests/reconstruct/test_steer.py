@@ -153,6 +153,20 @@ def test_the_budget_of_passes_is_kept() -> None:
         assert len(asked) <= found.passes <= passes
 
 
+def test_change_costs_less_where_too_few_nodes_answer_as_wanted() -> None:
+    """At this price of a change hardly any node is won over; other models may lower it."""
+    linear, x, wanted, posterior = map_case(2)
+    dear = SteerSettings(ridge=100.0, least_ridge=100.0, goal=1.0)
+    cheaper = SteerSettings(ridge=100.0, least_ridge=1e-4, goal=1.0, most_passes=400)
+    stays = steer(lambda y: answers(linear, y), x, wanted, posterior, dear)
+    gives = steer(lambda y: answers(linear, y), x, wanted, posterior, cheaper)
+    assert gives.agreement > stays.agreement + 0.3
+    falls = zip(gives.fall, gives.fall[1:], strict=False)
+    assert all(later < before for before, later in falls)
+    fixed = steer(lambda y: answers(linear, y), x, wanted, posterior, cheaper, linear=linear)
+    assert fixed.agreement < gives.agreement  # a linear model's V is the one its theorem is about
+
+
 def test_the_same_twice() -> None:
     first, second = steered_model("gcn")[0], steered_model("gcn")[0]
     assert torch.equal(first.features, second.features)

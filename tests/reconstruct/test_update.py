@@ -44,8 +44,7 @@ def fresh(rec, model, data):
     """The weights of one on a context made from nothing."""
     context = Context(FrozenModel(model), data.x, data.edge_index)
     known = known_from(rec.labels_, rec._validation, rec._trained_on)
-    if rec.guard == "holdout":
-        known, _ = held_away(known, Rule())
+    known, _ = held_away(known, Rule(holdout=rec.guard == "holdout"))
     decision = decide_again(context.scene, known, rec._rounds)
     return decision, *written(context, decision, Rule().steer)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphkeel.reconstruct import METHODS, get_method
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs import METHODS, get_method
+from graphkeel.runs.method import MethodResult
 from graphkeel.testing import ConformanceError, check_reconstruction, yield_reconstruction_checks
 
 CHECKS = [check for name in METHODS for check in yield_reconstruction_checks(get_method(name))]

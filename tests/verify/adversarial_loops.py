@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
+from loops import base, linear_loop, norm_one, random_loop, with_bumps
 
-from graphkeel.testing.loops import base, linear_loop, norm_one, random_loop, with_bumps
 from graphkeel.verify.problem import Affine, Array, Network, Problem
 
 Rng = np.random.Generator

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from graphkeel.testing.loops import (
+from loops import (
     FAILS,
     HOLDS,
     KNOWN,
@@ -16,6 +15,7 @@ from graphkeel.testing.loops import (
     norm_one,
     with_bumps,
 )
+
 from graphkeel.verify.problem import Network, Problem
 
 

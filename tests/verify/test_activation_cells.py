@@ -10,7 +10,7 @@ import pytest
 from known_loops import touching, turning
 
 from graphkeel.verify import Affine, Budget, Network, Problem, Verdict, verify
-from graphkeel.verify.branch.cells import cells_of
+from graphkeel.verify.cells import cells_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.rational import violates
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from known_loops import ALL
-from reproof import reprove
-
-from graphkeel.testing.loops import (
+from loops import (
     Known,
     base,
     corner_only,
@@ -20,13 +19,20 @@ from graphkeel.testing.loops import (
     stable,
     tangent,
 )
+from reproof import reprove
+
+from graphkeel.core.files import user_cache
 from graphkeel.verify import Budget, Network, Problem, Verdict, available_engines, verify
-from graphkeel.verify.branch import BranchVerifier
+from graphkeel.verify.branch import BranchVerifier, row_kernel
 from graphkeel.verify.branch.engine import NOT_STORED
-from graphkeel.verify.branch.search import Outcome, Search
+from graphkeel.verify.branch.row_kernel import RowKernel
 from graphkeel.verify.conditions import rows_of
+from graphkeel.verify.gauge import simplex
+from graphkeel.verify.property import search as case_kernel
 from graphkeel.verify.rational import violates
-from graphkeel.verify.settings import BranchSettings
+from graphkeel.verify.search import Outcome, Search
+from graphkeel.verify.settings import BranchSettings, SearchSettings
+from graphkeel.verify.warm import load_kernels
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +189,7 @@ def test_boxes_alone_decide_what_can_be_decided(
 
 
 def test_many_pieces_from_many_threads_fit_together() -> None:
-    settings = BranchSettings(turns=(), first_piece=16, piece=16)
+    settings = BranchSettings(turns=(), search=SearchSettings(first_piece=16, piece=16))
     problem = nearly_linear(4, seed=2)
     report = BranchVerifier(settings).decide(problem, "decrease", Budget(threads=4))
     assert report.verdict is Verdict.PROVED and report.proof is not None and report.nodes > 100
@@ -196,17 +202,10 @@ def test_a_failing_worker_is_an_error_and_not_a_proof(monkeypatch: pytest.Monkey
         raise MemoryError
 
     problem = nearly_linear(4, seed=2)
-    search = Search(
-        rows_of(problem, "decrease")[0],
-        Budget(threads=2),
-        1e18,
-        NoSearch(),
-        loop=problem,
-        settings=BranchSettings(first_piece=16),
-    )
-    monkeypatch.setattr(
-        search.couplings, "number_for", lambda *a: a[2] if search.nodes == 0 else fail()
-    )
+    kernel = RowKernel(rows_of(problem, "decrease")[0], loop=problem)
+    settings = SearchSettings(first_piece=16, piece=16)
+    search = Search(kernel, Budget(threads=2), 1e18, NoSearch(), settings=settings)
+    monkeypatch.setattr(kernel, "number_for", lambda *a: a[1] or 0 if search.nodes == 0 else fail())
     with pytest.raises(MemoryError):
         search.run()
 
@@ -240,7 +239,7 @@ class Endless:
             monkeypatch.setattr(f"graphkeel.verify.branch.engine.{name}", lambda *_, **__: None)
 
     def run(self, search: Search) -> Outcome:
-        return self.until(search.deadline) if self.names(search.row.name) else self.real(search)
+        return self.until(search.deadline) if self.names(search.kernel.name) else self.real(search)
 
     def until(self, deadline: float) -> Outcome:
         self.seconds = max(self.seconds, deadline)
@@ -312,3 +311,10 @@ def test_the_portfolio_shares_the_time_as_well(monkeypatch: pytest.MonkeyPatch) 
     budget = Budget(20.0, threads=1, first_refutation=True)
     report = verify(growing(), "auto", budget, ("positivity", "decrease"))
     assert report.verdict is Verdict.REFUTED and endless.seconds < 1.0
+
+
+def test_all_kernels_load_and_are_cached_in_the_users_folder() -> None:
+    assert load_kernels() >= 0.0
+    folder = os.environ.get("NUMBA_CACHE_DIR") or user_cache() / "kernels"
+    for kernel in (row_kernel.explore, case_kernel.explore, simplex.maximise):
+        assert kernel._cache.cache_path.startswith(str(folder))

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known_loops import ALL
+from loops import base, stable
 from reproof import checker_problem
 
 from graphkeel.checker.contraction import contraction_factor as checked_factor
 from graphkeel.checker.contraction import gauge_of as checked_gauge
-from graphkeel.testing.loops import base, stable
 from graphkeel.verify import Affine, Network, Verdict
 from graphkeel.verify.engines.contraction import (
     ContractionVerifier,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from loops import base, errors_that_matter, rounding_trap
 
-from graphkeel.testing.loops import base, errors_that_matter, rounding_trap
 from graphkeel.verify.problem import Affine, Network
 from graphkeel.verify.rational import evaluate, in_hole, rationals, violates
 

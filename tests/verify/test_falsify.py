@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from known_loops import ALL
+from loops import Known, corner_only, norm_one, plateau, stable
 
-from graphkeel.testing.loops import Known, corner_only, norm_one, plateau, stable
 from graphkeel.verify import Network, Problem, Verdict
 from graphkeel.verify.engines.falsify import (
     FalsifyVerifier,

@@ -24,7 +24,8 @@ from graphkeel.verify.property.decide import Answer, decide
 from graphkeel.verify.property.network import Block, BlockNetwork
 from graphkeel.verify.property.proof import difference
 from graphkeel.verify.property.question import Property
-from graphkeel.verify.property.search import Search
+from graphkeel.verify.property.search import case_search
+from graphkeel.verify.result import Budget
 
 FLAT = np.zeros(1)
 
@@ -98,7 +99,7 @@ def test_a_violation_at_one_corner_only() -> None:
 def test_a_touching_case_is_never_called_unsat() -> None:
     """The only member is x = (1/3, 0), which is no float: nothing can be shown, or found."""
     prop = violation_of("(assert (>= (* 3 Y_1) 1))(assert (<= (* 3 Y_0) 1))")
-    answer = decide(absolute(), prop, seconds=2.0)
+    answer = decide(absolute(), prop, Budget(2.0))
     assert answer.verdict == "unknown" and answer.reason
 
 
@@ -112,17 +113,35 @@ def test_boxes_of_one_point_and_of_none() -> None:
 
 
 def test_time_is_kept() -> None:
-    answer = decide(absolute(), violation_of(HOLDS), seconds=1e-9)
+    answer = decide(absolute(), violation_of(HOLDS), Budget(1e-9))
     assert answer.verdict == "unknown" and "time" in answer.reason
+
+
+class Leaping(Budget):
+    """A clock that leaps beyond every deadline after some looks at it."""
+
+    looks = 0
+
+    def now(self) -> float:
+        Leaping.looks -= 1
+        return 0.0 if Leaping.looks > 0 else 1e9
+
+
+@pytest.mark.parametrize("looks", range(1, 16))
+def test_a_case_that_got_no_turn_is_not_called_closed(looks: int) -> None:
+    """Wherever the time ends: the verdict is unknown, or right with its proof."""
+    Leaping.looks = looks
+    answer = decide(absolute(), violation_of(HOLDS), Leaping(60.0, threads=1))
+    assert answer.verdict == "unknown" or checked(answer.proof)
 
 
 def test_numbers_near_overflow_are_not_decided_by_floats() -> None:
     huge = Block(((0, np.full((1, 1), 1e200)),), FLAT, relu=True)
     network = BlockNetwork(1, (huge, Block(((1, np.full((1, 1), 1e200)),), FLAT, relu=False)))
     prop = violation_of("(assert (<= Y_0 -1))", outputs=1, inputs=1)
-    case = prop.cases[0]
-    outcome = Search(network, case, Attack(network, case), float("inf")).run()
-    assert not outcome.closed and "largest float" in outcome.reason
+    search = case_search(Attack(network, prop.cases[0]), Budget(), keep=True)
+    outcome = search.run()
+    assert outcome.piece is None and "largest float" in outcome.reason
 
 
 def random_network(rng: np.random.Generator) -> BlockNetwork:
@@ -158,7 +177,7 @@ def test_random_networks_against_a_grid(seed: int) -> None:
     for offset, wrong in ((-0.01, "unsat"), (0.3, "sat")):
         goal = best + offset * spread
         prop = violation_of(f"(assert (>= Y_0 {floor:.17f}))(assert (>= Y_1 {goal:.17f}))")
-        answer = decide(network, prop, seconds=600.0)
+        answer = decide(network, prop, Budget(600.0))
         if wrong == "unsat":
             assert answer.verdict == "sat"
         if answer.verdict == "unsat":

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from known_loops import ALL
+from loops import Known, base, corner_only, stable
 
 from graphkeel.core.errors import ProblemError
-from graphkeel.testing.loops import Known, base, corner_only, stable
 from graphkeel.verify.affine import compose
 from graphkeel.verify.branch.pack import no_coupling, pack, pack_coupling
 from graphkeel.verify.branch.relax import hidden_bounds, value, workspace

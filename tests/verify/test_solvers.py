@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from known import KNOWN, scaling, with_errors
+from loops import random_loop, suspicious_states
 
-from graphkeel.testing.loops import random_loop, suspicious_states
 from graphkeel.verify.engines.milp import MilpVerifier
 from graphkeel.verify.engines.smt import SmtVerifier
 from graphkeel.verify.problem import CONDITIONS, Network, Problem

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from known import corner, scaling, with_errors
+from loops import random_loop
 
 from graphkeel.certificate.encoding import certificate_bytes
 from graphkeel.checker import Unreadable
@@ -18,7 +19,6 @@ from graphkeel.cli.main import main
 from graphkeel.core.errors import ProblemError
 from graphkeel.core.optional import is_installed
 from graphkeel.property_checker import check_bytes
-from graphkeel.testing.loops import random_loop
 from graphkeel.verify import Budget, Network, Problem, Verdict, read_problem, verify, write_problem
 from graphkeel.verify.problem import FALLS, STAYS, SUBLEVEL, Sublevel
 from graphkeel.verify.proof import encode

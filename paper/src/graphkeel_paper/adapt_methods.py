@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
+from graphkeel.core.digests import json_sha256
+from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.task import graph_sha256
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel.runs import adapt
 from graphkeel.runs.adapt_case import Case
 from graphkeel.runs.fingerprint import version_of
-from graphkeel.runs.ours import OURS
-from graphkeel.store.job import sha256_of
+from graphkeel.runs.method import MethodResult
+from graphkeel.runs.methods import OURS
 from graphkeel_paper.baselines.registry import get_baseline
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
+from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
 from graphkeel_paper.specs import AdaptSpec
 
 # Rows that learn from the source's labels as well: they see source and target as one graph.
@@ -41,11 +43,35 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
         return _label_free(baseline, case)
     if spec.method not in _ON_UNION:
         return baseline.fit_predict(case.frozen, case.target, case.nodes, nobody, case.seed)
-    task, mine = case.union()
+    task, mine = union(case)
     labelled = torch.cat([task.train_mask.nonzero().flatten(), mine[case.nodes]])
     result = baseline.fit_predict(case.frozen, task, labelled, nobody, case.seed)
     scores = None if result.scores is None else result.scores[mine]
     return MethodResult(scores, None, result.decision)
+
+
+def union(case: Case) -> tuple[GraphTask, Tensor]:
+    """Source and target as one graph of two parts, and the ids of the target's nodes in it.
+
+    The source's training nodes are its training set."""
+    source, target = case.source, case.target
+    shift = source.n_nodes
+    nobody = torch.zeros(shift + target.n_nodes, dtype=torch.bool)
+    train = nobody.clone()
+    train[:shift] = source.train_mask
+    known = torch.where(
+        source.train_mask | source.val_mask, source.y, torch.full_like(source.y, UNLABELLED)
+    )
+    task = GraphTask(
+        x=torch.cat([source.x, target.x]),
+        edge_index=torch.cat([source.edge_index, target.edge_index + shift], dim=1),
+        y=torch.cat([known, target.y]),
+        train_mask=train,
+        val_mask=nobody,
+        test_mask=nobody,
+        n_classes=source.n_classes,
+    )
+    return task, torch.arange(shift, shift + target.n_nodes)
 
 
 _MADE: dict[str, list[Candidate]] = {}  # of the rival, source and target last worked on
@@ -54,10 +80,12 @@ _MADE: dict[str, list[Candidate]] = {}  # of the rival, source and target last w
 def _label_free(rival: Rival, case: Case) -> MethodResult:
     """Labels only choose among its candidates, which are made once for all numbers of them."""
     known = [rival.name, case.frozen.weights_hash, case.source.hash, case.seed]
-    key = sha256_of([*known, graph_sha256(case.target.x, case.target.edge_index)])
+    key = json_sha256([*known, graph_sha256(case.target.x, case.target.edge_index)])
     if key not in _MADE:
         _MADE.clear()
-        _MADE[key] = list(rival.candidates(case.frozen, case.target, case.nodes[:0], case.seed))
+        nobody = case.nodes[:0]
+        given = Given(case.frozen, case.target, nobody, nobody, case.seed)
+        _MADE[key] = list(rival.candidates(given))
     return rival.choose([Judged.on(one, case.target, case.nodes) for one in _MADE[key]])
 
 

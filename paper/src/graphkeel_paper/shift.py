@@ -95,13 +95,8 @@ def shift_report(task: GraphTask, *, use_labels: bool = True, seed: int = 0) -> 
 
 
 def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
-    """Central moment discrepancy: distance of the means plus that of the central moments
-    2..orders.
-
-    Args:
-        a: one sample, shape (n, d).
-        b: the other, shape (m, d).
-    """
+    """Central moment discrepancy of two samples of shape (n, d): distance of the means plus that of
+    the central moments 2..orders."""
     spread = np.maximum(np.maximum(a.max(0), b.max(0)) - np.minimum(a.min(0), b.min(0)), 1e-12)
     a = a / spread
     b = b / spread
@@ -114,13 +109,8 @@ def cmd(a: Array, b: Array, *, orders: int = 5) -> float:
 
 
 def mmd(a: Array, b: Array, rng: np.random.Generator) -> float:
-    """Unbiased squared MMD with an RBF kernel at the median distance; at most 2000 rows a side are
-    used.
-
-    Args:
-        a: one sample, shape (n, d).
-        b: the other, shape (m, d).
-    """
+    """Unbiased squared MMD of two samples of shape (n, d), with an RBF kernel at the median
+    distance; at most 2000 rows a side are used."""
     a = _subsample(a, rng)
     b = _subsample(b, rng)
     both = np.concatenate([a, b])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
-    from graphkeel.reconstruct.method import Method, MethodResult
     from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.method import Method, MethodResult
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ class RunSpec(specs.RunSpec):
     def check_names(self) -> None:
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
         from graphkeel_paper.baselines.bases import NAMED, TUNED
         from graphkeel_paper.datasets.registry import OUTSIDE
 

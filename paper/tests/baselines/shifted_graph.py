@@ -9,7 +9,7 @@ import torch
 from graphkeel.graph import GraphTask, make_sbm, make_task
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import Method, MethodResult
+from graphkeel.runs.method import Method, MethodResult
 
 
 def small_task(n_nodes: int = 300, seed: int = 0) -> GraphTask:

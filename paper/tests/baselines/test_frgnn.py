@@ -9,7 +9,7 @@ from shifted_graph import apply, check_contract, frozen_sgc, small_task
 from graphkeel.graph import GraphTask
 from graphkeel.models import SGC
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import Method
+from graphkeel.runs.method import Method
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.frozen.frgnn import FRGNN, FrgnnConfig, representatives
 from graphkeel_paper.baselines.frozen.paper_reading import PaperReading

@@ -9,7 +9,7 @@ from torch import nn
 from graphkeel.models import build_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct import Labels
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines import get_baseline
 from graphkeel_paper.baselines.frozen.correct_and_smooth import (
     SETTINGS,
@@ -163,7 +163,8 @@ class Known(Rival):
     def __init__(self, answers):
         self.answers = answers
 
-    def _candidates(self, frozen, task, labelled, seed):
+    def candidates(self, given):
+        task, labelled = given.task, given.labelled
         for name, answer in self.answers.items():
             scores = torch.nn.functional.one_hot(answer, 2).float()
             if name == "leak":

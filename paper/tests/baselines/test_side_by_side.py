@@ -20,6 +20,7 @@ from graphkeel_paper.baselines.frozen.correct_and_smooth import (
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.retrained import words
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
+from graphkeel_paper.baselines.rival import Given
 
 
 @pytest.mark.parametrize("kind", [{}, {"name": "appnp-words", "hidden": 4, "hops": 3}])
@@ -28,9 +29,12 @@ def test_words_settings_do_not_touch_one_another(make_task, kind):
     labelled = torch.tensor([0, 5])
     frozen = FrozenModel(lambda x, edge_index: x)
     row = words.Words(**kind)
-    together = list(row.candidates(frozen, task, labelled, 3))
+    given = Given(frozen, task, labelled, labelled[:0], 3)
+    together = list(row.candidates(given))
     for place, setting in enumerate(row.settings):
-        (alone,) = replace(row, settings=(setting,)).candidates(frozen, task, labelled, 3)
+        (alone,) = replace(row, settings=(setting,)).candidates(
+            Given(frozen, task, labelled, labelled[:0], 3)
+        )
         assert alone.setting == together[place].setting
         torch.testing.assert_close(
             alone.result.scores, together[place].result.scores, rtol=1e-3, atol=1e-4
@@ -43,9 +47,12 @@ def test_words_sets_of_labels_do_not_touch_one_another(make_task, kind):
     row = words.Words(**kind)
     frozen = FrozenModel(lambda x, edge_index: x)
     sets = [torch.tensor([0, 1, 5]), torch.tensor([0, 5]), torch.tensor([1, 5])]
-    together = row.candidates_of(frozen, task, sets, 3)
+    given = Given(frozen, task, sets[0], sets[0][:0], 3)
+    together = row.candidates_of(given, sets)
     for labelled, found in zip(sets, together, strict=True):
-        for alone, beside in zip(row.candidates(frozen, task, labelled, 3), found, strict=True):
+        for alone, beside in zip(
+            row.candidates(Given(frozen, task, labelled, labelled[:0], 3)), found, strict=True
+        ):
             assert alone.setting == beside.setting
             torch.testing.assert_close(
                 alone.result.scores, beside.result.scores, rtol=1e-3, atol=1e-4

@@ -58,7 +58,7 @@ def test_controls_do_without_what_the_model_has_learned(capsys, control):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dataset", "coar"], "Did you mean 'cora'?"),
+        (["--dataset", "coar"], "Did you mean cora?"),
         (["--labels", "all"], "labels must be one of"),
         (["--model", "mlp"], "the model must be one of"),
         (["--split", "odd"], "biased, random, public, outside"),

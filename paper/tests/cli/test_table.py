@@ -73,7 +73,7 @@ def test_a_small_table_from_nothing_and_again_from_its_store(tmp_path, capsys, m
 
 
 def test_a_plan_says_what_is_missing_and_what_it_will_take(tmp_path, capsys):
-    earlier = {"rows": [{"method": "t3a", "dataset": "sbm", "seconds": 7.0}]}
+    earlier = {"rows": [], "runs": [{"row": "t3a", "column": "sbm", "seconds": 7.0}]}
     (tmp_path / "earlier.json").write_text(json.dumps(earlier))
     small = ("1", "--datasets", "sbm", "--only", "t3a", "--seeds", "3", "--jobs", "1")
     out = ("--out", tmp_path / "out")

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from graphkeel.certificate.bounds import SLACK, UNIT, Floats, Ints, checked_terms, finite
 from graphkeel.certificate.layers import Branches, Operator, row_slices
+from graphkeel.core.errors import CertificateError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from graphkeel.models.aggregation import Aggregation
     from graphkeel.models.frozen import FrozenModel
 
 
@@ -62,12 +64,16 @@ class RecognisedModel:
     operator: Operator
     output: str = "logits"
 
-    def run(self, x: Tensor, which: str) -> Comparison:
-        """Run the model, and compare its answers with those of the layers.
+    @classmethod
+    def of(
+        cls, found: Aggregation, frozen: FrozenModel, edge_index: Tensor, nodes: int
+    ) -> RecognisedModel:
+        """A model beside its layers, on a graph with edges (2, E)."""
+        operator = Operator.of(found.operator, edge_index.cpu().numpy(), nodes)
+        return cls(frozen, edge_index, model_layers(found), operator, found.output)
 
-        Args:
-            x: features, shape (N, d).
-        """
+    def run(self, x: Tensor, which: str) -> Comparison:
+        """Run the model on features (N, d), and compare its answers with those of the layers."""
         try:
             scores = self.frozen(x, self.edge_index)
         except Exception as error:  # whatever a model raises, nothing is claimed of it
@@ -77,12 +83,8 @@ class RecognisedModel:
         return self.compare(x, scores, which)
 
     def compare(self, x: Tensor, scores: Tensor, which: str) -> Comparison:
-        """The model's answers beside those of the layers.
-
-        Args:
-            x: features, shape (N, d).
-            scores: what the model answered to them, shape (N, n).
-        """
+        """The scores (N, n) that the model answered to features (N, d), beside those of the
+        layers."""
         import torch
 
         precision = str(scores.dtype).removeprefix("torch.")
@@ -94,6 +96,24 @@ class RecognisedModel:
         values, allowed = self._answers(plain.numpy(), kind.eps / 2, kind.tiny)
         lost = allowed * (UNIT / (kind.eps / 2 + UNIT))  # of what is allowed, by the values here
         return _compared(scores.double().cpu().numpy(), values, allowed, lost, which, precision)
+
+    def compare_own(self, x: Tensor, scores: Tensor) -> Comparison:
+        """As `compare`, of the given features; a model that counts its calls is refused."""
+        counter = self._counter(x)
+        if counter is None:
+            return self.compare(x, scores, "the given")
+        return Comparison(
+            f"the model's answers may depend on the calls before: {counter!a} counts them"
+        )
+
+    def _counter(self, x: Tensor) -> str | None:
+        """The name of what two equal calls, on a single node with a loop, leave with two values."""
+        loop = self.edge_index.new_zeros(2, 1)
+        self.frozen(x[:1], loop)
+        before = _plain_state(self.frozen.module)
+        self.frozen(x[:1], loop)
+        after = _plain_state(self.frozen.module)
+        return next((name for name in after if before.get(name) != after[name]), None)
 
     @np.errstate(all="ignore")  # what overflows is refused by `finite`
     def _answers(self, x: NDArray[Any], unit: float, least: float) -> tuple[Floats, Floats]:
@@ -182,7 +202,36 @@ def _compared(
     return Comparison(None, precision, float((apart + lost).max()), own.argmax(axis=1))
 
 
-def plain_state(module: nn.Module) -> dict[str, Any]:
+def model_layers(found: Aggregation) -> list[Branches]:
+    """The layers of a recognised model as arrays: power, weight and bias of each branch."""
+    return [
+        [(branch.power, branch.weight.numpy(), branch.bias.numpy()) for branch in layer]
+        for layer in found.layers
+    ]
+
+
+def given_array(x: Any) -> np.ndarray:
+    """Features (N, d) as they are; numpy knows no bfloat16, and each is a float32."""
+    plain = x.detach().cpu()
+    return np.asarray((plain.float() if str(plain.dtype) == "torch.bfloat16" else plain).numpy())
+
+
+def answers_difference(
+    found: Aggregation,
+    frozen: FrozenModel,
+    x: Tensor,
+    edge_index: Tensor,
+    which: str = "the given",
+) -> str | None:
+    """How the model's answers to features (N, d) on a graph with edges (2, E) differ from those of
+    its recognised layers; None if only by rounding."""
+    try:
+        return RecognisedModel.of(found, frozen, edge_index, len(x)).run(x, which).difference
+    except CertificateError as error:
+        return str(error)
+
+
+def _plain_state(module: nn.Module) -> dict[str, Any]:
     """Numbers and texts that a model keeps, by name: where two equal calls leave them with two
     values, its answers may depend on the calls before. Tensors that change are refused by the
     frozen model itself; what is kept outside of the model is not seen."""

@@ -23,11 +23,7 @@ _TERMS = 1 << 26  # of one sum: what SLACK covers, and squares of such counts ar
 
 
 def finite(values: ArrayLike) -> Floats:
-    """The values, not to be written to; refused if one is infinite or no number.
-
-    Args:
-        values: any shape.
-    """
+    """The values, not to be written to; refused if one is infinite or no number."""
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise CertificateError("the loop on the graph leaves the range of floats")
@@ -42,12 +38,8 @@ def exceeds(values: ArrayLike, needed: ArrayLike) -> Flags:
 
 
 def clear_classes(values: Floats, needed: ArrayLike) -> tuple[Ints, Flags]:
-    """The class of each row, and whether its margin is larger than needed.
-
-    Args:
-        values: shape (N, n).
-        needed: shape (N, 1) or (N, n).
-    """
+    """The class of each row (N, n), and whether its margin is larger than needed, (N, 1) or
+    (N, n)."""
     best = finite(values).argmax(axis=1)
     margins = np.take_along_axis(values, best[:, None], axis=1) - values
     clear = exceeds(margins, needed)
@@ -75,55 +67,37 @@ class Bounded:
 
     @classmethod
     def exact(cls, value: ArrayLike) -> Bounded:
-        """Numbers without an error.
-
-        Args:
-            value: any shape.
-        """
+        """Numbers without an error."""
         return cls(np.asarray(value, dtype=np.float64), np.zeros(np.shape(value)))
+
+    def clear_classes(self, slack: float) -> tuple[Ints, Flags]:
+        """The class of each row, and whether it is beyond `slack` times what rounding may lose."""
+        needed = slack * 2.0 * self.error.max(axis=1)
+        return clear_classes(self.value, needed[:, None])
 
 
 def scaled(given: Bounded, share: Floats) -> Bounded:
-    """p·x, row by row, for p ≥ 0.
-
-    Args:
-        given: x, shape (N, width).
-        share: p, shape (N,).
-    """
+    """p·x, row by row, for p ≥ 0 of shape (N,) and x of shape (N, width)."""
     value = given.value * share[:, None]
     error = (given.error * share[:, None] + 4 * UNIT * np.abs(value)) * SLACK + TINY
     return Bounded(value, error)
 
 
 def relu(given: Bounded) -> Bounded:
-    """max(x, 0), which moves no two numbers apart.
-
-    Args:
-        given: any shape.
-    """
+    """max(x, 0), which moves no two numbers apart."""
     return Bounded(np.maximum(given.value, 0.0), given.error)
 
 
 def plus(one: Bounded, two: Bounded) -> Bounded:
-    """The sum of two arrays of one shape.
-
-    Args:
-        one: any shape.
-        two: the same shape.
-    """
+    """The sum of two arrays of one shape."""
     value = one.value + two.value
     error = (one.error + two.error + 4 * UNIT * np.abs(value)) * SLACK + TINY
     return Bounded(value, error)
 
 
 def dense(given: Bounded, weight: Floats, bias: Floats) -> Bounded:
-    """H·Wᵀ + b; however the sums are ordered, each loses at most γ times the sum of its sizes.
-
-    Args:
-        given: H, shape (N, in).
-        weight: W, shape (out, in).
-        bias: b, shape (out,).
-    """
+    """H·Wᵀ + b for H of shape (N, in) and W of shape (out, in); however the sums are ordered, each
+    loses at most γ times the sum of its sizes."""
     sizes = np.abs(weight).T
     loss = 4 * (checked_terms(weight.shape[1]) + 8) * UNIT
     value = given.value @ weight.T + bias

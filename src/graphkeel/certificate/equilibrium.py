@@ -84,12 +84,7 @@ def states_sha256(graph: GraphStates) -> str:
 def read_states(
     states: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
 ) -> GraphStates:
-    """The stored states of a graph.
-
-    Args:
-        x: features of the graph, shape (N, d).
-        edges: shape (2, E).
-    """
+    """The stored states of a graph with features (N, d) and edges (2, E)."""
     arrays = read_arrays(states, "states", ("states", "nodes", "labels"), optional=("mix",))
     kinds = [(array.dtype.name, array.ndim) for array in arrays]
     wanted = [("float64", 2), ("int64", 1), ("int64", 1), ("float64", 2)]

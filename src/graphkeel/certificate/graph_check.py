@@ -39,6 +39,7 @@ from graphkeel.certificate.layers import (
     are_floats,
     row_slices,
     run_layers,
+    through_rows,
 )
 from graphkeel.core.errors import CertificateError
 
@@ -85,13 +86,8 @@ class GraphStates:
 
 
 class Enclosure:
-    """The equilibrium of one graph, as its stored states show it.
-
-    Args:
-        certificate: with controllers, anchors, operator, gauge and κ.
-        layers: the model's, with biases.
-        graph: with the states.
-    """
+    """The equilibrium of one graph, as its stored states show it, by a certificate with
+    controllers, anchors, operator, gauge and κ."""
 
     def __init__(
         self, certificate: Mapping[str, Any], layers: Sequence[Branches], graph: GraphStates
@@ -155,8 +151,7 @@ class Enclosure:
         apart = self._distances(residual, slack)
         features = _Features(self.certificate, self.graph, anchors=True)
         answer = run_layers(self.layers, self.operator, features.through)
-        needed = slack * 2.0 * answer.error.max(axis=1)
-        written, clear = clear_classes(answer.value, needed[:, None])
+        written, clear = answer.clear_classes(slack)
         best, certain = self.classes(residual)
         anchors = [decode_array(entry["anchor"]) for entry in self.certificate["classes"]]
         return {
@@ -285,22 +280,15 @@ class _Features:
         return Bounded.exact(np.broadcast_to(anchor, (len(nodes), len(anchor))))
 
     def through(self, weight: Floats, bias: Floats) -> Bounded:
-        """X·Wᵀ + b, shape (N, out).
-
-        Args:
-            weight: W, shape (out, d).
-            bias: b, shape (out,).
-        """
-        size, width = self.graph.x.shape
-        value, error = np.empty((size, len(bias))), np.empty((size, len(bias)))
+        """X·Wᵀ + b, shape (N, out)."""
+        size = len(self.graph.x)
         nodes, _ = self.graph.shares()
+        value, error = np.empty((size, len(bias))), np.empty((size, len(bias)))
         if len(nodes) < size:
-            for rows in row_slices(size, width):
-                given = dense(Bounded.exact(self.graph.x[rows]), weight, bias)
-                value[rows], error[rows] = given.value, given.error
-        for rows in row_slices(len(nodes), width):
-            own = dense(self.controlled(rows), weight, bias)
-            value[nodes[rows]], error[nodes[rows]] = own.value, own.error
+            given = through_rows(lambda rows: Bounded.exact(self.graph.x[rows]), size, weight, bias)
+            value[:], error[:] = given.value, given.error
+        own = through_rows(self.controlled, len(nodes), weight, bias)
+        value[nodes], error[nodes] = own.value, own.error
         return Bounded(value, error)
 
 

@@ -48,11 +48,7 @@ class Operator:
 
     @classmethod
     def of(cls, name: str, edges: Ints, nodes: int) -> Operator:
-        """The named operator of a graph.
-
-        Args:
-            edges: shape (2, E).
-        """
+        """The named operator of a graph with edges (2, E)."""
         kind, _, loops = name.partition(", ")
         if kind not in ("symmetric", "mean") or loops not in ("", "loops added", "loops removed"):
             raise CertificateError("the certificate names an unknown aggregation", got=repr(name))
@@ -70,21 +66,13 @@ class Operator:
         return cls(sources, targets, weights, low, high, most)
 
     def apply(self, given: Bounded) -> Bounded:
-        """Ŝ·H, column by column.
-
-        Args:
-            given: H, shape (N, width).
-        """
+        """Ŝ·H of shape (N, width), column by column."""
         loss = 4 * (self.most + 8) * UNIT
         spread = given.error + loss * np.abs(given.value)
         return Bounded(self.summed(given.value), self.summed(spread) * SLACK + TINY)
 
     def summed(self, values: Floats) -> Floats:
-        """Ŝ·H without bounds, column by column.
-
-        Args:
-            values: H, shape (N, width).
-        """
+        """Ŝ·H without bounds, column by column."""
         found = np.empty(values.shape)
         for j in range(values.shape[1]):
             messages = self.weights * values[self.sources, j]
@@ -128,22 +116,33 @@ def row_slices(count: int, width: int, entries: int = 1 << 20) -> Iterator[slice
         yield slice(start, min(start + step, count))
 
 
-def are_edges(edges: Ints, nodes: int) -> bool:
-    """Whether both ends of every edge are nodes.
+def through_rows(
+    features: Callable[[slice], Bounded], count: int, weight: Floats, bias: Floats
+) -> Bounded:
+    """X·Wᵀ + b for features (rows, d) that are made some rows at a time, shape (count, out)."""
+    value = np.empty((count, len(bias)))
+    error = np.empty_like(value)
+    for rows in row_slices(count, weight.shape[1]):
+        part = dense(features(rows), weight, bias)
+        value[rows], error[rows] = part.value, part.error
+    return Bounded(value, error)
 
-    Args:
-        edges: shape (2, E).
-    """
+
+def is_undirected(edges: Ints) -> bool:
+    """Whether every edge (2, E) goes both ways, as often one way as the other."""
+    there = edges[:, np.lexsort(edges)]
+    back = edges[::-1]
+    return bool(np.array_equal(there, back[:, np.lexsort(back)]))
+
+
+def are_edges(edges: Ints, nodes: int) -> bool:
+    """Whether both ends of every edge (2, E) are nodes."""
     pairs = edges.ndim == 2 and len(edges) == 2
     return pairs and (not edges.size or bool(0 <= edges.min() <= edges.max() < nodes))
 
 
 def are_floats(x: NDArray[Any]) -> bool:
-    """Whether every feature is, exactly, a float64.
-
-    Args:
-        x: features, shape (N, d).
-    """
+    """Whether every feature (N, d) is, exactly, a float64."""
     whole = x.dtype.kind in "iu" and x.dtype.itemsize == 8
     if whole and x.size and max(int(x.max()), -int(x.min())) > 2**53:
         return False

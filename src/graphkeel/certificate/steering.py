@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphkeel.certificate.agreement import model_layers
 from graphkeel.certificate.bounds import (
     SLACK,
     TINY,
@@ -24,8 +25,6 @@ from graphkeel.certificate.bounds import (
     Floats,
     Ints,
     checked_terms,
-    clear_classes,
-    dense,
     finite,
 )
 from graphkeel.certificate.encoding import encode_array, read_arrays, sealed
@@ -35,16 +34,21 @@ from graphkeel.certificate.layers import (
     Operator,
     are_edges,
     are_floats,
+    is_undirected,
     row_slices,
     run_layers,
+    through_rows,
 )
 from graphkeel.certificate.settings import WriterSettings
 from graphkeel.checker import Rejected, Unreadable
 from graphkeel.checker.exact import float_above
 from graphkeel.checker.networks import read_source
-from graphkeel.checker.steering import derive_steering, gain
+from graphkeel.checker.steering import SYMMETRIC, derive_steering, gain
 from graphkeel.core.digests import arrays_sha256
 from graphkeel.core.errors import CertificateError
+
+if TYPE_CHECKING:
+    from graphkeel.models.aggregation import Aggregation
 
 STEERING = "steering.safetensors"  # beside certificate.json
 
@@ -108,18 +112,14 @@ class ShippedFeatures:
             raise CertificateError("the stored features do not fit the model")
         aggregation = Operator.of(operator, self.edges, len(self.x))
         answer = run_layers(layers, aggregation, self._through)
-        needed = slack * 2.0 * answer.error.max(axis=1)
-        best, clear = clear_classes(answer.value, needed[:, None])
+        best, clear = answer.clear_classes(slack)
         return np.asarray(clear & (best == self.wanted))
 
     def _through(self, weight: Floats, bias: Floats) -> Bounded:
         """X′·Wᵀ + b, shape (N, out)."""
-        value = np.empty((len(self.x), len(bias)))
-        error = np.empty_like(value)
-        for rows in row_slices(*self.x.shape):
-            part = dense(Bounded.exact(self.features[rows]), weight, bias)
-            value[rows], error[rows] = part.value, part.error
-        return Bounded(value, error)
+        return through_rows(
+            lambda rows: Bounded.exact(self.features[rows]), len(self.x), weight, bias
+        )
 
     def _changed(self) -> Flags:
         """Exact: no two floats of different value are equal in float64."""
@@ -188,12 +188,8 @@ def _stating(certificate: Mapping[str, Any], content: dict[str, Any]) -> dict[st
 def linear_contraction(
     weight: Floats, *, ridge: float, hops: int, length: float, unit: float
 ) -> dict[str, Any] | None:
-    """L, the step 2/(L + λ) and its factor for a linear model, rounded so that the exact check
-    holds; None where no float below one is large enough.
-
-    Args:
-        weight: of the model's head, shape (n, d).
-    """
+    """L, the step 2/(L + λ) and its factor for a linear model with the weight (n, d), rounded so
+    that the exact check holds; None where no float below one is large enough."""
     given = [float(ridge), float(length), float(unit)]
     if not all(0 < value < math.inf for value in given):
         raise CertificateError("λ, s and ℓ of steering must be positive", got=given)
@@ -230,15 +226,30 @@ def _root_above(value: Fraction, times: int) -> Fraction:
     return value
 
 
+def linear_difference(
+    weight: np.ndarray, hops: int, found: Aggregation, edges: np.ndarray | None
+) -> str | None:
+    """How a model, or its graph with edges (2, E), differs from Ŝᴷ·X·Wᵀ + b with the symmetric Ŝ of
+    an undirected graph; None if it is of that form."""
+    if found.operator not in SYMMETRIC:
+        return f"steering contracts with a symmetric aggregation, not with {found.operator!r}"
+    if found.output != "logits":
+        return f"steering contracts in logits, and the model gives {found.output}"
+    layers = [[part for part in layer if part[1].any()] for layer in model_layers(found)]
+    used = [(power, own) for layer in layers for power, own, _ in layer]
+    if len(found.layers) != 1 or len(used) != 1:
+        return "steering contracts for models that are linear with a single power of Ŝ"
+    if used[0][0] != hops or not np.array_equal(used[0][1], weight):
+        return f"the model's hops or weights are not those of steering: {used[0][0]}, not {hops}"
+    if edges is not None and not is_undirected(edges):
+        return "the graph is directed, and steering is shown to contract on undirected ones only"
+    return None
+
+
 def read_shipped(
     stored: Path | Mapping[str, Any], x: NDArray[Any], edges: NDArray[np.int64]
 ) -> ShippedFeatures:
-    """The stored features of a graph.
-
-    Args:
-        x: given features, shape (N, d).
-        edges: shape (2, E).
-    """
+    """The stored features of a graph with given features (N, d) and edges (2, E)."""
     return ShippedFeatures(x, edges, *read_arrays(stored, "steering", ("features", "wanted")))
 
 

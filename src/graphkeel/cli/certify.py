@@ -5,9 +5,6 @@ prove them, write a certificate.
   keel certify --dataset my_graph.npz --features pca20 --out runs/mine
   keel certify --dataset my_graph.npz --form paper --budget 60
         the paper's free networks and its own loss
-  keel certify --dataset digits:0,1,2 --form paper --engine smt --set steps=1
-          --set start_node=random
-        Algorithm 1 as printed: one initial node, one step a round, Z3 alone
   keel certify --dataset my_graph.npz --model gcn --set shift=-0.5
         any field of LyapunovConfig, by its name
 
@@ -20,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -46,12 +44,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask
-    from graphkeel.lyapunov import LyapunovConfig, RoundLog
-    from graphkeel.lyapunov.records import TrainResult
+    from graphkeel.lyapunov import CertifyResult, LyapunovConfig, RoundLog
+
+    OnRound = Callable[[RoundLog], None]
+    Settings = Callable[[GraphTask], dict[str, Any]]
 
 _MODEL = "model.safetensors"  # what the certificate is about
 
-_RANDOM = "random"  # start_node: one of the training nodes
 # a logit of a target beyond a million leaves a float32 model no digits
 _NUMBER = number(-1e6, 1e6)
 _WHOLE = whole_number(0, 1_000_000)
@@ -100,36 +99,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    payload, _ = certified(args, _say_round)
+    if args.json:
+        emit_json(payload)
+    else:
+        show(payload)
+    verdicts = {row["verdict"] for row in payload["classes"]}
+    codes = {"refuted": EXIT_REFUTED, "unknown": EXIT_UNKNOWN}
+    return next((code for verdict, code in codes.items() if verdict in verdicts), EXIT_DONE)
+
+
+def certified(
+    args: argparse.Namespace, on_round: OnRound, settings: Settings | None = None
+) -> tuple[dict[str, Any], CertifyResult]:
+    """The values to print and the result behind them; `settings` are fields of the configuration
+    that depend on the graph."""
+    from graphkeel.lyapunov.certify import certify_into
+    from graphkeel.models.frozen import FrozenModel
+
     started = time.monotonic()
     task, labels = _task_and_labels(args)
+    config = _config(args, {} if settings is None else settings(task))
+    if config.start_node is not None:
+        labels = [int(task.y[config.start_node])]
     out = make_out_dir(args.out or Path(f"certify-{Path(args.dataset).stem}"))
     model = _model(args, task, out)
     base_seconds = time.monotonic() - started
     processor = time.process_time()
-    outcome = _certify(args, task, labels, model, out)
-    outcome["processor_seconds"] = time.process_time() - processor
-    outcome["base_seconds"] = base_seconds
+    named = ("dataset", "split", "features", "model", "seed")
+    result = certify_into(
+        out,
+        FrozenModel(model, n_classes=task.n_classes),
+        task,
+        config,
+        classes=labels,
+        remarks={name: getattr(args, name) for name in named},
+        on_round=on_round,
+        verifier=args.engine,
+    )
     payload = {
         "command": "certify",
         "dataset": args.dataset,
         "model": args.model,
         "form": args.form,
-        **outcome,
+        **_facts(result, task, labels, out),
+        "processor_seconds": time.process_time() - processor,
+        "base_seconds": base_seconds,
     }
-    if args.json:
-        emit_json(payload)
-    else:
-        _show(payload)
-    if payload.get("as_printed"):
-        return _ENDS[payload["as_printed"]["ended"]]
-    verdicts = {row["verdict"] for row in payload["classes"]}
-    return (
-        EXIT_REFUTED
-        if "refuted" in verdicts
-        else EXIT_UNKNOWN
-        if "unknown" in verdicts
-        else EXIT_DONE
-    )
+    return payload, result
 
 
 # ---- the model and its head
@@ -139,30 +156,27 @@ def _task_and_labels(args: argparse.Namespace) -> tuple[GraphTask, list[int]]:
     """The task and the classes to certify, once every name among the flags was looked up: nothing
     is trained and no folder made for a wrong one."""
     from graphkeel.graph.features import parse_features
-    from graphkeel.models import build_model
     from graphkeel.verify import load_engine
 
-    name, own = chosen_model(args)
+    name, _ = chosen_model(args)
     features, pca = parse_features(args.features)
     spec = specs(args).RunSpec(args.dataset, name, split=args.split, features=features, pca=pca)
     spec.check_names()
-    _config(args)
+    _config(args, {})
     load_engine(args.engine)
     task = spec.task(args.seed)
-    _config(args, task)
-    if not own:
-        build_model(args.model, task.n_features, task.n_classes)
     return task, _labels(args.classes, task.n_classes)
 
 
 def _model(args: argparse.Namespace, task: GraphTask, out: Path) -> nn.Module:
     """The model of a task: trained now, or the one an earlier run of the same task left in the
     folder."""
-    from graphkeel.models import load_model, save_model, stored_subject, train_model
+    from graphkeel.models import load_model, save_model, train_model
+    from graphkeel.models.zoo import stored_subject
 
     name, own = chosen_model(args)
     if own:
-        from graphkeel.models.own_model import own_model
+        from graphkeel.models.zoo import own_model
 
         args.model = name
         return own_model(own["weights"], own["factory"], task.n_features, task.n_classes)
@@ -199,35 +213,12 @@ def _labels(text: str, n_classes: int) -> list[int]:
     return labels
 
 
-def _config(args: argparse.Namespace, task: GraphTask | None = None) -> LyapunovConfig:
-    """The configuration of training and proof; without a task, only to be checked."""
+def _config(args: argparse.Namespace, more: dict[str, Any]) -> LyapunovConfig:
+    """The configuration of training and proof; what --set names counts more than `more`."""
     from graphkeel.lyapunov import LyapunovConfig
 
-    chosen = _chosen(args.set)
-    start = chosen.pop("start_node", None)
-    if start is not None:
-        # one gradient step a round makes thousands of rounds; the solver has all the time there is
-        as_printed = {
-            "rounds": 100_000_000,  # as many as the budget allows
-            "falsify_rounds": 0,
-            "verify_seconds": args.budget,
-            "start_node": 0 if task is None else _initial_node(task, start, args.seed),
-        }
-        chosen = as_printed | chosen
+    chosen = more | _chosen(args.set)
     return LyapunovConfig(form=args.form, seconds=args.budget, seed=args.seed, **chosen)
-
-
-def _initial_node(task: GraphTask, start: int | str, seed: int) -> int:
-    """The node that was named, or a training node drawn uniformly."""
-    import torch
-
-    if start == _RANDOM:
-        labelled = task.train_mask.nonzero().flatten()
-        draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
-        return int(labelled[draw])
-    if int(start) >= task.n_nodes or int(task.y[int(start)]) < 0:
-        raise ConfigError("start_node must be a labelled node of the graph", got=start)
-    return int(start)
 
 
 def _chosen(words: list[str]) -> dict[str, Any]:
@@ -235,7 +226,7 @@ def _chosen(words: list[str]) -> dict[str, Any]:
     from graphkeel.lyapunov import LyapunovConfig
 
     kinds = get_type_hints(LyapunovConfig)
-    for other in ("form", "seconds", "seed"):  # have options of their own
+    for other in ("form", "seconds", "seed", "start_node"):  # have options of their own
         del kinds[other]
     chosen: dict[str, Any] = {}
     for word in words:
@@ -253,8 +244,6 @@ def _chosen(words: list[str]) -> dict[str, Any]:
 def _value(name: str, text: str, kind: Any) -> Any:
     """A field's value from its text."""
     kinds = get_args(kind) or (kind,)
-    if name == "start_node" and text == _RANDOM:
-        return text
     if str in kinds:
         return text
     convert = _WHOLE if int in kinds else _NUMBER
@@ -267,37 +256,19 @@ def _value(name: str, text: str, kind: Any) -> Any:
 # ---- training, proof, certificate
 
 
-def _certify(
-    args: argparse.Namespace, task: GraphTask, labels: list[int], model: nn.Module, out: Path
-) -> dict[str, Any]:
-    from graphkeel.lyapunov.folder import CERTIFICATE, certify_into
-    from graphkeel.models.frozen import FrozenModel
+def _facts(result: CertifyResult, task: GraphTask, labels: list[int], out: Path) -> dict[str, Any]:
+    """The result as plain values."""
+    from graphkeel.lyapunov.certify import CERTIFICATE
 
-    config = _config(args, task)
-    node = config.start_node
-    if node is not None:
-        labels = [int(task.y[node])]
-    frozen = FrozenModel(model, n_classes=task.n_classes)
-    named = ("dataset", "split", "features", "model", "seed")
-    remarks = {name: getattr(args, name) for name in named}
-    result = certify_into(
-        out,
-        frozen,
-        task,
-        config,
-        classes=labels,
-        remarks=remarks,
-        on_round=_say_round if node is None else _say_some_rounds,
-        verifier=args.engine,
-    )
-    payload = {"seconds": result.seconds, "features": task.n_features}
+    facts = {"seconds": result.seconds, "features": task.n_features}
     if result.certificate is None or result.training is None:
-        reason = f"unknown: {result.reason}"
-        rows = [_open_row(label, reason) for label in labels]
-        return {**payload, "classes": rows, "certificate": None}
+        # anchors can still be computed for such a head, but nothing about it can be proved
+        row = {"verdict": "unknown", "seconds": 0.0, "reason": f"unknown: {result.reason}"}
+        rows = [{"class": label, **row} for label in labels]
+        return {**facts, "classes": rows, "certificate": None}
     entries = {entry["class"]: entry for entry in result.certificate["classes"]}
     return {
-        **payload,
+        **facts,
         "classes": [_row(outcome, entries[outcome.label]) for outcome in result.outcomes],
         "rounds": len(result.log),
         "stopped": result.training.stopped,
@@ -305,32 +276,6 @@ def _certify(
         "graph": _graph_facts(result.graph),
         "graph_sentences": result.sentences(),
         "certificate": str(out / CERTIFICATE),
-        "as_printed": None if node is None else _as_printed(result.training, node),
-    }
-
-
-def _as_printed(training: TrainResult, node: int) -> dict[str, Any]:
-    """How Algorithm 1 ended on the paper's own two conditions, as the solver decided them."""
-    (outcome,) = training.outcomes
-    asked = [c for c in outcome.report.conditions if c.condition in training.config.goals]
-    verdicts = {c.condition: c.verdict.value for c in asked}
-    ended = "budget"
-    if set(verdicts.values()) == {"proved"}:
-        ended = "proof"
-    elif "refuted" in verdicts.values():
-        ended = "refutation"
-    return {
-        "ended": ended,
-        "node": node,
-        "class": outcome.label,
-        "conditions": verdicts,
-        "rounds": len(training.log),
-        "steps": sum(entry.steps for entry in training.log),
-        "counterexamples": sum(sum(entry.counterexamples) for entry in training.log),
-        "solver": asked[0].engine,
-        "solver_seconds": outcome.seconds,
-        "training_seconds": sum(entry.fit_seconds for entry in training.log),
-        "loss": {name: values[0] for name, values in training.log[-1].losses.items()},
     }
 
 
@@ -364,25 +309,6 @@ def _say_round(log: RoundLog) -> None:
     )
 
 
-def _say_some_rounds(log: RoundLog) -> None:
-    """One gradient step a round makes thousands of them: the first ten, then every hundredth."""
-    end_if_asked()
-    if log.round < 10 or log.round % 100 == 0:
-        loss = ", ".join(f"{name} {values[0]:.2e}" for name, values in log.losses.items())
-        console(stderr=True).print(
-            f"round {log.round}: {log.verdicts[0]}, {log.counterexamples[0]} counterexamples, "
-            f"{log.verify_seconds:.2f} s of solving; loss: {loss}",
-            style="dim",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-
-def _open_row(label: int, reason: str) -> dict[str, Any]:
-    """Anchors can still be computed for such a head, but nothing about it can be proved."""
-    return {"class": label, "verdict": "unknown", "seconds": 0.0, "reason": reason}
-
-
 def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
     conditions = entry["conditions"]
     engines = dict.fromkeys(condition.engine for condition in outcome.report.conditions)
@@ -403,7 +329,8 @@ def _row(outcome: Any, entry: dict[str, Any]) -> dict[str, Any]:
 # ---- what the reader sees
 
 
-def _show(payload: dict[str, Any]) -> None:
+def show(payload: dict[str, Any]) -> None:
+    """The table of classes, and what holds in sentences."""
     from rich.table import Table
 
     title = f"{payload['dataset']} · {payload['model']} · {payload['form']}"
@@ -435,39 +362,11 @@ def _show(payload: dict[str, Any]) -> None:
         )
     for sentence in payload.get("graph_sentences", []):
         screen.print(verbatim(sentence), style="dim")
-    if payload.get("as_printed"):
-        screen.print(_printed_sentence(payload["as_printed"]), soft_wrap=True, highlight=False)
     where = verbatim(f"; certificate: {payload['certificate']}") if payload["certificate"] else ""
     screen.print(
         f"{payload['seconds']:.1f} s ({payload['processor_seconds']:.1f} of a processor's), and "
         f"{payload['base_seconds']:.1f} s for data and base"
         f" model{where}"
-    )
-
-
-_ENDS = {"proof": EXIT_DONE, "refutation": EXIT_REFUTED, "budget": EXIT_UNKNOWN}
-_ENDED = {
-    "proof": "it ended by proof: no state violates V > 0 or ΔV < 0",
-    "refutation": "it ended by refutation: the budget is used up, and the last networks still have "
-    "a counterexample",
-    "budget": "it ended by its budget: the solver did not answer in time",
-}
-
-
-def _printed_sentence(run: dict[str, Any]) -> str:
-    """How Algorithm 1 ended, in words."""
-    conditions = ", ".join(f"{name} {verdict}" for name, verdict in run["conditions"].items())
-    word = (
-        " Z3 gives no proof that a checker could repeat: its word is not in the certificate."
-        if run["solver"] == "smt" and run["ended"] == "proof"
-        else ""
-    )
-    return (
-        f"Algorithm 1 as printed, node {run['node']} of class {run['class']}: "
-        f"{_ENDED[run['ended']]} ({conditions}). {run['rounds']} rounds of gradient steps, "
-        f"{run['counterexamples']} counterexamples, {run['solver_seconds']:.1f} s of "
-        f"{run['solver']}, {run['training_seconds']:.1f} s of training. Invariance, the hole and "
-        f"C(h*) = Y are no part of it; the table above says what holds of them.{word}"
     )
 
 

@@ -131,7 +131,7 @@ def _model(args: argparse.Namespace, content: dict[str, Any]) -> Any:
         from graphkeel.models import load_model
 
         return load_model(args.model)
-    from graphkeel.models.own_model import own_model
+    from graphkeel.models.zoo import own_model
 
     _, options = chosen_model(args)  # refuses one flag without the other
     layers = content["head"]

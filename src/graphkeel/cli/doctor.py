@@ -29,6 +29,7 @@ _OPTIONAL = {  # module: (package, extra, what it is for)
     "onnx": ("onnx", "export", "ONNX export"),
     "matplotlib": ("matplotlib", "report", "pictures"),
     "jinja2": ("jinja2", "report", "reports"),
+    "starlette": ("starlette", "label", "the page of keel label"),
 }
 
 
@@ -63,8 +64,16 @@ def collect() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
         "torch_build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
+        "kernels": _kernels(),
         "data": _data(),
     }
+
+
+def _kernels() -> dict[str, Any]:
+    """The verifier's compiled kernels: made here if they are missing, so that no question waits."""
+    from graphkeel.verify.warm import load_kernels
+
+    return {"seconds": round(load_kernels(), 1)}
 
 
 def _version(package: str) -> str | None:
@@ -75,7 +84,7 @@ def _version(package: str) -> str | None:
 
 
 def _data() -> dict[str, Any]:
-    from graphkeel.graph.datasets.files import user_cache
+    from graphkeel.core.files import user_cache
 
     return {
         "cache": str(user_cache()),
@@ -97,6 +106,8 @@ def _show(facts: dict[str, Any]) -> None:
         table.add_row(package, facts["optional"][package] or f"[dim]{hint}[/]")
     table.add_row("torch build", facts["torch_build"])
     table.add_row("cores / torch threads", f"{facts['cores']} / {facts['torch_threads']}")
+    seconds = facts["kernels"]["seconds"]
+    table.add_row("compiled kernels", f"ready, loaded in {seconds} s")
     data = facts["data"]
     if "variable" in data:
         table.add_row(

@@ -5,8 +5,11 @@
   keel feedback --dataset my_graph.npz --split public --suggest 50 --to wanted.csv
   keel feedback --dataset my_graph.npz --split public --labels wanted.csv --out runs/updated
 
-The file is a CSV with the header node,label. --suggest writes one with the nodes whose labels would
-help most, for a person to fill in and hand back with --labels; lines without a label are skipped.
+--suggest writes the nodes whose labels would help most, for a person to fill in and hand back with
+--labels: as CSV with their likely classes, neighbours and known labels nearby, or, where the name
+ends in .json, as tasks of Label Studio, whose export --labels reads. Lines without a label are
+skipped. `keel label` has a page for the same.
+
 Accuracy is measured on test nodes whose label never arrives, so the steps can be compared. With
 --out the features after the last batch are kept in a folder that `graphkeel.load` reads; an
 interrupted run continues with the batch it was at."""
@@ -55,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument(
-        "--labels", type=path_type, metavar="FILE", help="a CSV file with the header node,label"
+        "--labels",
+        type=path_type,
+        metavar="FILE",
+        help="a CSV file with columns node and label, or Label Studio's export (.json)",
     )
     source.add_argument(
         "--simulate",
@@ -74,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_type,
         default=None,
         metavar="FILE",
-        help="the file that --suggest writes (default: suggested.csv, in --out where it is given)",
+        help="the file that --suggest writes, .csv or .json (default: suggested.csv, in --out)",
     )
     add_class_weight(parser)
     add_own_model(parser)
@@ -91,7 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     from graphkeel.core.signals import end_if_asked
-    from graphkeel.runs.feedback import read_labels, run_feedback, simulated
+    from graphkeel.label import read_labels
+    from graphkeel.runs.feedback import run_feedback, simulated
 
     spec = chosen_spec(args)
     spec.check(args.seed)
@@ -129,11 +136,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _suggest(args: argparse.Namespace, spec: RunSpec) -> int:
     """Write the list that a person fills in."""
-    from graphkeel.runs.feedback import suggest_nodes, write_wanted
+    from graphkeel.label import View, write_rows
+    from graphkeel.runs.feedback import fitted
 
     path = args.to or (args.out or Path()) / "suggested.csv"
-    nodes = suggest_nodes(spec, args.seed, args.suggest)
-    write_wanted(path, nodes)
+    rec, data = fitted(spec, args.seed)
+    nodes = rec.suggest(args.suggest)
+    view = View.of(rec, data)
+    write_rows(path, [view.row(node) for node in nodes.tolist()])
     if args.json:
         found = {"command": "feedback", "dataset": args.dataset, "suggested": nodes.tolist()}
         emit_json({**found, "file": str(path)})

@@ -152,6 +152,7 @@ COMMANDS = {
         "run",
         "adapt",
         "feedback",
+        "label",
         "monitor",
         "certify",
         "check",

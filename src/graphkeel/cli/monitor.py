@@ -1,11 +1,11 @@
 """Look at the graph of a run as it is now, without labels: what has drifted, and what to do.
 
-  keel feedback --labels new.csv --dataset mine.npz --out runs/mine
+  keel run --dataset mine.npz --out runs/mine
   keel monitor runs/mine --data this_week.npz
   keel monitor runs/mine --data this_week.npz --weights net.safetensors --factory net:make
 
-RUN holds a reconstruction, from keel feedback --out or `Reconstructor.save`; the graph it was
-fitted on is not needed. WEEK is that graph as it is now: old nodes keep their ids, new ones come
+RUN was written by keel run, keel adapt or keel feedback with --out, or by `Reconstructor.save`: then
+its model is yours to name, and the graph it was fitted on is not needed. WEEK is that graph as it is now: old nodes keep their ids, new ones come
 after them; labels in it are not looked at. Each look adds a line to RUN/monitor.jsonl and writes
 RUN/monitor.html, the page with the trend.
 
@@ -25,6 +25,7 @@ from graphkeel.cli.shared.common import (
     emit_json,
     emit_lines,
     path_type,
+    seed_type,
     verbatim,
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
@@ -40,7 +41,7 @@ EXIT_CODES = {"nothing": 0, "update": 4, "label": 5, "retrain": 6}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     parser.add_argument(
-        "folder", type=path_type, metavar="RUN", help="a folder that holds a reconstruction"
+        "folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one"
     )
     parser.add_argument(
         "--data",
@@ -54,20 +55,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="it is a graph of its own: its nodes are not those of the run",
     )
+    parser.add_argument(
+        "--seed", type=seed_type, default=None, help="which seed of the run (default: its first)"
+    )
     add_own_model(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
-    from graphkeel.runs.later import later_graph, with_its_model, with_own_model
+    from graphkeel.runs.later import later_graph, with_own_model
+    from graphkeel.runs.opened import features_of, opened
 
     _, options = chosen_model(args)
     if options:
-        rec, features = with_own_model(args.folder, options), "raw"
+        week = later_graph(args.data, "raw")
+        rec = with_own_model(args.folder, options)
     else:
-        rec, features = with_its_model(args.folder, specs(args))
-    week = later_graph(args.data, features)
+        week = later_graph(args.data, features_of(args.folder, specs(args)))
+        rec, _, _ = opened(args.folder, specs(args), args.seed)
     found = rec.monitor(week, args.folder, another=args.another)
     if args.json:
         emit_json({"command": "monitor", **found.to_dict(), "exit_code": EXIT_CODES[found.action]})

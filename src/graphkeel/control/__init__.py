@@ -1,7 +1,7 @@
 """Controllers: each finds, for a class's target logits Y, the feature h* that the frozen head maps
 onto Y.
 
-One controller a file, one protocol (`Controller.regulate`). None of them knows a graph, a dataset
+One protocol (`Controller.regulate`). None of them knows a graph, a dataset
 or a solver: they see the head as a callable with layers (`Plant`)."""
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from graphkeel.control.base import (
     Regulation,
     jacobian,
     origin,
+    regulation_at,
     set_point,
-    settle,
 )
+from graphkeel.control.classical import LQR, MFAC, PID
 from graphkeel.control.deadbeat import Deadbeat, SolveSettings, solve_anchor
 from graphkeel.control.levenberg import levenberg_marquardt
-from graphkeel.control.lqr import LQR
-from graphkeel.control.mfac import MFAC
 from graphkeel.control.neural import ControllerBatch, NeuralController, NeuralWeights
-from graphkeel.control.pid import PID
 
 CLASSICAL: dict[str, type] = {"deadbeat": Deadbeat, "mfac": MFAC, "pid": PID, "lqr": LQR}
 
@@ -40,7 +38,7 @@ __all__ = [
     "jacobian",
     "levenberg_marquardt",
     "origin",
+    "regulation_at",
     "set_point",
-    "settle",
     "solve_anchor",
 ]

@@ -15,7 +15,7 @@ from graphkeel.control.levenberg import NAME as LEVENBERG
 from graphkeel.control.levenberg import levenberg_marquardt
 from graphkeel.core.names import check_name
 
-NON_NEGATIVE = "non-negative least squares"  # who found the anchors of `blendable_anchors`
+_NON_NEGATIVE = "non-negative least squares"  # who found the anchors of `blendable_anchors`
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def solve_anchors(
         settings: of the search.
     """
     if controller == "deadbeat" and len(plant.layers) != 1:
-        return searched_anchors(plant, strength, settings)
-    found = named_controller(controller) if isinstance(controller, str) else controller
+        return _searched_anchors(plant, strength, settings)
+    found = _named_controller(controller) if isinstance(controller, str) else controller
     targets = strength * torch.eye(plant.n_out, dtype=torch.float64)
     reached = [found.regulate(plant, target) for target in targets]
     return Anchors(
@@ -115,10 +115,10 @@ def blendable_anchors(
         anchor = (lift @ (torch.from_numpy(active) - inner_bias)).float()
         features.append(anchor)
         residuals.append(float((plant(anchor.double()) - target).norm()))
-    return Anchors(torch.stack(features), strength, tuple(residuals), NON_NEGATIVE)
+    return Anchors(torch.stack(features), strength, tuple(residuals), _NON_NEGATIVE)
 
 
-def searched_anchors(
+def _searched_anchors(
     plant: Plant, strength: float, settings: AnchorSettings = AnchorSettings()
 ) -> Anchors:
     """Levenberg–Marquardt for all classes at once, on a head of which only the answers are known.
@@ -142,7 +142,7 @@ def hidden_is_free(layers: Layers) -> bool:
     return len(layers) == 2 and int(torch.linalg.matrix_rank(layers[0][0])) == layers[0][0].shape[0]
 
 
-def named_controller(name: str) -> Controller:
+def _named_controller(name: str) -> Controller:
     """A classical controller by name."""
     check_name("the controller", name, CLASSICAL)
     return CLASSICAL[name]()

@@ -115,10 +115,10 @@ def iterate(
             break
         x = x + move(x, states)
         states.append(plant(x))
-    return settle(name, plant, target, x, states)
+    return regulation_at(name, plant, target, x, states)
 
 
-def settle(
+def regulation_at(
     name: str, plant: Plant, target: Tensor, x: Tensor, trajectory: list[Tensor]
 ) -> Regulation:
     """Round the feature to what is shipped, and measure it there.
@@ -127,7 +127,7 @@ def settle(
         name: of the controller.
         plant: the head C, from d features to n logits.
         target: Y, shape (n,).
-        x: the feature it settled on, shape (d,).
+        x: the feature it ended at, shape (d,).
         trajectory: the states on the way, each of shape (n,).
     """
     anchor = x.detach().float()

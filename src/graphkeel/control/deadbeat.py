@@ -19,8 +19,8 @@ from graphkeel.control.base import (
     Regulation,
     evaluate,
     origin,
+    regulation_at,
     set_point,
-    settle,
 )
 from graphkeel.control.levenberg import NAME as LEVENBERG
 from graphkeel.control.levenberg import levenberg_marquardt
@@ -68,7 +68,7 @@ class Deadbeat(Controller):
         first = plant(origin(plant, start))
         x = solve_anchor(plant, target, start)
         name = self.name if len(plant.layers) == 1 else LEVENBERG
-        return settle(name, plant, target, x, [first, plant(x)])
+        return regulation_at(name, plant, target, x, [first, plant(x)])
 
 
 def solve_anchor(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from graphkeel.control.base import Controller, Plant, Regulation, origin, set_point, settle
+from graphkeel.control.base import Controller, Plant, Regulation, origin, regulation_at, set_point
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
@@ -95,7 +95,7 @@ class NeuralController(Controller):
                 and float((trajectory[-1] - target).norm()) > self.tolerance
             ):
                 trajectory.append(plant(self.weights(trajectory[-1])))
-            return settle(self.name, plant, target, self.weights(target), trajectory)
+            return regulation_at(self.name, plant, target, self.weights(target), trajectory)
 
 
 class ControllerBatch(nn.Module):

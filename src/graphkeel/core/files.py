@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,3 +123,14 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def user_cache() -> Path:
+    """The folder for downloads and cached intermediate results; `XDG_CACHE_HOME` is honoured."""
+    if sys.platform == "win32":  # pragma: no cover
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":  # pragma: no cover
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "graphkeel"

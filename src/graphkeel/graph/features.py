@@ -1,21 +1,17 @@
-"""Feature reduction with a real fit/transform split, so that what was fitted can be stored and
-applied to other data."""
+"""Feature reduction with a real fit/transform split, so that what was fitted applies to other
+data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
 from scipy import sparse
 from sklearn.decomposition import PCA
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.files import write_bytes
 from graphkeel.core.memory import require_memory
 
 Dense = NDArray[np.float32]
@@ -28,11 +24,9 @@ class _Preparation:
 
     Attributes:
         pca: components, the paper's.
-        rows: rows checked at once: a mapped file is never in memory as a whole.
     """
 
     pca: int = 20
-    rows: int = 1 << 16
 
 
 PREPARATION = _Preparation()
@@ -49,6 +43,21 @@ def row_normalise(x: Features) -> Features:
     if sparse.issparse(x):
         return sparse.diags(scale, dtype=np.float32) @ x
     return np.asarray(x * scale[:, None], dtype=np.float32)
+
+
+def unit_rows(x: Dense, centred: bool = False) -> Dense:
+    """Rows of length one; minus their mean first, if asked for."""
+    moved = x - x.mean(axis=0) if centred else x
+    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+
+
+def relu_features(x: Dense, units: int, bias: float, rng: np.random.Generator) -> Dense:
+    """Random ReLU features of standardised columns, rows of length one, shape (N, units)."""
+    spread = np.maximum(x.std(axis=0), 1e-9)
+    weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
+    offsets = bias * rng.standard_normal(units).astype(np.float32)
+    inputs = ((x - x.mean(axis=0)) / spread) @ (weights / x.shape[1] ** 0.5)
+    return unit_rows(np.maximum(inputs + offsets, 0.0), centred=True)
 
 
 def dense(x: Features) -> Dense:
@@ -78,13 +87,7 @@ class FittedPca:
 
     @classmethod
     def fit(cls, x: Features, n_components: int, *, seed: int = 0) -> FittedPca:
-        """Fit on the rows of x; sparse x is never made dense.
-
-        Args:
-            x: dense or CSR, shape (N, d).
-            n_components: k.
-            seed: of everything random.
-        """
+        """Fit on the rows of x, dense or CSR, shape (N, d); sparse x is never made dense."""
         limit = min(x.shape)
         if not 1 <= n_components < limit:
             raise DataError(
@@ -115,32 +118,6 @@ class FittedPca:
                 got=(x.shape[1], self.mean.shape[0]),
             )
         return np.asarray(x @ self.components.T - self.mean @ self.components.T, dtype=np.float32)
-
-    def save(self, path: Path) -> None:
-        """Store it as safetensors.
-
-        Args:
-            path: of the file.
-        """
-        arrays = {
-            "mean": self.mean,
-            "components": self.components,
-            "explained_ratio": np.array([self.explained_ratio]),
-        }
-        write_bytes(path, save({key: np.ascontiguousarray(value) for key, value in arrays.items()}))
-
-    @classmethod
-    def load(cls, path: Path) -> FittedPca:
-        """The reduction that `save` wrote.
-
-        Args:
-            path: of the file.
-        """
-        try:
-            arrays = load_file(path)
-            return cls(arrays["mean"], arrays["components"], float(arrays["explained_ratio"][0]))
-        except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError) as error:
-            raise DataError(f"{path} is not a stored PCA", got=str(error)) from error
 
 
 def parse_features(name: str) -> tuple[str, int]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.core.digests import sha256_of
+from graphkeel.core.errors import DataError
 
-ROWS = 1 << 10  # nodes digested together
+_ROWS = 1 << 10  # nodes digested together
 _EDGES = 1 << 15  # edges digested together
 _CARRIED = ("edge_weight", "edge_attr")  # what edges may carry beside their ends
 _MODULUS = 2**64
@@ -23,7 +24,7 @@ _ODD = -0x61C8864680B583EB  # 2^64 divided by the golden ratio, as a signed numb
 
 
 @dataclass(frozen=True)
-class Block:
+class _Block:
     """One block of rows.
 
     Attributes:
@@ -68,7 +69,7 @@ class Fingerprint:
             x: features, shape (N, d).
             edge_index: edges, shape (2, E).
         """
-        nodes = _blocks(x, torch.float32, ROWS)
+        nodes = _blocks(x, torch.float32, _ROWS)
         edges = _blocks(edge_index.T, torch.int64, _EDGES)
         weights = {
             name: _whole(_blocks(_as_rows(value), torch.float32, _EDGES))
@@ -104,6 +105,16 @@ class Fingerprint:
                 return f"other {name}"
         return None
 
+    def check(self, data: Any) -> None:
+        """Refuse another graph, with the difference."""
+        difference = self.difference(Fingerprint.of(data.x, data.edge_index, carried_by(data)))
+        if difference is not None:
+            raise DataError(
+                "this is not the graph that the features were made for",
+                got=difference,
+                fix="Hand over that graph, or call fit on this one.",
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         return asdict(self)
@@ -119,17 +130,17 @@ def _as_rows(values: Tensor) -> Tensor:
     return values.reshape(values.shape[0], -1) if values.dim() else values.reshape(1, 1)
 
 
-def _blocks(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[Block, ...]:
+def _blocks(values: Tensor, dtype: torch.dtype, rows: int) -> tuple[_Block, ...]:
     parts = values.detach().split(rows) if len(values) else ()
     weights = _row_weights(int(values.shape[1]))
     return tuple(_block(part, dtype, weights) for part in parts)
 
 
-def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> Block:
+def _block(part: Tensor, dtype: torch.dtype, weights: NDArray[np.int64]) -> _Block:
     rows = part.to("cpu", dtype).contiguous()
     bits = rows.view(torch.int32) if dtype == torch.float32 else rows
     total = int(_sum_of_rows(bits.numpy(), weights))
-    return Block(bytes.fromhex(sha256_of([rows.numpy().data])), total % _MODULUS)
+    return _Block(bytes.fromhex(sha256_of([rows.numpy().data])), total % _MODULUS)
 
 
 @njit(cache=True, nogil=True)
@@ -153,9 +164,9 @@ def _row_weights(width: int) -> NDArray[np.int64]:
     return np.random.default_rng(0).integers(-bound, bound, width) | 1
 
 
-def _whole(blocks: Iterable[Block]) -> str:
+def _whole(blocks: Iterable[_Block]) -> str:
     return sha256_of(block.sha256 for block in blocks)
 
 
-def _total(blocks: Iterable[Block]) -> str:
+def _total(blocks: Iterable[_Block]) -> str:
     return f"{sum(block.total for block in blocks) % _MODULUS:016x}"

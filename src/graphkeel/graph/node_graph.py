@@ -1,9 +1,14 @@
 """A graph as people hand it over, as a node-classification task needs it: one node type, a list of
-edges, one class per node. What is another kind of task is refused in its own words."""
+edges, one class per node. What is another kind of task is refused in its own words.
+
+Edges may come as an adjacency matrix, as PyG's models take it: in torch's sparse layouts, dense, or
+as torch_sparse's `SparseTensor` where that package is installed. Row i then holds the edges *into*
+node i, as in `data.adj_t`."""
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -11,8 +16,9 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.sparse_layouts import edges_of, is_adjacency
 from graphkeel.graph.task import check_edges
+
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 
 
 def node_graph(data: Any) -> Any:
@@ -67,6 +73,40 @@ def check_graph(data: object) -> None:
     if edge_index.is_floating_point():
         raise DataError("edge_index must hold integers", got=f"dtype {edge_index.dtype}")
     check_edges(edge_index, x.shape[0])
+
+
+def check_width(x: Tensor, n_features: int) -> None:
+    """Refuse a target whose features are not the source's.
+
+    Args:
+        x: of the target, shape (N, d).
+    """
+    if x.shape[1] != n_features:
+        raise DataError(
+            f"the target must have the source's {n_features} features",
+            got=int(x.shape[1]),
+            fix="Prepare them in the same way: the same words, the same fitted PCA.",
+        )
+
+
+def check_grown(x: Tensor, new_x: Tensor) -> None:
+    """Refuse a graph that cannot be the same one later.
+
+    Args:
+        x: features as they were, shape (n, d).
+    """
+    if new_x.shape[1] != x.shape[1]:
+        raise DataError(
+            f"update needs the {x.shape[1]} features of the graph that was fitted",
+            got=int(new_x.shape[1]),
+            fix="Prepare them in the same way, or call fit.",
+        )
+    if new_x.shape[0] < x.shape[0]:
+        raise DataError(
+            f"update keeps the ids of all {x.shape[0]} nodes that were fitted",
+            got=f"{new_x.shape[0]} nodes",
+            fix="Leave nodes that are gone in place, without edges; or call fit.",
+        )
 
 
 def graph_edges(graph: Data) -> Tensor | None:
@@ -161,3 +201,61 @@ def _whole(y: Tensor) -> Tensor:
         fix="graphkeel is for classifying nodes. A regression model has no classes; its target "
         "would have to be binned, and the model trained on the bins.",
     )
+
+
+# ---- adjacency matrices
+
+
+def is_adjacency(value: object) -> bool:
+    """Whether a value is a sparse matrix, and not an edge list."""
+    if isinstance(value, Tensor):
+        return value.layout in _SPARSE
+    return hasattr(value, "coo") and hasattr(value, "sparse_sizes")
+
+
+def copy_sparse(values: Iterable[Any], memo: dict[int, Any]) -> None:
+    """Copy sparse tensors ahead of `copy.deepcopy`, which cannot copy compressed ones."""
+    for value in values:
+        if isinstance(value, Tensor) and is_adjacency(value):
+            memo[id(value)] = value.clone()
+
+
+def edges_of(adjacency: Any) -> Tensor:
+    """The edges source -> target of an adjacency matrix, int64, shape (2, E), by target."""
+    if not isinstance(adjacency, Tensor):
+        target, source, _ = adjacency.coo()
+        return torch.stack([source, target])
+    dense = adjacency.layout == torch.strided
+    indices = adjacency.nonzero().T if dense else adjacency.to_sparse_coo().coalesce().indices()
+    return indices.flip(0)
+
+
+def weighs_edges(adjacency: Any) -> bool:
+    """Whether an adjacency matrix says more than which edges there are: a value that is not one."""
+    if isinstance(adjacency, Tensor):
+        values = adjacency.to_sparse_coo().coalesce().values()
+    else:
+        values = adjacency.coo()[2]
+    return values is not None and bool((values != 1).any())
+
+
+def like_adjacency(adjacency: Any, x: Tensor, edge_index: Tensor) -> Any:
+    """The adjacency matrix of another graph, in the layout of a known one; every edge weighs one,
+    as the loop of a single node does in a normalised matrix.
+
+    Args:
+        x: features of the other graph, shape (n, d).
+        edge_index: its edges, shape (2, e).
+    """
+    n_nodes = x.shape[0]
+    row, column = edge_index.flip(0)
+    if adjacency is not None and not isinstance(adjacency, Tensor):
+        kind: Any = type(adjacency)
+        return kind(row=row, col=column, sparse_sizes=(n_nodes, n_nodes))
+    values = x.new_ones(edge_index.shape[1])
+    matrix = torch.sparse_coo_tensor(torch.stack([row, column]), values, (n_nodes, n_nodes))
+    matrix = matrix.coalesce()
+    layout = torch.sparse_csr if adjacency is None else adjacency.layout
+    if layout == torch.strided:
+        return matrix.to_dense()
+    return matrix if layout == torch.sparse_coo else matrix.to_sparse(layout=layout)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from numba import njit
 from numpy.typing import NDArray
 from scipy import sparse
@@ -28,7 +28,6 @@ from graphkeel.core.files import replacing
 from graphkeel.core.memory import require_memory
 from graphkeel.core.steps import progress
 from graphkeel.graph.datasets.archives import read_arrays
-from graphkeel.graph.propagate.row_blocks import usable_cores
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +61,8 @@ class PprDistance:
         self, normalised: sparse.csr_matrix, alpha: float, *, cache: Path | None = None
     ) -> None:
         n = normalised.shape[0]
-        threads = usable_cores()
         require_memory(
-            24 * normalised.nnz + 16 * n * _SERIES.block * threads,
+            24 * normalised.nnz + 16 * n * _SERIES.block * cpu_count(),
             f"the exact biased sampler on {n} nodes",
             "Use the random split, or a smaller graph.",
         )
@@ -84,7 +82,7 @@ class PprDistance:
         """
         missing = np.unique(nodes[np.isnan(self._norms[nodes])])
         blocks = [missing[i : i + _SERIES.block] for i in range(0, len(missing), _SERIES.block)]
-        threads = Parallel(n_jobs=usable_cores(), prefer="threads", return_as="generator")
+        threads = Parallel(n_jobs=cpu_count(), prefer="threads", return_as="generator")
         norms = threads(delayed(self._diagonal)(block) for block in blocks)
         pairs = zip(blocks, norms, strict=True)
         for block, values in progress(pairs, "biased sampler: row norms", len(blocks)):

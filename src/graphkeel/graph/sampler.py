@@ -37,11 +37,7 @@ class ExactBiasedSampler:
     per_class: int = 20
 
     def around(self, seed: int) -> Ids:
-        """The `per_class` pool nodes of the seed's class nearest to it, the seed first.
-
-        Args:
-            seed: the node in the middle.
-        """
+        """The `per_class` pool nodes of the seed's class nearest to it, the seed first."""
         candidates = self.pool[self.y[self.pool] == self.y[seed]]
         if len(candidates) < self.per_class:
             raise DataError(
@@ -55,11 +51,7 @@ class ExactBiasedSampler:
         return candidates[np.argsort(distances, kind="stable")[: self.per_class]]
 
     def draw(self, seed: int) -> Ids:
-        """One training set: a uniform random seed node per class, then its neighbourhood.
-
-        Args:
-            seed: of the draw.
-        """
+        """One training set: a uniform random seed node per class, then its neighbourhood."""
         rng = np.random.default_rng(seed)
         labelled = self.pool[self.y[self.pool] >= 0]
         classes = np.unique(self.y[labelled])
@@ -97,11 +89,7 @@ class ScalableBiasedSampler:
         return {c: int(q) for c, q in enumerate(wanted) if q >= self.min_quota}
 
     def draw(self, seed: int) -> Ids:
-        """One training set, ordered class by class.
-
-        Args:
-            seed: of the draw.
-        """
+        """One training set, ordered class by class."""
         quotas = self.quotas()
         if not quotas:
             raise DataError(
@@ -132,11 +120,7 @@ class ScalableBiasedSampler:
         return np.concatenate([np.fromiter(chosen[c], dtype=np.int64) for c in sorted(quotas)])
 
     def neighbours(self, start: int) -> Ids:
-        """The nodes with the largest approximate PPR from `start`, best first.
-
-        Args:
-            start: the node to push from.
-        """
+        """The nodes with the largest approximate PPR from `start`, best first."""
         nodes, values = forward_push(
             self.adjacency.indptr, self.adjacency.indices, start, self.alpha, self.epsilon
         )

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import DataError
+from graphkeel.core.files import user_cache
 from graphkeel.core.names import check_name
-from graphkeel.graph.datasets.files import user_cache
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import neighbours, normalise
@@ -86,11 +86,7 @@ def biased_training_set(graph: RawGraph, seed: int) -> Ids:
 
 @lru_cache(maxsize=4)
 def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
-    """The exact sampler with the teleport and pool that belong to the dataset.
-
-    Args:
-        graph: the loaded graph.
-    """
+    """The exact sampler with the teleport and pool that belong to the dataset."""
     # The published lists were drawn on graphs that kept the raw files' self-links.
     matrix = normalise(
         graph.edge_index, graph.n_nodes, dtype=np.float64, self_links=graph.self_links
@@ -103,12 +99,7 @@ def exact_sampler(graph: RawGraph) -> ExactBiasedSampler:
 
 
 def scalable_sampler(graph: RawGraph, *, label_ratio: float = 0.01) -> ScalableBiasedSampler:
-    """The forward-push sampler over all labelled nodes.
-
-    Args:
-        graph: the loaded graph.
-        label_ratio: share of a class that is drawn.
-    """
+    """The forward-push sampler over all labelled nodes; `label_ratio` of a class is drawn."""
     pool = np.flatnonzero(graph.y >= 0)
     return ScalableBiasedSampler(
         neighbours(graph.edge_index, graph.n_nodes), graph.y, pool, label_ratio

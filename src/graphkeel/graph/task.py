@@ -55,7 +55,7 @@ class GraphTask:
             object.__setattr__(self, field, _copied(getattr(self, field), field, dtype))
         for field in _MASKS:
             object.__setattr__(self, field, _copied(getattr(self, field), field, torch.bool))
-        _check_features(self.x)
+        check_features(self.x)
         check_edges(self.edge_index, self.n_nodes)
         _check_labels(self)
         _check_masks(self)
@@ -106,7 +106,7 @@ class GraphTask:
             x: features, float32, shape (N, d).
         """
         x = _copied(x, "x", torch.float32)
-        _check_features(x)
+        check_features(x)
         if x.shape[0] != self.n_nodes:
             raise DataError(
                 "x must have one row per node", got=f"{tuple(x.shape)} for {self.n_nodes} nodes"
@@ -209,8 +209,9 @@ def _copied(value: object, field: str, dtype: torch.dtype) -> Tensor:
     return value.detach().to("cpu", dtype, copy=True)
 
 
-def _check_features(x: Tensor, rows: int = 1 << 16) -> None:
-    """Checked in blocks of rows, so that features on disk are never in memory as a whole."""
+def check_features(x: Tensor, rows: int = 1 << 16) -> None:
+    """Refuse features of another shape than (N, d), or that are not finite; block of rows by block,
+    so that features on disk are never in memory as a whole."""
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise DataError("x must have shape (nodes, features), both at least 1", got=tuple(x.shape))
     if all(bool(torch.isfinite(extreme)) for part in x.split(rows) for extreme in part.aminmax()):

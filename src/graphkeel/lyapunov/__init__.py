@@ -3,16 +3,20 @@ verifier."""
 
 from __future__ import annotations
 
-from graphkeel.lyapunov.ask import Ask, ask_engine, ask_portfolio
 from graphkeel.lyapunov.certify import certify
-from graphkeel.lyapunov.config import LyapunovConfig, ResolvedConfig
-from graphkeel.lyapunov.domain import Domain, DomainSettings, shared_domains
-from graphkeel.lyapunov.evidence import anchor_of, certificate_of, class_proof
-from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.config import FitSettings, LyapunovConfig, ResolvedConfig
+from graphkeel.lyapunov.evidence import certificate_of, class_proof
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
-from graphkeel.lyapunov.result import CertifyResult
-from graphkeel.lyapunov.training import train
+from graphkeel.lyapunov.result import (
+    CertifyResult,
+    ClassOutcome,
+    RoundLog,
+    TrainResult,
+    TrainState,
+    anchor_of,
+)
+from graphkeel.lyapunov.states import Domain, DomainSettings, shared_domains
+from graphkeel.lyapunov.training import Ask, ask_engine, ask_portfolio, train
 
 __all__ = [
     "Ask",

@@ -7,6 +7,10 @@ to cover."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,10 +18,12 @@ from torch import Tensor
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.lyapunov.config import ResolvedConfig
-from graphkeel.lyapunov.domain import Domain
-from graphkeel.lyapunov.exact import exact_dot, float64, product_up, sum_up
 from graphkeel.lyapunov.function import LyapunovWeights
+from graphkeel.lyapunov.states import Domain
 from graphkeel.verify.problem import Affine, Array, Network, Problem
+
+_SPLIT = 134217729.0  # 2^27 + 1
+_SAFE = (2.0**-450, 2.0**450)  # inside, neither a product nor its error over- or underflows
 
 BatchLayers = list[tuple[Tensor, Tensor]]  # weights (classes, out, in), biases (classes, out)
 
@@ -104,11 +110,8 @@ def _upper_forms(
         lift = torch.where(unstable, -upper * under, torch.zeros_like(under))
         rising, falling = linear.relu(), -(-linear).relu()
         slanted = rising * upper.unsqueeze(1) + falling * lower.unsqueeze(1)
-        constant = (
-            constant
-            + torch.einsum("krm,km->kr", rising, lift)
-            + torch.einsum("krm,km->kr", slanted, bias)
-        )
+        constant = constant + torch.einsum("krm,km->kr", rising, lift)
+        constant = constant + torch.einsum("krm,km->kr", slanted, bias)
         linear = slanted @ weight
     return linear, constant
 
@@ -195,3 +198,65 @@ def _join(first: tuple[Tensor, Tensor], control: NeuralWeights, start: Array) ->
         rest.append((value, sum_up([error, *map(product_up, errors[i], start)])))
     moved = np.array(rest)
     return Affine(values, moved[:, 0], weight_error=errors, bias_error=moved[:, 1])
+
+
+# ---- dot products rounded once: each product is split into a float and its exact rounding error
+# (Dekker, Veltkamp), and `math.fsum` adds all of them as if in infinite precision
+
+
+def float64(tensor: Tensor) -> Array:
+    """A tensor's numbers, whose products are formed exactly."""
+    return tensor.detach().double().numpy()
+
+
+def exact_dot(left: Array, right: Array) -> tuple[float, float]:
+    """(value, error): |true dot product − value| ≤ error."""
+    used = (left != 0) & (right != 0)
+    left, right = left[used], right[used]
+    if not len(left):
+        return 0.0, 0.0
+    sizes = np.abs(np.concatenate([left, right]))
+    if sizes.min() < _SAFE[0] or sizes.max() > _SAFE[1]:
+        return _rational_dot(left, right)
+    product = left * right
+    terms = np.concatenate([product, _product_error(left, right, product)]).tolist()
+    value = math.fsum(terms)
+    terms.append(-value)
+    return value, _round_up(abs(math.fsum(terms)))
+
+
+def sum_up(values: Iterable[float]) -> float:
+    """An upper bound on the exact sum of non-negative floats."""
+    return _round_up(math.fsum(values))
+
+
+def _round_up(value: float) -> float:
+    """The next float: covers the half unit by which a correctly rounded result may fall short."""
+    return math.nextafter(value, math.inf) if value else 0.0
+
+
+def product_up(left: float, right: float) -> float:
+    """An upper bound on the exact product of two non-negative floats."""
+    return math.nextafter(left * right, math.inf) if left and right else 0.0
+
+
+def _product_error(left: Array, right: Array, product: Array) -> Array:
+    left_high, left_low = _halves(left)
+    right_high, right_low = _halves(right)
+    rest = left_high * right_high - product
+    return left_low * right_low + (left_low * right_high + (left_high * right_low + rest))
+
+
+def _halves(values: Array) -> tuple[Array, Array]:
+    scaled = _SPLIT * values
+    high = scaled - (scaled - values)
+    return high, values - high
+
+
+def _rational_dot(left: Array, right: Array) -> tuple[float, float]:
+    pairs = zip(left.tolist(), right.tolist(), strict=True)
+    true = sum((Fraction(a) * Fraction(b) for a, b in pairs), start=Fraction(0))
+    value = float(true)
+    lost = abs(true - Fraction(value))
+    error = float(lost)
+    return value, error if Fraction(error) >= lost else math.nextafter(error, math.inf)

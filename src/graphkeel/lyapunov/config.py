@@ -1,8 +1,9 @@
-"""The configuration of training and proof; `None` means the form's own default."""
+"""The configuration of training and proof, where `None` means the form's own default, and the
+settings that no configuration has to name."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
@@ -126,14 +127,6 @@ class LyapunovConfig:
             values[name] = value if values[name] is None else values[name]
         return ResolvedConfig(**values)
 
-    def with_(self, **changes: Any) -> LyapunovConfig:
-        """A configuration with other values.
-
-        Args:
-            changes: fields by name.
-        """
-        return replace(self, **changes)
-
 
 @dataclass(frozen=True)
 class ResolvedConfig(LyapunovConfig):
@@ -158,3 +151,33 @@ class ResolvedConfig(LyapunovConfig):
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How loops are trained between two proofs.
+
+    Attributes:
+        aim: the decrease factor that training aims at is at most this share of ρ.
+        tighten: times the aim, after a question that ended without a proof and a counterexample.
+        satisfied: a loss below it has nothing left to teach.
+        inside: how far inside D training wants F(D) to stay, as a share of D's half-width.
+        margin: by how much more than γ a class is to keep its margin, as a share of Y's own.
+        replay: tolerance of a counterexample's replay on float32 weights, relative.
+        jitter: radius of a counterexample's neighbourhood, which is mostly wrong too, as a
+            share of D's half-width.
+        neighbours: states that are drawn from it.
+        kept: newest counterexamples of a class.
+        passing: the factor of the loop with message passing that controllers are scaled down to.
+    """
+
+    aim: float = 0.95
+    tighten: float = 0.6
+    satisfied: float = 1e-9
+    inside: float = 0.1
+    margin: float = 0.1
+    replay: float = 1e-6
+    jitter: float = 0.02
+    neighbours: int = 15
+    kept: int = 2048
+    passing: float = 0.9

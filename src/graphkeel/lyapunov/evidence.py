@@ -19,9 +19,9 @@ from graphkeel.certificate import (
 )
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.exact import float64
+from graphkeel.lyapunov.closed_loop import float64
 from graphkeel.lyapunov.function import LyapunovWeights
-from graphkeel.lyapunov.records import ClassOutcome, TrainResult
+from graphkeel.lyapunov.result import ClassOutcome, TrainResult, anchor_of
 from graphkeel.verify.result import ConditionReport, Verdict
 
 
@@ -101,16 +101,6 @@ def _showable(report: ConditionReport) -> ConditionReport:
     return replace(
         report, verdict=Verdict.UNKNOWN, reason=f"{report.engine} found a proof but did not keep it"
     )
-
-
-def anchor_of(control: NeuralWeights) -> np.ndarray:
-    """h* = f(Y) as a float32 feature; in the anchored forms that is the offset, to the bit.
-
-    Args:
-        control: the weights of f.
-    """
-    anchor = control(control.equilibrium).float() if control.form == "paper" else control.offset
-    return anchor.numpy()
 
 
 def _head_source(layers: Layers) -> Source:

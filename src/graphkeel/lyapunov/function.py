@@ -37,8 +37,7 @@ class LyapunovWeights:
         return ((y - self.centre.to(kind)) @ inner.T + bias).relu() @ outer + self.offset.to(kind)
 
     def tensors(self) -> dict[str, Tensor]:
-        names = ("centre", "inner", "bias", "outer", "offset")
-        return {name: getattr(self, name) for name in names}
+        return dict(vars(self))
 
 
 class LyapunovBatch(nn.Module, ABC):

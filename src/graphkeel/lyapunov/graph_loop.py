@@ -89,11 +89,7 @@ class GraphLoop:
         return self._answer([branch.given for branch in self.branches])
 
     def step(self, states: Tensor) -> Tensor:
-        """Ŷ⁺, shape (N, n).
-
-        Args:
-            states: Ŷ, float64, shape (N, n).
-        """
+        """Ŷ⁺ of states Ŷ, float64, shape (N, n)."""
         own = states if self.everywhere else states[self.nodes]
         lifted = [part.lifted(own) for part in self.parts]
         fed = [branch.fed(lifted) for branch in self.branches]
@@ -112,12 +108,8 @@ class GraphLoop:
         return value
 
     def features(self, x: Tensor, states: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """X(Ŷ) in float64, some rows at a time: their slice, and the features (rows, d).
-
-        Args:
-            x: given features, shape (N, d).
-            states: Ŷ, float64, shape (N, n).
-        """
+        """X(Ŷ) in float64 from the given features (N, d), some rows at a time: their slice, and the
+        features (rows, d)."""
         step = max(1, self.settings.entries // int(x.shape[1]))
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
@@ -132,11 +124,8 @@ class GraphLoop:
 
     @torch.no_grad()
     def run(self, kappa: float, gauge: Tensor) -> GraphRun:
-        """From the answer to the given features to the equilibrium, as near as floats come.
-
-        Args:
-            gauge: r of V(z) = Σ rᵢ|zᵢ|, float64, shape (n,).
-        """
+        """From the answer to the given features to the equilibrium, as near as floats come; the
+        gauge is r of V(z) = Σ rᵢ|zᵢ|, float64, shape (n,)."""
         states = self.answer()
         residuals = []
         certain = []
@@ -155,12 +144,7 @@ class GraphLoop:
         return float(((states.abs() @ gauge) / self.scale).max())
 
     def certain(self, states: Tensor, radius: float, gauge: Tensor) -> Tensor:
-        """Where the margin exceeds the distance to the equilibrium, bool, shape (N,).
-
-        Args:
-            states: shape (N, n).
-            gauge: r of V, shape (n,).
-        """
+        """Where the margin exceeds the distance to the equilibrium, bool, shape (N,)."""
         best = states.argmax(dim=1, keepdim=True)
         margins = states.gather(1, best) - states
         needed = radius * self.scale.unsqueeze(1) / torch.minimum(gauge[best], gauge)

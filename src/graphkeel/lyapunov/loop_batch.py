@@ -13,14 +13,11 @@ from graphkeel.control.base import Plant
 from graphkeel.control.neural import ControllerBatch, NeuralWeights
 from graphkeel.core.errors import ConfigError
 from graphkeel.lyapunov.closed_loop import ClosedLoopBatch, collapse
-from graphkeel.lyapunov.config import ResolvedConfig
-from graphkeel.lyapunov.domain import shared_domains
-from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovWeights, make_lyapunov
 from graphkeel.lyapunov.loss import LossContext, lyapunov_loss, total
 from graphkeel.lyapunov.message_passing import Passing
-from graphkeel.lyapunov.replay import ShippedLoop
-from graphkeel.lyapunov.states import NodeStates, StateSet
+from graphkeel.lyapunov.states import NodeStates, StateSet, shared_domains
 from graphkeel.lyapunov.targets import Targets, choose_targets
 from graphkeel.verify.problem import Problem
 
@@ -134,12 +131,26 @@ class LoopBatch:
     def learn(self, k: int, condition: str, counterexample: np.ndarray) -> bool:
         """Add a counterexample to the states if the shipped model confirms it."""
         state = torch.from_numpy(np.array(counterexample, dtype=np.float64))
-        control, function = self.shipped(k)
-        loop = ShippedLoop(self.plant, control, function, self.domains[k])
-        real = loop.violates(condition, state, self.config, self.settings.replay)
+        real = self.violates(k, condition, state)
         if real:
             self.states.learn(k, state, self.generator)
         return real
+
+    @torch.no_grad()
+    def violates(self, k: int, condition: str, state: Tensor) -> bool:
+        """Whether state y breaks the condition, up to rounding, on the shipped f and C as they are,
+        not on their collapse."""
+        control, function = self.shipped(k)
+        following = self.plant(control(state.double()))
+        value, after = float(function(state)), float(function(following))
+        distance = float((state - control.equilibrium).abs().max())
+        slack = self.settings.replay * (1.0 + abs(value) + abs(after) + distance)
+        if condition == "positivity":
+            return value - self.config.positivity * distance <= slack
+        if condition == "decrease":
+            return after - self.config.rho * value >= -slack
+        low, high = self.context.low[k], self.context.high[k]
+        return bool(((following < low + slack) | (following > high - slack)).any())
 
     @torch.no_grad()
     def make_constant(self, k: int) -> None:

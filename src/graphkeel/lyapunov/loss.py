@@ -22,8 +22,7 @@ from graphkeel.lyapunov.closed_loop import (
     margin_bounds,
     run_layers,
 )
-from graphkeel.lyapunov.config import ResolvedConfig
-from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.config import FitSettings, ResolvedConfig
 from graphkeel.lyapunov.function import LyapunovBatch
 from graphkeel.lyapunov.message_passing import PassingTerm
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,10 +62,7 @@ def graph_proof(
 
 class Passing:
     """The loop with message passing as training sees it: its factor, and a term of the loss.
-
-    Args:
-        aggregation: the model, recognised or not; nothing is asked of one that was not.
-    """
+    Nothing is asked of a model that was not recognised."""
 
     def __init__(self, aggregation: Aggregation, settings: GaugeSettings = GaugeSettings()) -> None:
         self.settings = settings
@@ -83,15 +81,11 @@ class Passing:
 
 
 class PassingTerm:
-    """How far the axes' factors of each class exceed an aim, in one gauge for all classes.
+    """How far the axes' factors of each class exceed an aim, in one gauge for all classes, for
+    controllers in an anchored form.
 
     Words are merged into one matrix, which bounds κ from below and costs a product a step; what is
-    proved is the sum over words. The gauge follows the weights by a few power steps.
-
-    Args:
-        layers: (power, weight) of each branch of each layer.
-        controller: of all classes, in an anchored form.
-    """
+    proved is the sum over words. The gauge follows the weights by a few power steps."""
 
     def __init__(
         self,
@@ -108,11 +102,8 @@ class PassingTerm:
         self.gauge = torch.ones(controller.targets.shape[1], dtype=torch.float64)
 
     def __call__(self, active: Tensor, aim: Tensor) -> Tensor:
-        """The excess of each active class, shape (active,).
-
-        Args:
-            aim: the factor that training works for, shape (active, 1).
-        """
+        """The excess of each active class over the factor (active, 1) that training works for,
+        shape (active,)."""
         with torch.no_grad():
             self._follow(self.gains(self.everyone).amax(dim=0))
         gauge = self.gauge.expand(len(active), -1)
@@ -125,10 +116,9 @@ class PassingTerm:
         return self.beyond @ starts @ self.controller.inner(active).abs()
 
     def _follow(self, matrix: Tensor) -> None:
-        mixed = matrix / matrix.max().clamp_min(1e-300) + self.settings.mixing
-        for _ in range(self.settings.follow_steps):
-            self.gauge = self.gauge @ mixed
-            self.gauge = self.gauge / self.gauge.max()
+        unit = matrix / matrix.max().clamp_min(1e-300)
+        settings = self.settings
+        self.gauge = _power_steps(self.gauge, unit, settings.follow_steps, settings.mixing)
 
 
 def _merged(rest: list[list[tuple[int, Array]]], width: int) -> Array:
@@ -169,30 +159,25 @@ def _start(weight: Array, control: NeuralWeights) -> Array:
 def _common_gauge(gains: Array, settings: GaugeSettings) -> Array:
     """r > 0 for which the factor of the graph's loop is small, shape (n,), float32 numbers."""
     total = gains.max(axis=1).sum(axis=0)
-    perron = _perron(total, settings)
-    candidates = [np.ones(total.shape[0]), perron, np.sqrt(perron)]
+    ones = np.ones(total.shape[0])
+    unit = total / (total.max() or 1.0)
+    perron = _power_steps(ones, unit, settings.power_steps, settings.mixing)
+    candidates = [ones, perron, np.sqrt(perron)]
     best = min(candidates, key=lambda r: loop_factor(gains, r))
     return (best / best.max()).astype(np.float32).astype(np.float64)
 
 
-def _perron(matrix: Array, settings: GaugeSettings) -> Array:
-    """r with r·M ≈ ρ(M)·r, all of it positive: in the norm Σ rᵢ|zᵢ| the matrix M expands least."""
-    scale = float(matrix.max())
-    if scale == 0:
-        return np.ones(matrix.shape[0])
-    mixed = matrix / scale + settings.mixing
-    r = np.ones(matrix.shape[0])
-    for _ in range(settings.power_steps):
+def _power_steps(r: Any, matrix: Any, steps: int, mixing: float) -> Any:
+    """r after so many steps towards r·M = ρ(M)·r, all of it positive, as arrays or tensors: in the
+    norm Σ rᵢ|zᵢ| the matrix M expands least."""
+    mixed = matrix + mixing
+    for _ in range(steps):
         r = r @ mixed
         r = r / r.max()
     return r
 
 
 def loop_factor(gains: Array, r: Array) -> float:
-    """κ = Σ over words of the largest factor of any class, in floats.
-
-    Args:
-        r: of the gauge Σ rᵢ|zᵢ|, shape (n,).
-    """
+    """κ = Σ over words of the largest factor of any class in the gauge Σ rᵢ|zᵢ|, in floats."""
     factors = (np.einsum("i,wcij->wcj", r, gains) / r).max(axis=2)
     return float(factors.max(axis=1).sum())

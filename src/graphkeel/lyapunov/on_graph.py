@@ -14,21 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.certificate import decode_array, sealed
+from graphkeel.certificate.agreement import answers_difference, given_array, model_layers
 from graphkeel.certificate.equilibrium import with_equilibrium, without_equilibrium
 from graphkeel.certificate.graph_check import GraphStates
-from graphkeel.certificate.graph_link import (
-    answers_difference,
-    given_array,
-    is_undirected,
-    model_layers,
-)
+from graphkeel.certificate.layers import is_undirected
 from graphkeel.certificate.steering import (
     ShippedFeatures,
     linear_contraction,
+    linear_difference,
     with_steering,
     without_features,
 )
-from graphkeel.certificate.steering_link import linear_difference
 from graphkeel.core.errors import CertificateError
 from graphkeel.lyapunov.graph_loop import GraphLoop, GraphRun
 from graphkeel.lyapunov.result import CertifyResult
@@ -106,7 +102,8 @@ def enclosed(
     loop = _loop(result, x, edge_index, graph)
     run = loop.run(certificate["graph"]["kappa"], torch.from_numpy(_gauge(certificate)))
     graph = replace(graph, states=run.states.numpy())
-    provenance = {**certificate["provenance"], "graph_steps": _steps(run)}
+    steps = {"residuals": list(run.residuals), "certain": list(run.certain)}  # of a figure
+    provenance = {**certificate["provenance"], "graph_steps": steps}
     try:
         stated = with_equilibrium(
             {**certificate, "provenance": provenance}, model_layers(result.passing), graph
@@ -256,8 +253,3 @@ def _shipped(
 
 def _gauge(certificate: dict[str, Any]) -> NDArray[np.float64]:
     return decode_array(certificate["graph"]["gauge"])
-
-
-def _steps(run: GraphRun) -> dict[str, Any]:
-    """Numbers of a figure: ‖loop(Ŷ) − Ŷ‖ and the certain nodes, step by step."""
-    return {"residuals": list(run.residuals), "certain": list(run.certain)}

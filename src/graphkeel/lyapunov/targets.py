@@ -66,12 +66,8 @@ class Targets:
 
 
 def class_margins(states: Tensor, classes: Tensor) -> Tensor:
-    """Each state's own logit minus the largest other one, shape (B,).
-
-    Args:
-        states: logits, shape (B, n).
-        classes: the own class of each, int64, shape (B,).
-    """
+    """Each state's own logit minus the largest other one, shape (B,), for states (B, n) of classes
+    (B,)."""
     own = states.gather(1, classes.unsqueeze(1)).squeeze(1)
     others = states.scatter(1, classes.unsqueeze(1), -torch.inf).amax(dim=1)
     return torch.where(others.isinf(), torch.ones_like(own), own - others)
@@ -87,11 +83,7 @@ def targets_at(
     """The states with which the head answers given features: these are certified as they are.
 
     A feature that is answered with another class than its own gives way to one of
-    `choose_targets`.
-
-    Args:
-        anchors: float32, shape (classes, d).
-    """
+    `choose_targets`."""
     if anchors.shape != (len(classes), plant.n_in):
         raise ConfigError(
             f"anchors must have the shape ({len(classes)}, {plant.n_in})", got=tuple(anchors.shape)

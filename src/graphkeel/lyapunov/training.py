@@ -11,23 +11,76 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from torch import Tensor
 
 from graphkeel.control.base import Plant
 from graphkeel.control.neural import NeuralWeights
-from graphkeel.lyapunov.ask import Ask, AskRegion, ask_region
-from graphkeel.lyapunov.config import LyapunovConfig
-from graphkeel.lyapunov.fit_settings import FitSettings
+from graphkeel.lyapunov.config import FitSettings, LyapunovConfig
 from graphkeel.lyapunov.loop_batch import LoopBatch
 from graphkeel.lyapunov.message_passing import Passing
-from graphkeel.lyapunov.records import ClassOutcome, RoundLog, TrainResult, TrainState
+from graphkeel.lyapunov.result import ClassOutcome, RoundLog, TrainResult, TrainState
 from graphkeel.lyapunov.targets import Targets
-from graphkeel.verify.problem import Problem, Region
-from graphkeel.verify.result import ConditionReport, Verdict, VerifyReport
+from graphkeel.verify import (
+    CONDITIONS,
+    Budget,
+    ConditionReport,
+    Problem,
+    Verdict,
+    VerifyReport,
+    load_engine,
+    verify,
+)
+from graphkeel.verify.portfolio import AutoVerifier
+from graphkeel.verify.problem import Region
 
 OnRound = Callable[[RoundLog, TrainState], None]
 _Factor = Callable[[Sequence[NeuralWeights]], float]
+
+
+class Ask(Protocol):
+    """The verifier as training sees it; `complete=False` asks for quick counterexamples and cheap
+    proofs."""
+
+    def __call__(self, problem: Problem, *, seconds: float, complete: bool) -> VerifyReport: ...
+
+
+def ask_portfolio(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:
+    """Closed forms first, then a search for violations and, if `complete`, branch and bound to the
+    end.
+
+    Args:
+        problem: the question.
+        seconds: for all of it.
+        complete: whether to search to the end.
+    """
+    return AutoVerifier(complete).solve(problem, Budget(seconds=seconds))
+
+
+def ask_engine(name: str, conditions: Sequence[str] = tuple(CONDITIONS)) -> Ask:
+    """One engine alone as the verifier for training; `auto` is the portfolio.
+
+    Args:
+        name: of the engine.
+        conditions: what it is asked; the others are reported as not asked. Where there are any, one
+            counterexample to any condition is enough, as in the paper's set 𝒞.
+    """
+    everything = len(conditions) == len(CONDITIONS)
+    if name == "auto" and everything:
+        return ask_portfolio
+    load_engine(name)  # an unknown name, or a package that is not there, is said at once
+    left_out = [condition for condition in CONDITIONS if condition not in conditions]
+
+    def ask(problem: Problem, *, seconds: float, complete: bool) -> VerifyReport:  # noqa: ARG001
+        budget = Budget(seconds=seconds, first_refutation=not everything)
+        report = verify(problem, name, budget, conditions)
+        others = [
+            ConditionReport(condition, Verdict.UNKNOWN, name, "not asked") for condition in left_out
+        ]
+        return VerifyReport((*report.conditions, *others), report.seconds)
+
+    return ask
 
 
 def train(
@@ -37,7 +90,7 @@ def train(
     config: LyapunovConfig | None = None,
     *,
     ask: Ask,
-    ask_region: AskRegion | None = ask_region,
+    regions: bool = True,
     on_round: OnRound | None = None,
     resume: TrainState | None = None,
     targets: Targets | None = None,
@@ -53,7 +106,7 @@ def train(
         classes: labels, by default all of them.
         config: what to train and what to prove.
         ask: the verifier.
-        ask_region: the verifier of decision regions; None leaves them out.
+        regions: whether the portfolio is also asked if each class keeps its decision region.
         on_round: called after every round with its log and a resumable state.
         resume: the state that an interrupted run handed to `on_round`.
         targets: equilibria and anchors of the classes; chosen for the configuration where None.
@@ -68,9 +121,7 @@ def train(
     log = list(resume.log) if resume is not None else []
     if resume is not None:
         batch.restore(resume.tensors)
-    verification = _Verification(
-        batch, ask, ask_region, deadline=time.monotonic() + settings.seconds
-    )
+    verification = _Verification(batch, ask, regions)
     if resume is not None:
         # A proof is not stored but found again: the weights are equal to the bit.
         verification.all([labels.index(label) for label in _proved(resume)], complete=True)
@@ -115,15 +166,14 @@ def _proved(state: TrainState) -> list[int]:
 class _Verification:
     """Questions to the verifier, the newest answer for every class, and the clock."""
 
-    def __init__(
-        self, batch: LoopBatch, ask: Ask, ask_region: AskRegion | None, deadline: float
-    ) -> None:
-        self.batch, self.ask, self.ask_region, self.deadline = batch, ask, ask_region, deadline
+    def __init__(self, batch: LoopBatch, ask: Ask, regions: bool) -> None:
+        self.batch, self.ask, self.regions = batch, ask, regions
         self.reports: dict[int, VerifyReport] = {}
         self.problems: dict[int, Problem] = {}
         self.seconds = [0.0] * len(batch.classes)
         self.patience = [batch.config.verify_seconds] * len(batch.classes)
         self.started = time.monotonic()
+        self.deadline = self.started + batch.config.seconds
         self.constant: set[int] = set()
         self.scaled = 1.0
 
@@ -156,12 +206,10 @@ class _Verification:
         left = max(self.deadline - started, 0.5)
         seconds = min(self.patience[k], left)
         report = self.ask(self.problems[k], seconds=seconds, complete=complete)
-        if self.ask_region is not None:
-            region = Region(self.batch.classes[k], self.batch.config.margin)
-            problem = replace(self.problems[k], region=region)
+        if self.regions:
             # Nothing follows from a region alone.
             worth = complete and report.verdict is Verdict.PROVED
-            answer = self.ask_region(problem, seconds=seconds, complete=worth)
+            answer = self._ask_region(k, seconds, worth)
             report = replace(
                 report,
                 conditions=(*report.conditions, answer),
@@ -169,6 +217,19 @@ class _Verification:
             )
         self.seconds[k] += time.monotonic() - started
         return report
+
+    def _ask_region(self, k: int, seconds: float, complete: bool) -> ConditionReport:
+        """Whether a class keeps its states: one bound for the whole box, then violations, then
+        branch and bound."""
+        region = Region(self.batch.classes[k], self.batch.config.margin)
+        problem = replace(self.problems[k], region=region)
+        budget = Budget(seconds=seconds)
+        return AutoVerifier(complete).solve(problem, budget, ("region",))["region"]
+
+    def _ask_anew(self, k: int) -> None:
+        """About weights that changed after training."""
+        self.problems[k] = self.batch.problem(k)
+        self.reports[k] = self._query(k, complete=True)
 
     def open(self) -> list[int]:
         """The classes for which a condition that training works for is not proved yet."""
@@ -187,9 +248,8 @@ class _Verification:
             if self._closed(k):
                 continue
             self.batch.make_constant(k)
-            self.problems[k] = self.batch.problem(k)
             self.deadline = time.monotonic() + self.batch.config.verify_seconds
-            self.reports[k] = self._query(k, complete=True)
+            self._ask_anew(k)
             self.constant.add(k)
 
     def scale_down(self, factor: _Factor) -> None:
@@ -204,8 +264,7 @@ class _Verification:
         weights = self.batch.scale(aim / before)
         self.deadline = time.monotonic() + len(everyone) * self.batch.config.verify_seconds
         for k in everyone:
-            self.problems[k] = self.batch.problem(k)
-            self.reports[k] = self._query(k, complete=True)
+            self._ask_anew(k)
         lost = [k for k in everyone if _proves_less(self.reports[k], kept[1][k])]
         if lost:
             self.batch.unscale(weights)

@@ -1,4 +1,4 @@
-"""Reference networks (SGC, GCN, GAT, GraphSAGE, APPNP), their hyper-parameters and one small
+"""Frozen models and their heads; reference networks (SGC, GCN, GAT, GraphSAGE, APPNP) and one small
 trainer."""
 
 from graphkeel.models.frozen import FrozenModel, ReturnType
@@ -12,7 +12,6 @@ from graphkeel.models.zoo import (
     build_model,
     load_model,
     save_model,
-    stored_subject,
     train_model,
 )
 
@@ -34,7 +33,6 @@ __all__ = [
     "extract_head",
     "load_model",
     "save_model",
-    "stored_subject",
     "train",
     "train_model",
 ]

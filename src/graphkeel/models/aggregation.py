@@ -12,23 +12,26 @@ edges and isolated nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
-from torch_geometric.utils import add_remaining_self_loops, remove_self_loops
+from torch_geometric.utils import remove_self_loops
 
+from graphkeel.graph.propagate import normalise_as_given
+from graphkeel.graph.propagate.local import as_tensor
 from graphkeel.models.frozen import evaluating
 from graphkeel.models.head import (
-    _affine_modules,
     _between,
     _close,
     _float64_copy,
     _output_kind,
     _Step,
     _Unsupported,
+    _watch,
 )
 from graphkeel.models.outputs import first_of
 
@@ -143,58 +146,29 @@ def spread(value: Tensor, matrix: Tensor, power: int) -> Tensor:
 # ---- the operators
 
 
-def _symmetric(edges: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """D^-1/2·A·D^-1/2 with in-degrees D; it does not expand s = √degree."""
-    degree = torch.bincount(edges[1], minlength=n).double()
-    scale = torch.where(degree > 0, degree, torch.inf).rsqrt()
-    values = scale[edges[0]] * scale[edges[1]]
-    return _sparse(edges, values, n), degree.clamp_min(1.0).sqrt()
-
-
-def _mean(edges: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """The mean over incoming edges; it does not expand s = 1."""
-    degree = torch.bincount(edges[1], minlength=n).double()
-    return _sparse(edges, 1.0 / degree[edges[1]], n), torch.ones(n, dtype=torch.float64)
-
-
-def _sparse(edges: Tensor, values: Tensor, n: int) -> Tensor:
-    return torch.sparse_coo_tensor(edges.flip(0), values, (n, n), check_invariants=False).coalesce()
-
-
-_Normalise = Callable[[Tensor, int], tuple[Tensor, Tensor]]
-Loops = Callable[[Tensor, int], Tensor]
-
-
-def _with_loops(edges: Tensor, n: int) -> Tensor:
-    return add_remaining_self_loops(edges, num_nodes=n)[0]
-
-
-def _without_loops(edges: Tensor, n: int) -> Tensor:  # noqa: ARG001 - one of `Loops`
-    return remove_self_loops(edges)[0]
-
-
-def _as_it_is(edges: Tensor, n: int) -> Tensor:  # noqa: ARG001 - one of `Loops`
-    return edges
-
-
-OPERATORS: dict[str, tuple[Loops, _Normalise]] = {
-    "symmetric, loops added": (_with_loops, _symmetric),
-    "symmetric": (_as_it_is, _symmetric),
-    "symmetric, loops removed": (_without_loops, _symmetric),
-    "mean": (_as_it_is, _mean),
-    "mean, loops added": (_with_loops, _mean),
-    "mean, loops removed": (_without_loops, _mean),
+# By name: how loops are read, and the normalisation.
+OPERATORS: dict[str, tuple[str, str]] = {
+    "symmetric, loops added": ("one", "sym"),
+    "symmetric": ("as given", "sym"),
+    "symmetric, loops removed": ("none", "sym"),
+    "mean": ("as given", "row"),
+    "mean, loops added": ("one", "row"),
+    "mean, loops removed": ("none", "row"),
 }
 
 
 def operator_of(name: str, edge_index: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Ŝ ≥ 0, sparse, shape (n, n), and s > 0 with Ŝs ≤ s, shape (n,).
+    """Ŝ ≥ 0, sparse, shape (n, n), and s > 0 with Ŝs ≤ s, shape (n,): √degree, or 1 for means.
 
     Args:
         edge_index: from the first row's nodes to the second row's, shape (2, E).
     """
-    loops, normalise = OPERATORS[name]
-    return normalise(loops(edge_index, n), n)
+    loops, norm = OPERATORS[name]
+    matrix = normalise_as_given(edge_index.numpy(), n, norm, loops=loops, dtype=np.float64)
+    degrees = np.diff(matrix.indptr)
+    matrix.sum_duplicates()
+    s = np.sqrt(np.maximum(degrees, 1.0)) if norm == "sym" else np.ones(n)
+    return as_tensor(matrix), torch.from_numpy(s)
 
 
 # ---- recognising a model
@@ -213,7 +187,7 @@ def _tried(model: nn.Module, n_features: int, seed: int, *, directed: bool) -> A
     try:
         twin = _float64_copy(model)
         with torch.no_grad(), evaluating(twin):
-            steps, final = _watched(twin, x, edges)
+            steps, final = _watch(twin, x, lambda module, x: first_of(module(x, edges)))
             found = _recognised(steps, x, edges, final, generator)
             return replace(found, undirected=not directed)
     except _Unsupported as reason:
@@ -230,19 +204,6 @@ def _random_graph(generator: torch.Generator, directed: bool) -> Tensor:
     loops = torch.arange(0, _PROBING.nodes - 1, 5).repeat(2, 1)
     plain = torch.cat([ends, ends.flip(0), one_way], dim=1)
     return torch.cat([remove_self_loops(plain)[0], loops], dim=1)
-
-
-def _watched(model: nn.Module, x: Tensor, edges: Tensor) -> tuple[list[_Step], Tensor]:
-    steps: list[_Step] = []
-    handles = [
-        module.register_forward_hook(lambda m, args, out: steps.append(_Step(m, args[0], out)))
-        for module in _affine_modules(model)
-    ]
-    try:
-        return steps, first_of(model(x, edges))
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _recognised(

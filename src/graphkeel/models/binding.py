@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphkeel.core.errors import KeelWarning, ModelError
-from graphkeel.graph.sparse_layouts import is_adjacency, weighs_edges
+from graphkeel.core.errors import DataError, KeelError, KeelWarning, ModelError
+from graphkeel.graph.node_graph import is_adjacency, weighs_edges
 from graphkeel.graph.task import UNLABELLED
 from graphkeel.models.calling import Signature, Style
 from graphkeel.models.frozen import FrozenModel, Scores
@@ -90,3 +90,56 @@ def _without_hidden_labels(data: Data) -> Data:
     hidden = copy.copy(data)
     hidden.y = torch.where(visible, y, torch.full_like(y, UNLABELLED))
     return hidden
+
+
+def first_scores(frozen: FrozenModel, data: Data, model_kwargs: dict[str, Any]) -> Tensor:
+    """The model's scores of every node, shape (N, n); a model that cannot take this graph is
+    named as the cause."""
+    try:
+        return frozen(data.x, data.edge_index, **model_kwargs)
+    except KeelError:
+        raise
+    except Exception as error:  # an untrusted model may raise anything
+        style = frozen.calling.signature.style.value
+        raise ModelError(
+            f"the model cannot be run on x of shape {tuple(data.x.shape)} ({data.x.dtype}), "
+            f"called as {style}",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Hand over the features it was trained on; arguments of its own go to fit.",
+        ) from error
+
+
+def check_scores(scores: Tensor) -> None:
+    """Refuse scores that cannot be compared.
+
+    Args:
+        scores: of every node, shape (N, n).
+    """
+    bad = ~torch.isfinite(scores).all(dim=1)
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise ModelError(
+            "the model's scores must be finite",
+            got=f"NaN or infinity for {int(bad.sum())} of {len(bad)} nodes, the first is {first}",
+            fix="Look for NaN in its weights, or for a logarithm of 0 in its last layer.",
+        )
+
+
+def arguments_again(before: dict[str, Any], given: dict[str, Any], graph: Any) -> dict[str, Any]:
+    """Arguments of the model's forward on the new graph; a tensor of the old one is of no use."""
+    arguments = dict(given)
+    for name, value in before.items():
+        if name in given:
+            continue
+        held = getattr(graph, name, None)
+        if callable(value) or isinstance(value, bool | int | float | str) or value is None:
+            arguments[name] = value
+        elif held is not None:
+            arguments[name] = held
+        else:
+            raise DataError(
+                f"the model was fitted with {name}, and the new graph needs one of its own",
+                got=f"no {name}",
+                fix=f"Pass it on: update(data, {name}=…).",
+            )
+    return arguments

@@ -3,11 +3,14 @@
 People write `forward(x, edge_index)`, `forward(data)`, `forward(x, adj_t)`, and more. The rest of
 the library asks all of them with (x, edge_index); this module turns that into the model's own call.
 A graph that is not the one the model was bound to (a single node with a loop, above all) has no
-edge weights, no batch and no adjacency of its own: they are made to fit, from their means."""
+edge weights, no batch and no adjacency of its own: they are made to fit, from their means.
+Arguments are moved to where the model lives; a function becomes a module that holds what it
+uses."""
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,13 +19,11 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphkeel.core.errors import ModelError
-from graphkeel.graph.node_graph import graph_edges
-from graphkeel.graph.sparse_layouts import is_adjacency, like_adjacency
-from graphkeel.models.placement import Placement
+from graphkeel.graph.node_graph import graph_edges, is_adjacency, like_adjacency
 
 _DATA_NAMES = frozenset({"data", "graph", "batch", "g", "d"})
 _FEATURE_NAMES = frozenset({"x", "h", "input", "inputs", "feat", "feats", "feature", "features"})
@@ -234,3 +235,110 @@ def _moved(value: Any, placement: Placement) -> Any:
     if isinstance(value, Data):
         return value.apply(placement.moved)
     return placement.moved(value)
+
+
+# ---- where a model lives
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A device and a floating-point type.
+
+    Attributes:
+        device: where the tensors of a call must lie.
+        dtype: the type of the features and of every other argument with a floating-point type.
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+
+    def moved(self, value: Any) -> Any:
+        """The value there; what is no tensor, and what is there already, is returned as it is."""
+        if isinstance(value, Tensor):
+            dtype = self.dtype if value.is_floating_point() else value.dtype
+            return value.to(self.device, dtype)
+        if type(value) in (list, tuple):
+            return type(value)(self.moved(part) for part in value)
+        if type(value) is dict:
+            return {name: self.moved(part) for name, part in value.items()}
+        return value
+
+
+def placement_of(model: nn.Module, x: Tensor | None = None) -> Placement | None:
+    """Where the model's weights are; for a model without weights, where the features are.
+
+    Args:
+        x: features, shape (N, d); for a model that has no weights.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.is_floating_point():
+            return Placement(tensor.device, tensor.dtype)
+    if x is not None and x.is_floating_point():
+        return Placement(x.device, x.dtype)
+    return None
+
+
+# ---- any callable as a module: a function that closes over modules holds their weights and modes
+
+
+def uncompiled(model: Any) -> Any:
+    """The module inside a `torch.compile`d one, with the same weights; others as they are.
+
+    Hooks and changed modes would compile it anew at every call."""
+    return getattr(model, "_orig_mod", model)
+
+
+def as_module(model: nn.Module | Callable[..., Any]) -> nn.Module:
+    """A module that calls the model; a module is one already."""
+    return model if isinstance(model, nn.Module) else CallableModule(model)
+
+
+def forward_of(model: nn.Module | Callable[..., Any]) -> Callable[..., Any]:
+    """The function whose parameters are those of a call."""
+    return model.forward if isinstance(model, nn.Module) else model
+
+
+class CallableModule(nn.Module):
+    """Calls a function, and holds the modules that it uses."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.used = nn.ModuleList(_modules_within(function))
+        self._function = function
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def _modules_within(function: Callable[..., Any]) -> list[nn.Module]:
+    """The modules that a callable holds, by its closure, its object, its arguments or the globals
+    it names."""
+    found: dict[int, nn.Module] = {}
+    for value in _held(function):
+        if isinstance(value, nn.Module):
+            found[id(value)] = value
+        elif inspect.isfunction(value) and value is not function:
+            found |= {id(module): module for module in _direct(value)}
+    return list(found.values())
+
+
+def _held(function: Callable[..., Any]) -> list[Any]:
+    if isinstance(function, functools.partial):
+        given = [*function.args, *function.keywords.values()]
+        return [*given, function.func, *_held(function.func)]
+    if inspect.ismethod(function):
+        return [function.__self__, *_vars_of(function.__self__), *_held(function.__func__)]
+    if inspect.isfunction(function):
+        named = inspect.getclosurevars(function)
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        return [*named.nonlocals.values(), *named.globals.values(), *defaults]
+    return _vars_of(function)
+
+
+def _direct(function: Callable[..., Any]) -> list[nn.Module]:
+    return [value for value in _held(function) if isinstance(value, nn.Module)]
+
+
+def _vars_of(value: Any) -> list[Any]:
+    """The attributes of an object, by name."""
+    return list(getattr(value, "__dict__", {}).values())

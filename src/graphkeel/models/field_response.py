@@ -50,31 +50,21 @@ def self_loops(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class FieldResponse:
-    """Fields, shape (B, d), to logits, shape (B, n), each on a single node with a loop.
-
-    Args:
-        frozen: the model.
-        model_kwargs: further arguments of its forward.
-    """
+    """Fields, shape (B, d), to logits, shape (B, n), each on a single node with a loop."""
 
     frozen: FrozenModel
-    model_kwargs: dict[str, Any] = field(default_factory=dict)
+    model_kwargs: dict[str, Any] = field(default_factory=dict)  # further arguments of its forward
 
     def __call__(self, x: Tensor) -> Tensor:
-        ask = self.frozen.differentiable_logits
+        logits = self.frozen.differentiable_logits
         parts = x.split(PROBING.chunk)
-        return torch.cat([ask(part, self_loops(part), **self.model_kwargs) for part in parts])
+        return torch.cat([logits(part, self_loops(part), **self.model_kwargs) for part in parts])
 
 
 @dataclass(frozen=True)
 class _GraphResponse:
     """Fields, shape (B, d), to logits, shape (B, n), each on all nodes of the model's own graph at
-    once; the mean over the nodes counts.
-
-    Args:
-        frozen: the model, with its graph.
-        model_kwargs: further arguments of its forward.
-    """
+    once; the mean over the nodes counts."""
 
     frozen: FrozenModel
     model_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -88,9 +78,8 @@ class _GraphResponse:
         edges = graph_edges(graph)
         assert edges is not None
         everywhere = row.expand(int(graph.x.shape[0]), -1)
-        ask = self.frozen.differentiable_logits
-        logits = ask(everywhere, edges.to(row.device), **self.model_kwargs)
-        return logits.mean(dim=0)
+        logits = self.frozen.differentiable_logits
+        return logits(everywhere, edges.to(row.device), **self.model_kwargs).mean(dim=0)
 
 
 def response_of(

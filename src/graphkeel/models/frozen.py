@@ -15,10 +15,16 @@ from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
 from graphkeel.core.names import check_name
-from graphkeel.models.calling import Calling, signature_of
+from graphkeel.models.calling import (
+    CallableModule,
+    Calling,
+    as_module,
+    forward_of,
+    placement_of,
+    signature_of,
+    uncompiled,
+)
 from graphkeel.models.outputs import ReturnType, first_of, recognised, two_columns, warn_of_others
-from graphkeel.models.placement import placement_of
-from graphkeel.models.plain import CallableModule, as_module, forward_of, uncompiled
 from graphkeel.models.state import ATTRIBUTES, BUFFERS, WEIGHTS, Snapshot, bits
 
 Scores = Callable[..., Tensor]
@@ -104,6 +110,35 @@ class FrozenModel:
         """
         return self.as_logits(self._run(x, edge_index, **kwargs)).to(x.dtype)
 
+    def logits_of_copy(
+        self, module: nn.Module, x: Tensor, edge_index: Tensor, **kwargs: Any
+    ) -> Tensor:
+        """Logits, with gradients into x, of a copy in eval mode that nobody else calls: nothing is
+        put aside for it, so its layers may keep the graph's normalisation.
+
+        Args:
+            module: called as the model is.
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        scores = self._checked(self.run_as(module, x, edge_index, **kwargs), x.shape[0])
+        return self.as_logits(scores.to(x.device)).to(x.dtype)
+
+    def passes_gradients(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> bool:
+        """Whether the logits have gradients into x: scripts and remote models may not.
+
+        Args:
+            x: features, shape (N, d).
+            edge_index: edges, shape (2, E).
+            kwargs: further arguments of the model.
+        """
+        asked = x.detach().clone().requires_grad_(True)
+        try:
+            return self.differentiable_logits(asked, edge_index, **kwargs).requires_grad
+        except RuntimeError:
+            return False
+
     def predict(self, x: Tensor, edge_index: Tensor, **kwargs: Any) -> Tensor:
         """The class of every node.
 
@@ -187,6 +222,19 @@ class FrozenModel:
             for name, tensor in sorted(self.module.state_dict().items())
             if isinstance(tensor, Tensor)
             for part in (f"{name}{tuple(tensor.shape)}{tensor.dtype}", bits(tensor))
+        )
+
+
+def check_same_weights(model: nn.Module | Scores, was: dict[str, str]) -> None:
+    """Refuse a model whose `weight_digests` are others; where there were none, all are taken."""
+    now = FrozenModel(model).weight_digests
+    names = sorted(was.keys() | now.keys())
+    changed = [name for name in names if was.get(name) != now.get(name)]
+    if was and changed:
+        raise ModelError(
+            "the model is not the one that was fitted: its weights differ",
+            got=", ".join(changed[:3]) + (" and more" if len(changed) > 3 else ""),
+            fix="Load the weights it had, or call fit with this model.",
         )
 
 

@@ -20,10 +20,9 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch_geometric.nn import MessagePassing
 
-from graphkeel.models.field_response import PROBING, FieldResponse, response_of, self_loops
+from graphkeel.models.calling import CallableModule, placement_of
+from graphkeel.models.field_response import PROBING, response_of, self_loops
 from graphkeel.models.frozen import FrozenModel, evaluating
-from graphkeel.models.placement import placement_of
-from graphkeel.models.plain import CallableModule
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,6 @@ def _relu_network(layers: tuple[Layer, ...], x: Tensor) -> Tensor:
         if i + 1 < len(layers):
             x = x.relu()
     return x
-
-
-def constant_field_response(model: nn.Module | FrozenModel, x: Tensor) -> Tensor:
-    """The model's logits for nodes whose receptive fields carry the rows of x.
-
-    Args:
-        x: fields, shape (B, d); the answer has shape (B, n).
-    """
-    return FieldResponse(_frozen(model))(x)
 
 
 def _frozen(model: nn.Module | FrozenModel) -> FrozenModel:

@@ -55,13 +55,8 @@ def for_node_type(model: nn.Module, data: HeteroData, node_type: str) -> NodeTyp
 
 
 class OneNodeType(nn.Module):
-    """Runs a heterogeneous model with other features for one node type.
-
-    Args:
-        model: called as `model(x_dict, edge_index_dict)`.
-        data: the whole graph.
-        node_type: the type whose features are given at every call.
-    """
+    """Runs a heterogeneous model with other features for one node type, as
+    `model(x_dict, edge_index_dict)`."""
 
     def __init__(self, model: nn.Module, data: HeteroData, node_type: str) -> None:
         super().__init__()

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch_geometric.nn import SGConv
 
 from graphkeel.graph.propagate.local import as_tensor
+from graphkeel.models.aggregation import spread
 from graphkeel.models.frozen import FrozenModel, ReturnType
-from graphkeel.models.networks import SGC
-from graphkeel.models.sparse_hops import convolution
+from graphkeel.models.networks import SGC, convolution
 
 
 class Propagation:
@@ -42,11 +42,11 @@ class Propagation:
 
     def forth(self, values: Tensor) -> Tensor:
         """S^K values, shape (N, k)."""
-        return _repeated(self._matrix, values, self.hops)
+        return spread(values, self._matrix, self.hops)
 
     def back(self, values: Tensor) -> Tensor:
         """(Sᵀ)^K values, shape (N, k)."""
-        return _repeated(self._transposed, values, self.hops)
+        return spread(values, self._transposed, self.hops)
 
     def inverse(self, gains: Tensor, ridge: float) -> Callable[[Tensor], Tensor]:
         """Nearly (g² (Sᵀ)^K S^K + ridge)⁻¹ for the gain g of each column, positive definite.
@@ -129,12 +129,6 @@ class LinearMap:
         left, sizes, right = torch.linalg.svd(centred, full_matrices=False)
         rank = max(1, int((sizes > 1e-6 * sizes[0]).sum()))
         return left[:, :rank].T, sizes[:rank], right[:rank].T
-
-
-def _repeated(matrix: Tensor, values: Tensor, times: int) -> Tensor:
-    for _ in range(times):
-        values = matrix @ values
-    return values
 
 
 def _schur_bound(matrix: sparse.csr_matrix) -> float:

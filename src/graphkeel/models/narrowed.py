@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graphkeel.models.frozen import FrozenModel
 
-Ask = Callable[[Tensor], Tensor]
+Forward = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Narrowed:
     """A model as a function of moves in a few directions.
 
     Attributes:
-        ask: logits, with gradients, of the start plus coefficients, shape (N, r) to (N, C).
-        start: what it is asked with for the features as they are, shape (N, r).
+        forward: logits, with gradients, of the start plus coefficients, shape (N, r) to (N, C).
+        start: its input for the features as they are, shape (N, r).
         directions: orthonormal, shape (d, r).
         passes: of the whole model that it took to find them.
     """
 
-    ask: Ask
+    forward: Forward
     start: Tensor
     directions: Tensor
     passes: int
@@ -48,14 +48,14 @@ def narrowed(
     if by_weights is not None:
         return by_weights
 
-    def ask(features: Tensor) -> Tensor:
+    def forward(features: Tensor) -> Tensor:
         return frozen.differentiable_logits(features, edge_index, **kwargs)
 
-    directions = _row_space(ask, x, rank)
+    directions = _row_space(forward, x, rank)
     if directions is None:
         return None
     start = x.new_zeros(len(x), directions.shape[1])
-    return Narrowed(lambda moves: ask(x + moves @ directions.T), start, directions, passes=2)
+    return Narrowed(lambda moves: forward(x + moves @ directions.T), start, directions, passes=2)
 
 
 def _by_weights(
@@ -81,15 +81,19 @@ def _by_weights(
     if not torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.abs().max())):
         return None
 
-    def ask(values: Tensor) -> Tensor:
-        return model.differentiable_logits(values, edge_index, **kwargs)
+    def forward(values: Tensor) -> Tensor:
+        return model.logits_of_copy(reads_less, values, edge_index, **kwargs)
 
-    return Narrowed(ask, x @ basis, basis, passes=1)
+    return Narrowed(forward, x @ basis, basis, passes=1)
 
 
 def _read_through(model: nn.Module, basis: Tensor) -> nn.Module:
-    """A copy with W Q in the place of every first weight W."""
-    copied = copy.deepcopy(model)
+    """A copy with W Q in the place of every first weight W; it meets one graph only, so layers
+    that can keep its normalisation do."""
+    copied = copy.deepcopy(model).eval().requires_grad_(False)
+    for layer in copied.modules():
+        if hasattr(layer, "_cached_edge_index"):
+            layer.cached = True  # type: ignore[assignment]
     for name, weight in _first_weights(copied, len(basis)):
         owner, _, own = name.rpartition(".")
         narrow = nn.Parameter(weight.detach() @ basis.to(weight), requires_grad=False)
@@ -105,13 +109,13 @@ def _first_weights(model: nn.Module, width: int) -> list[tuple[str, nn.Parameter
     ]
 
 
-def _row_space(ask: Ask, x: Tensor, rank: int) -> Tensor | None:
+def _row_space(forward: Forward, x: Tensor, rank: int) -> Tensor | None:
     """Directions in which answers change, shape (d, r); None where gradients are not finite.
 
     Gradients of all nodes lie in the row space of the first layer; sums of a few dozen span it."""
     leaf = x.detach().clone().requires_grad_(True)
     with torch.enable_grad():
-        logits = ask(leaf)
+        logits = forward(leaf)
     generator = torch.Generator().manual_seed(0)
     sums = x.new_zeros(2 * rank, x.shape[1])
     for first in (0, rank):

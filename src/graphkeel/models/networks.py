@@ -8,12 +8,14 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from scipy import sparse
 from torch import Tensor, nn
 from torch.utils.weak import WeakIdKeyDictionary
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv, SGConv
 
-from graphkeel.models.sparse_hops import convolution, hop
+from graphkeel.graph.propagate.adjacency import normalise_as_given
+from graphkeel.graph.propagate.local import as_tensor, hops_of
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,34 @@ class Messages:
 
 MESSAGES = Messages()
 
-# What SGC feeds its linear layer, by features, for as long as they live; the versions tell whether
-# something was changed in place.
+# The matrix of an edge list, and what SGC feeds its linear layer by features, for as long as they
+# live; versions tell whether something was changed in place.
+_matrices: Any = WeakIdKeyDictionary()
 _propagated: Any = WeakIdKeyDictionary()
+
+
+def convolution(edge_index: Tensor, n_nodes: int) -> sparse.csr_matrix:
+    """The matrix that PyG's graph convolutions multiply by, made once per edge list.
+
+    Args:
+        edge_index: int64, shape (2, E).
+    """
+    known = _matrices.get(edge_index)
+    if known is None or known[:2] != (edge_index._version, n_nodes):
+        known = (edge_index._version, n_nodes, normalise_as_given(edge_index.numpy(), n_nodes))
+        _matrices[edge_index] = known
+    return known[2]
+
+
+def share_convolution(edge_index: Tensor, copied: Tensor) -> None:
+    """A copy of an edge list has the same matrix; if there is one, it is not made again.
+
+    Args:
+        edge_index: int64, shape (2, E).
+    """
+    known = _matrices.get(edge_index)
+    if known is not None and known[0] == edge_index._version:
+        _matrices[copied] = (copied._version, *known[1:])
 
 
 class SGC(nn.Module):
@@ -59,9 +86,9 @@ class SGC(nn.Module):
         if not self.is_large(x, edge_index):
             return self.conv(x, edge_index)
         scores = F.linear(x, self.conv.lin.weight)
-        matrix = convolution(edge_index, x.shape[0])
+        matrix = as_tensor(convolution(edge_index, x.shape[0]))
         for _ in range(self.conv.K):
-            scores = hop(matrix, scores)
+            scores = matrix @ scores
         return scores + self.conv.lin.bias
 
     @staticmethod
@@ -105,7 +132,10 @@ def scores_of(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def _made(model: SGC, x: Tensor, edge_index: Tensor) -> Tensor:
-    """Read with a hook, so that the normalisation is PyG's own."""
+    """Read with a hook, so that the normalisation is PyG's own; on a large graph by products."""
+    if model.is_large(x, edge_index):
+        matrix = convolution(edge_index, x.shape[0])
+        return torch.from_numpy(hops_of(matrix, x.detach().numpy(), model.conv.K))
     seen: list[Tensor] = []
     handle = model.conv.lin.register_forward_pre_hook(
         lambda _, inputs: seen.append(inputs[0].detach())
@@ -122,9 +152,11 @@ class _TwoConvolutions(nn.Module):
     """conv -> ReLU -> dropout -> conv, with dropout on the input as well: the shape GCN, SAGE and
     GAT share."""
 
-    conv1: nn.Module
-    conv2: nn.Module
-    dropout: float
+    def __init__(self, conv1: nn.Module, conv2: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.conv1 = conv1
+        self.conv2 = conv2
+        self.dropout = dropout
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         x = F.dropout(x, self.dropout, self.training)
@@ -145,10 +177,7 @@ class GCN(_TwoConvolutions):
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
-        super().__init__()
-        self.conv1 = GCNConv(n_features, hidden)
-        self.conv2 = GCNConv(hidden, n_classes)
-        self.dropout = dropout
+        super().__init__(GCNConv(n_features, hidden), GCNConv(hidden, n_classes), dropout)
 
 
 class GraphSAGE(_TwoConvolutions):
@@ -163,10 +192,7 @@ class GraphSAGE(_TwoConvolutions):
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 16, dropout: float = 0.5
     ) -> None:
-        super().__init__()
-        self.conv1 = SAGEConv(n_features, hidden)
-        self.conv2 = SAGEConv(hidden, n_classes)
-        self.dropout = dropout
+        super().__init__(SAGEConv(n_features, hidden), SAGEConv(hidden, n_classes), dropout)
 
 
 class GAT(_TwoConvolutions):
@@ -189,10 +215,11 @@ class GAT(_TwoConvolutions):
         heads: int = 8,
         dropout: float = 0.6,
     ) -> None:
-        super().__init__()
-        self.conv1 = GATConv(n_features, hidden, heads=heads, dropout=dropout)
-        self.conv2 = GATConv(hidden * heads, n_classes, heads=1, concat=False, dropout=dropout)
-        self.dropout = dropout
+        super().__init__(
+            GATConv(n_features, hidden, heads=heads, dropout=dropout),
+            GATConv(hidden * heads, n_classes, heads=1, concat=False, dropout=dropout),
+            dropout,
+        )
 
 
 class APPNP(nn.Module):

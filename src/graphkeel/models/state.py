@@ -26,15 +26,8 @@ _INTERNALS = frozenset(vars(nn.Module())) - frozenset(_KINDS)
 
 
 class Snapshot:
-    """The tensors of a model at one moment.
-
-    Args:
-        model: read, and kept for `put_back`.
-
-    Attributes:
-        digests: of every tensor, by (kind, name); the kinds are `WEIGHTS`, `BUFFERS` and
-            `ATTRIBUTES`.
-    """
+    """The tensors of a model at one moment: their digests by (kind, name), the kinds being
+    `WEIGHTS`, `BUFFERS` and `ATTRIBUTES`."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model

@@ -13,10 +13,8 @@ from torch import Tensor, nn
 
 from graphkeel.core.errors import DataError
 from graphkeel.core.statistics import percent
-from graphkeel.graph.propagate import rows_after
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import SGC, propagated
-from graphkeel.models.sparse_hops import convolution
 
 
 @dataclass(frozen=True)
@@ -74,29 +72,10 @@ def _forward(model: nn.Module, task: GraphTask) -> Callable[[Tensor], Tensor]:
     not once an epoch."""
     if not isinstance(model, SGC):
         return lambda mask: model(task.x, task.edge_index)[mask]
-    if model.is_large(task.x, task.edge_index):
-        return _SomeRows(model, task)
     features = propagated(model, task.x, task.edge_index)
+    if model.is_large(task.x, task.edge_index):
+        return lambda mask: model.conv.lin(features[mask])  # type: ignore[no-any-return]
     return lambda mask: model.conv.lin(features)[mask]  # type: ignore[no-any-return]
-
-
-class _SomeRows:
-    """Large graphs: of the propagated features, only the rows that training looks at are
-    computed."""
-
-    def __init__(self, model: SGC, task: GraphTask) -> None:
-        self.model = model
-        self.matrix = convolution(task.edge_index, task.n_nodes)
-        self.x = task.x.numpy()
-        self._rows: dict[int, Tensor] = {}  # by mask: the task's own masks, which never change
-
-    def __call__(self, mask: Tensor) -> Tensor:
-        if id(mask) not in self._rows:
-            nodes = mask.nonzero().flatten().numpy()
-            self._rows[id(mask)] = torch.from_numpy(
-                rows_after(self.matrix, self.x, self.model.conv.K, nodes)
-            )
-        return self.model.conv.lin(self._rows[id(mask)])  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

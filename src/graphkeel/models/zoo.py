@@ -1,8 +1,14 @@
-"""Models by name, with the reference hyper-parameters, and their storage."""
+"""Models by name, with the reference hyper-parameters, and models from files: those that we stored,
+and the user's own, whose network comes from a function.
+
+Nothing is unpickled: safetensors, or what `torch.load(weights_only=True)` accepts."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +17,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from graphkeel.core.digests import tensors_sha256
 from graphkeel.core.errors import ConfigError, ModelError
@@ -40,6 +46,7 @@ RECIPES = {
     "appnp": Recipe(APPNP, TrainingConfig(epochs=500, patience=100)),
 }
 MODELS = tuple(RECIPES)
+OWN = "own"  # what a specification calls such a model
 
 
 def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> nn.Module:
@@ -110,11 +117,7 @@ def save_model(
 
 
 def stored_subject(path: Path) -> str:
-    """The task that a stored model was trained on, as its writer named it.
-
-    Args:
-        path: of a file written by `save_model`.
-    """
+    """The task that a model stored by `save_model` was trained on, as its writer named it."""
     try:
         with safe_open(path, framework="pt") as file:
             return str((file.metadata() or {}).get("subject", ""))
@@ -155,3 +158,106 @@ def load_model(path: Path) -> nn.Module:
             f"{path} is not a stored model", got=str(error), fix="Write it with save_model."
         ) from error
     return model.eval()
+
+
+# ---- a model of the user's own, on the command line
+
+
+def own_model(weights: str, factory: str, n_features: int, n_classes: int) -> nn.Module:
+    """The network that a function builds, with the weights of a file, in eval mode."""
+    model = _built(factory, n_features, n_classes)
+    _load(model, _stored(Path(weights)), weights)
+    return model.eval()
+
+
+def _built(factory: str, n_features: int, n_classes: int) -> nn.Module:
+    function = _function(factory)
+    sizes = {"n_features": n_features, "n_classes": n_classes}
+    try:
+        taken = inspect.signature(function).parameters
+        model = function(**{name: size for name, size in sizes.items() if name in taken})
+    except Exception as error:  # the function is untrusted, and may raise anything
+        raise ModelError(
+            f"{factory} does not build a model",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="It is called without arguments, or with n_features and n_classes by name.",
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"{factory} must return a torch module", got=type(model).__name__)
+    return model
+
+
+def _function(factory: str) -> Any:
+    module_name, colon, name = factory.partition(":")
+    if not colon or not module_name or not name:
+        raise ModelError(
+            "--factory must be module:function", got=repr(factory), fix="For example net:make."
+        )
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` would: the user's own file
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # importing runs the user's code
+        raise ModelError(
+            f"the module {module_name} cannot be imported",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Run keel in the folder of its file, or install it.",
+        ) from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise ModelError(f"the module {module_name} has no function {name}", got=repr(found)[:80])
+    return found
+
+
+def _stored(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, by name."""
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"the weights {path} cannot be read", got=str(error)[:200]) from error
+    except Exception as error:  # torch raises its own, pickle's and zip's
+        raise ModelError(
+            f"{path} is no file of weights alone",
+            got=f"{type(error).__name__}: {error}"[:200],
+            fix="Write it with torch.save(model.state_dict(), path), or as safetensors.",
+        ) from error
+    held = content.get("state_dict", content) if isinstance(content, dict) else content
+    is_state = isinstance(held, dict) and all(isinstance(one, Tensor) for one in held.values())
+    if not is_state:
+        raise ModelError(
+            f"{path} holds no weights by name",
+            got=type(held).__name__,
+            fix="Write it with torch.save(model.state_dict(), path).",
+        )
+    return dict(held)
+
+
+def _load(model: nn.Module, weights: dict[str, Tensor], path: str) -> None:
+    """Into the model; what does not fit is named."""
+    expected = model.state_dict()
+    missing = sorted(expected.keys() - weights.keys())
+    unknown = sorted(weights.keys() - expected.keys())
+    if missing or unknown:
+        parts = [f"missing {_names(missing)}"] if missing else []
+        parts += [f"not in the model {_names(unknown)}"] if unknown else []
+        raise ModelError(
+            f"the weights {path} are of another model",
+            got="; ".join(parts),
+            fix="Let the factory build the network that they were stored of.",
+        )
+    for name, value in expected.items():
+        if isinstance(value, Tensor) and value.shape != weights[name].shape:
+            raise ModelError(
+                f"{name} in {path} has another shape than the factory's, {tuple(value.shape)}",
+                got=tuple(weights[name].shape),
+                fix="Hand over the features that the model was trained on (--features), or let the "
+                "factory build it with these sizes.",
+            )
+    model.load_state_dict(weights)
+
+
+def _names(names: list[str], most: int = 4) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -4,19 +4,16 @@ is more likely than harm."""
 from graphkeel.control.anchors import Anchors, solve_anchors
 from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate.diffusion import Diffusion, diffuse
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.correction import Correction, Rule, correct
+from graphkeel.reconstruct.correction import Correction, Rule, correct, replace
 from graphkeel.reconstruct.decide import DecideSettings, Decision, Known
 from graphkeel.reconstruct.explain import Explanation, Source
 from graphkeel.reconstruct.guard import GuardDecision, probability_of_harm
-from graphkeel.reconstruct.methods import METHODS, get_method
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.reconstruct.statement import Statement
 from graphkeel.reconstruct.steer import Steered, SteerSettings
 
 __all__ = [
-    "METHODS",
     "Anchors",
     "Context",
     "Correction",
@@ -35,7 +32,6 @@ __all__ = [
     "Steered",
     "correct",
     "diffuse",
-    "get_method",
     "known_labels",
     "load_reconstructor",
     "probability_of_harm",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphkeel.control import Controller, Plant
@@ -15,15 +19,17 @@ from graphkeel.control.anchors import (
     hidden_is_free,
     solve_anchors,
 )
+from graphkeel.graph.node_graph import copy_sparse
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
 from graphkeel.reconstruct.scene import Scene
 
 
+@dataclass(eq=False, repr=False)
 class Context:
     """A frozen model, its graph and its features; what is derived is computed on first use.
 
-    Args:
+    Attributes:
         frozen: the model.
         x, edge_index: the graph as the model gets it.
         model_kwargs: further arguments of the model's forward.
@@ -32,25 +38,23 @@ class Context:
         settings: of the anchors.
     """
 
-    def __init__(
-        self,
-        frozen: FrozenModel,
-        x: Tensor,
-        edge_index: Tensor,
-        *,
-        model_kwargs: dict[str, Any] | None = None,
-        controller: str | Controller = "deadbeat",
-        seed: int = 0,
-        settings: AnchorSettings | None = None,
-    ) -> None:
-        self.frozen = frozen
-        self.x = x
-        self.edge_index = edge_index
-        self.model_kwargs = model_kwargs or {}
-        self.controller = controller
-        self.seed = seed
-        self.settings = settings or AnchorSettings()
-        self._anchors: dict[float, Anchors] = {}
+    frozen: FrozenModel
+    x: Tensor
+    edge_index: Tensor
+    _: KW_ONLY
+    model_kwargs: dict[str, Any] = field(default_factory=dict)
+    controller: str | Controller = "deadbeat"
+    seed: int = 0
+    settings: AnchorSettings = field(default_factory=AnchorSettings)
+    _anchors: dict[float, Anchors] = field(default_factory=dict, init=False)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Context:
+        graph = self.frozen.calling.graph
+        fields = () if graph is None else graph.to_dict().values()
+        copy_sparse([*self.model_kwargs.values(), *fields], memo)
+        twin = memo[id(self)] = object.__new__(Context)
+        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return twin
 
     def logits_for(self, features: Tensor) -> Tensor:
         """The frozen model's logits with these features in place of its own.
@@ -72,6 +76,11 @@ class Context:
     def logits(self) -> Tensor:
         """The untouched model's."""
         return self.logits_for(self.x)
+
+    @cached_property
+    def answers(self) -> NDArray[np.int64]:
+        """The untouched model's classes, shape (N,)."""
+        return self.logits.numpy().argmax(axis=1)
 
     @property
     def n_classes(self) -> int:
@@ -105,24 +114,18 @@ class Context:
         self._anchors[self.typical_strength] = anchors
 
     def blend(self, posterior: Tensor, anchors: Anchors | None = None) -> Tensor:
-        """Σ_c p_v(c)·h*_c for every node.
+        """Σ_c p_v(c)·h*_c for every node; with sharper shares where the head is not known to be
+        affine.
 
         Args:
             posterior: class probabilities, shape (N, n_classes).
             anchors: None: those in use.
         """
-        return self.shares(posterior) @ (anchors or self.anchors()).features
-
-    def shares(self, posterior: Tensor) -> Tensor:
-        """The share of each class's anchor in a blend, shape (N, n_classes).
-
-        Args:
-            posterior: class probabilities, shape (N, n_classes).
-        """
-        if len(self.plant.layers) == 1:
-            return posterior
-        sharp = posterior**self.settings.sharper
-        return sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        shares = posterior
+        if len(self.plant.layers) != 1:
+            sharp = posterior**self.settings.sharper
+            shares = sharp / sharp.sum(dim=1, keepdim=True).clamp_min(1e-30)
+        return shares @ (anchors or self.anchors()).features
 
     def _solve(self, strength: float) -> Anchors:
         """Where there are two ways to the anchors, those with which the model best repeats what it

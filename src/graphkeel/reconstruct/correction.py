@@ -1,10 +1,14 @@
 """The rule: decide what the model should answer, test it against the untouched model on labels that
-had no part in it, and steer the features until the frozen model says so."""
+had no part in it, and steer the features until the frozen model says so.
+
+By name, the paper's way: class anchors at labelled nodes (`replace`), spread over the graph
+(`diffuse`). What held-back labels prefer of a few settings is tested likewise."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
 
 import numpy as np
 import torch
@@ -13,16 +17,12 @@ from torch import Tensor
 
 from graphkeel.core.statistics import percent
 from graphkeel.graph.labels import Labels
+from graphkeel.graph.propagate.diffusion import diffuse
+from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.linear_map import LinearMap, Propagation
 from graphkeel.models.narrowed import narrowed
-from graphkeel.reconstruct.by_name import best_setting
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.decide import (
-    DecideSettings,
-    Decision,
-    Known,
-    decide,
-)
+from graphkeel.reconstruct.decide import DecideSettings, Decision, Known, decide
 from graphkeel.reconstruct.guard import (
     GuardDecision,
     GuardSettings,
@@ -54,8 +54,6 @@ class Rule:
         holdout: half of the judging labels take no part, so that the statement is exact.
         seed: of folds.
         without: sources of evidence that are left out.
-        correction: points to add to the posterior's own account of its accuracy, found at the
-            source.
     """
 
     method: str = "auto"
@@ -64,7 +62,6 @@ class Rule:
     holdout: bool = False
     seed: int = 0
     without: tuple[str, ...] = ()
-    correction: float = 0.0
     decide: DecideSettings = field(default_factory=DecideSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     steer: SteerSettings = field(default_factory=SteerSettings)
@@ -100,22 +97,25 @@ def correct(context: Context, known: Known, rule: Rule) -> Correction:
         known: the labels at hand.
         rule: how.
     """
-    known, away = held_away(known, rule) if rule.holdout else (known, None)
+    known, away = held_away(known, rule)
     found = (_decided if rule.method == "auto" else _by_name)(context, known, rule)
-    untouched = context.logits.numpy()
-    shipped = untouched.argmax(axis=1)
     judges = known.nodes[known.judging]
-    held = found.held if found.guard.kept else untouched[judges]
-    answer = held.argmax(axis=1)
+    shipped, held = context.answers, context.logits.numpy()[judges]
+    answer = shipped[judges]
     if found.guard.kept:
-        shipped = _answer(context, found).numpy()
+        held = found.held
+        answer = held.argmax(axis=1)
+        if found.steered is not None:  # steering has asked the model already
+            shipped = found.steered.answer.numpy()
+        else:
+            shipped = context.logits_for(found.features).argmax(dim=1).numpy()
         if found.decision is not None:
             # Where the model could not be steered to the decided class, what it says counts.
             missed = shipped[judges] != found.decision.scores[judges].argmax(axis=1)
             answer = np.where(missed, shipped[judges], answer)
     right = answer == found.judged
     guard = _stated(context, known, right, found.guard, rule, away, shipped)
-    return replace(found, guard=guard, held=held)
+    return changed(found, guard=guard, held=held)
 
 
 def _decided(context: Context, known: Known, rule: Rule) -> Correction:
@@ -134,24 +134,20 @@ def _decided(context: Context, known: Known, rule: Rule) -> Correction:
         features, steered = written(context, decision, rule.steer)
         if torch.equal(features, context.x):
             guard = _unmoved(context, decision, guard)
-    guard = replace(guard, expected=_expected(context, decision, guard, rule))
+    own = decision.posterior  # account of what is answered
+    if not guard.kept:
+        own = np.take_along_axis(own, context.answers[:, None], axis=1)
+    guard = changed(guard, expected=expected_accuracy(own))
     judged = known.classes[known.judging]
     return Correction(guard, features, decision, steered, decision.held, judged)
 
 
 def _by_name(context: Context, known: Known, rule: Rule) -> Correction:
     """Try the settings of a method by name, test the best."""
-    tried = best_setting(context, known, rule.method, rule.decide.folds, rule.seed)
-    guard = _guarded(context, known, tried.held, rule, what=str(tried.setting))
-    features = tried.features if guard.kept else context.x
-    return Correction(guard, features, None, None, tried.held, known.classes[known.judging])
-
-
-def _answer(context: Context, found: Correction) -> Tensor:
-    """The model's classes under new features; steering has asked it already."""
-    if found.steered is not None:
-        return found.steered.answer
-    return context.logits_for(found.features).argmax(dim=1)
+    setting, features, held = best_setting(context, known, rule)
+    guard = _guarded(context, known, held, rule, what=str(setting))
+    features = features if guard.kept else context.x
+    return Correction(guard, features, None, None, held, known.classes[known.judging])
 
 
 def written(
@@ -161,9 +157,9 @@ def written(
 
     A model that passes no gradients back gets the blend of class anchors, its user a warning."""
     posterior = torch.from_numpy(decision.posterior)
-    x, edge_index = context.x, context.edge_index
-    linear = None if context.model_kwargs else LinearMap.of(context.frozen, edge_index, len(x))
-    if linear is None and not _is_differentiable(context):
+    frozen, x, edge_index = context.frozen, context.x, context.edge_index
+    linear = None if context.model_kwargs else LinearMap.of(frozen, edge_index, len(x))
+    if linear is None and not frozen.passes_gradients(x, edge_index, **context.model_kwargs):
         _log.warning(
             "the model passes no gradients to its features, so they are blends of class anchors"
             " instead of the smallest change"
@@ -171,7 +167,7 @@ def written(
         return context.blend(posterior), None
     narrow = propagation = None
     if linear is None:
-        narrow = narrowed(context.frozen, x, edge_index, context.model_kwargs, settings.rank)
+        narrow = narrowed(frozen, x, edge_index, context.model_kwargs, settings.rank)
         propagation = Propagation.of(edge_index, len(x))
     steered = steer(
         context.differentiable_logits_for,
@@ -188,9 +184,9 @@ def written(
 
 def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> GuardDecision:
     """The decision where steering found nothing to change: no word of a change is left in it."""
-    asked = decision.scores.argmax(axis=1) != context.logits.numpy().argmax(axis=1)
+    asked = decision.scores.argmax(axis=1) != context.answers
     why = "no change of them moves the model" if asked.any() else "the model answers as decided"
-    return replace(
+    return changed(
         guard,
         kept=False,
         reason=f"left unchanged: {why}",
@@ -199,20 +195,14 @@ def _unmoved(context: Context, decision: Decision, guard: GuardDecision) -> Guar
     )
 
 
-def _is_differentiable(context: Context) -> bool:
-    asked = context.x.detach().clone().requires_grad_(True)
-    try:
-        return bool(context.differentiable_logits_for(asked).requires_grad)
-    except RuntimeError:
-        return False
-
-
-def held_away(known: Known, rule: Rule) -> tuple[Known, Known]:
-    """Half of the judging labels, at random, leave.
+def held_away(known: Known, rule: Rule) -> tuple[Known, Known | None]:
+    """Half of the judging labels, at random, leave, if some are to be held out.
 
     Returns:
         Those that take part, and those that do not.
     """
+    if not rule.holdout:
+        return known, None
     places = np.flatnonzero(known.judging)
     order = np.random.default_rng(rule.seed).permutation(places)
     out = np.zeros(len(known.nodes), bool)
@@ -230,27 +220,26 @@ def _guarded(
 ) -> GuardDecision:
     """The one test; methods by name have no posterior, so there only labels speak."""
     classes = known.classes[known.judging]
-    answers = context.logits.numpy().argmax(axis=1)
-    before = answers[known.nodes[known.judging]] == classes
+    before = context.answers[known.nodes[known.judging]] == classes
     after = held.argmax(axis=1) == classes
     weights = class_weights(classes, known.n_classes) if rule.balanced else None
     wins, losses = contests(after, before, weights)
     if posterior is None:
         harm = probability_of_harm(wins, losses)
     else:
-        believed = believed_share(posterior, answers)
+        believed = believed_share(posterior, context.answers)
         harm = probability_of_harm(wins, losses, believed, rule.guard.trust)
     kept = harm <= rule.risk
-    changed = f"changed{f' to {what}' if what else ''}" if kept else "left unchanged"
+    verdict = f"changed{f' to {what}' if what else ''}" if kept else "left unchanged"
     if not len(classes):
-        reason = f"{changed}: no label judges here (probability of harm {harm:.2g})"
+        reason = f"{verdict}: no label judges here (probability of harm {harm:.2g})"
         return GuardDecision(kept, reason, harm=harm)
     won, lost = int((after & ~before).sum()), int((before & ~after).sum())
     source = "labels the model was not trained on" + ("" if known.cross_fitted else " (validation)")
     seen = f"{won} won, {lost} lost on {len(classes)} {source}"
     return GuardDecision(
         kept=kept,
-        reason=f"{changed}: {seen}, probability of harm {harm:.2g}",
+        reason=f"{verdict}: {seen}, probability of harm {harm:.2g}",
         source=source,
         n_labels=len(classes),
         wins=won,
@@ -273,12 +262,12 @@ def _stated(
     shipped: NDArray[np.int64],
 ) -> GuardDecision:
     """The decision with what can be said of the nodes that are predicted."""
-    untouched = context.logits.numpy().argmax(axis=1)
+    untouched = context.answers
     if away is not None:
         right = shipped[away.nodes] == away.classes
         statement = exact_statement(right, untouched[away.nodes] == away.classes, rule.statement)
         reason = f"{guard.reason}; {len(right)} labels held out for the statement"
-        return replace(guard, statement=statement, reason=reason)
+        return changed(guard, statement=statement, reason=reason)
     judges = known.nodes[known.judging]
     n_folds = max(1, min(rule.decide.folds, len(judges)))
     crossed = known.cross_fitted and guard.kept and len(judges)
@@ -289,16 +278,7 @@ def _stated(
         served=1.0 - len(judges) / (n_folds * len(known.nodes)) if crossed else 1.0,
         settings=rule.statement,
     )
-    return replace(guard, statement=statement)
-
-
-def _expected(context: Context, decision: Decision, guard: GuardDecision, rule: Rule) -> float:
-    """By the posterior's own account, of what is answered."""
-    if guard.kept:
-        return expected_accuracy(decision.posterior, rule.correction)
-    answers = context.logits.numpy().argmax(axis=1)
-    own = decision.posterior[np.arange(len(answers)), answers]
-    return expected_accuracy(own[:, None], rule.correction)
+    return changed(guard, statement=statement)
 
 
 def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:
@@ -313,3 +293,77 @@ def known_from(labels: Labels, validation: Labels, trained_on: Tensor) -> Known:
     fresh = ~trained_on.numpy()[nodes]
     judging = fresh if crossed else np.arange(len(nodes)) >= len(labels)
     return Known(nodes, classes, judging, labels.n_classes, crossed)
+
+
+# ---- by name
+
+
+def replace(x: Tensor, labels: Labels, anchors: Tensor, only: int | None = None) -> Tensor:
+    """r(h*, X): a copy of x whose labelled rows are anchors.
+
+    Args:
+        x: features, shape (N, d).
+        labels: which nodes are replaced, and by which anchor.
+        anchors: h*_c, shape (n_classes, d).
+        only: replace this class alone, as the paper does; all classes when None.
+    """
+    nodes = labels.nodes
+    classes = labels.classes
+    if only is not None:
+        nodes = nodes[classes == only]
+        classes = classes[classes == only]
+    replaced = x.clone()
+    replaced[nodes] = anchors[classes].to(x.dtype)
+    return replaced
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Anchors of strength m (None: typical), diffused with weight alpha (None: not at all)."""
+
+    strength: float | None = None
+    alpha: float | None = None
+
+    def __str__(self) -> str:
+        strength = "typical" if self.strength is None else f"{self.strength:g}"
+        name = "replace(" if self.alpha is None else f"diffuse(alpha={self.alpha:g}, "
+        return f"{name}m={strength})"
+
+
+def settings_of(method: str) -> tuple[Setting, ...]:
+    """The settings that a method tries."""
+    if method == "replace":
+        return tuple(Setting(strength) for strength in (1.0, 5.0, 20.0, None))
+    alphas = (0.5, 0.8, 0.9, 0.95)
+    return tuple(Setting(strength, alpha) for alpha in alphas for strength in (5.0, None))
+
+
+def best_setting(
+    context: Context, known: Known, rule: Rule
+) -> tuple[Setting, Tensor, NDArray[np.float32]]:
+    """The setting that is right at most judging labels; of several, the one that changes least.
+
+    Returns:
+        The setting, its features, and its scores at labels that it was made without.
+    """
+    sets, judged_by = known.sets(rule.decide.folds, rule.seed)
+    nodes, classes = torch.from_numpy(sets.nodes), torch.from_numpy(sets.classes)
+    served = [Labels(nodes[used], classes[used], known.n_classes) for used in sets.used]
+    judges = known.nodes[known.judging]
+    found = []
+    for setting in settings_of(rule.method):
+        answers = [context.logits_for(features_of(context, part, setting)) for part in served]
+        held = np.stack([answer.numpy() for answer in answers], axis=1)[judges, judged_by]
+        right = int((held.argmax(axis=1) == known.classes[known.judging]).sum())
+        moved = sum(int((a.numpy().argmax(axis=1) != context.answers).sum()) for a in answers)
+        found.append((right, -moved, setting, held))
+    _, _, setting, held = max(found, key=lambda one: one[:2])
+    return setting, features_of(context, served[-1], setting), held
+
+
+def features_of(context: Context, labels: Labels, setting: Setting) -> Tensor:
+    """The features of a setting."""
+    replaced = replace(context.x, labels, context.anchors(setting.strength).features)
+    if setting.alpha is None:
+        return replaced
+    return diffuse(replaced, Propagator.of_matrix(context.scene.matrix), setting.alpha).features

@@ -3,7 +3,7 @@
 Evidence is pooled with weights that labels choose, judged where they had no part in it
 (cross-fitting); later rounds draw evidence from the pooled answer before them. Before labels
 speak, a prior does, which depends on two numbers: how far neighbours agree beyond chance, and how
-many labels a class has."""
+many labels there are."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ from graphkeel.reconstruct.evidence import (
     first_evidence,
     second_evidence,
 )
-from graphkeel.reconstruct.pool import (
-    Judged,
-    PoolSettings,
-    fit_pool,
-    gram,
-    held_out,
-)
+from graphkeel.reconstruct.pool import Judged, PoolSettings, fit_pool, gram, held_out
 from graphkeel.reconstruct.scene import Scene, softmax
 
 Doubles = NDArray[np.float64]
@@ -51,14 +45,14 @@ class DecideSettings:
         folds: parts in which labels judge evidence that was made without them.
         alike: agreement of neighbours beyond chance at which the prior is all homophilous;
         unlike: at which it is all heterophilous.
-        half: labels a class has where the prior is half way to that of many labels.
+        half: labels with which the prior is half way to that of many labels.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
     """
 
     folds: int = 5
     alike: float = 0.6
     unlike: float = 0.2
-    half: float = 10.0
+    half: float = 50.0
     seen_edges: int = 20
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
@@ -178,7 +172,7 @@ def decide(
     class: the likeliest class then maximises the expected balanced accuracy."""
     labels, judged_by = known.sets(settings.folds, seed)
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
-    priors = prior_weights(agreement, len(labels.nodes) / labels.n_classes, settings)
+    priors = prior_weights(agreement, len(labels.nodes), settings)
     judges, classes = known.nodes[known.judging], known.classes[known.judging]
     some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
     parts = known.parts(settings.folds, seed)
@@ -293,22 +287,20 @@ def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
     return float(((left == right).mean() - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
 
 
-def prior_corners(
-    agreement: float, labels_per_class: float, settings: DecideSettings
-) -> dict[str, float]:
+def prior_corners(agreement: float, n_labels: int, settings: DecideSettings) -> dict[str, float]:
     """How much each corner of the prior counts: bilinear in agreement and in labels."""
     span = settings.alike - settings.unlike
     homophily = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
-    many = labels_per_class**2 / (labels_per_class**2 + settings.half**2)
+    many = n_labels**2 / (n_labels**2 + settings.half**2)
     shares = np.outer([homophily, 1 - homophily], [many, 1 - many])
     return dict(zip(CORNERS, shares.ravel().tolist(), strict=True))
 
 
 def prior_weights(
-    agreement: float, labels_per_class: float, settings: DecideSettings
+    agreement: float, n_labels: int, settings: DecideSettings
 ) -> list[dict[str, float]]:
     """w0 of each round, believed before labels judge."""
-    corners = prior_corners(agreement, labels_per_class, settings)
+    corners = prior_corners(agreement, n_labels, settings)
     found = []
     for stored in _stored_prior():
         weights: dict[str, float] = {}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe
+from graphkeel.reconstruct.ridge import RidgeSettings, ridge_probe, soft_ridge
 from graphkeel.reconstruct.scene import Scene, log_rows, softmax
 
 Array = NDArray[np.float32]
@@ -135,10 +135,11 @@ def _from_answer(
 ) -> Iterator[Any]:
     sharp = posterior**2
     soft = labels.written_on(sharp / sharp.sum(axis=2, keepdims=True))
-    members = np.swapaxes(soft, 0, 1)
-    yield "soft lda", discriminant(scene.reduced, scene.reduced, members)
+    own, hops = (_soft_probe(units, labels, soft, settings) for units in scene.relu_units)
+    yield "soft own", own
+    yield "soft hops~", log_rows(scene.spread(np.exp(hops)))
     x = scene.smoothed_directions
-    means = nearest_mean(x, x, members, settings.sharpness)
+    means = nearest_mean(x, x, np.swapaxes(soft, 0, 1), settings.sharpness)
     yield "soft means~", log_rows(scene.spread(np.exp(means)))
     yield "soft labels", log_rows(scene.spread(soft, settings.steps) + settings.floor)
     surest = scene.spread(pseudo_labels(labels, posterior, settings), settings.steps)
@@ -190,30 +191,13 @@ def same_sizes(near: Array) -> Array:
     return near * (sizes.mean(axis=1, keepdims=True) / (sizes + 1e-9))
 
 
-def discriminant(x: Array, rows: Array, members: Array) -> Array:
-    """Linear discriminants of weighted members, classes of one size; log, shape (N, S, C).
-
-    With n members in d dimensions the covariance of all nodes counts for d of them, and every
-    class's mean for one more at the centre of all nodes: few members say little."""
-    slopes = []
-    offsets = []
-    centre = x.mean(axis=0).astype(np.float64)
-    every = np.cov(x.T).reshape(x.shape[1], x.shape[1])
-    centred = rows - centre
-    for weights in members.astype(np.float64):
-        mass = weights.sum(axis=0) + 1.0
-        means = (weights.T @ centred) / mass[:, None]
-        total = (centred * weights.sum(axis=1, keepdims=True)).T @ centred
-        n_members = weights.sum() + 1e-9
-        within = (total - (means * mass[:, None]).T @ means) / n_members
-        shrink = len(every) / (len(every) + n_members)
-        covariance = (1 - shrink) * within + shrink * every
-        floor = 1e-9 * np.trace(covariance) / len(covariance) + 1e-12
-        covariance[np.diag_indices_from(covariance)] += floor
-        slope = np.linalg.solve(covariance, means.T)
-        slopes.append(slope)
-        offsets.append(-0.5 * (means.T * slope).sum(axis=0) - centre @ slope)
-    return log_rows(softmax(_affine(x, slopes, offsets)))
+def _soft_probe(units: Array, labels: LabelSets, soft: Array, settings: EvidenceSettings) -> Array:
+    """Regression of the pooled answer on random ReLU features, at labels and some other nodes."""
+    sample = settings.ridge.sample
+    others = np.random.default_rng(0).permutation(len(units))[:sample]
+    nodes = np.union1d(labels.nodes[:sample], others)
+    fitted = soft_ridge(units, nodes, soft[nodes], settings.ridge.soft)
+    return log_rows(softmax(settings.sharpness * fitted))
 
 
 def nearest_mean(x: Array, rows: Array, members: Array, sharpness: float) -> Array:

@@ -1,25 +1,17 @@
-"""Explanations: the share of each source of evidence for the whole graph, and the terms of
-the sum for one node."""
+"""Explanations: the share of each source of evidence for the whole graph, and the terms of the sum
+for one node."""
 
 from __future__ import annotations
 
-import operator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.core.errors import DataError
+from graphkeel.graph.labels import checked_node
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
-
-KINDS = {
-    "model": "the frozen model",
-    "labels": "labels spread over the graph",
-    "features": "features like those of labelled nodes",
-    "self-training": "what the other sources agree on (self-training)",
-}
 
 
 @dataclass(frozen=True)
@@ -28,7 +20,7 @@ class Source:
 
     Attributes:
         name: as in the pool.
-        kind: a group of `KINDS`.
+        kind: its group: model, labels, features or self-training.
         weight: w_k.
         share: of all sources' part in the margin between the decided class and the next one, on
             average over the nodes; a source that speaks against the decided classes has none.
@@ -153,19 +145,11 @@ def sources_of(decision: Decision) -> tuple[Source, ...]:
     return tuple(sorted(found, key=lambda source: -source.share))
 
 
-def shares_by_kind(sources: tuple[Source, ...]) -> dict[str, float]:
-    """The share of each group, in the words of `KINDS`, largest first."""
-    sums = dict.fromkeys(KINDS.values(), 0.0)
-    for source in sources:
-        sums[KINDS[source.kind]] += source.share
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
-
-
 def explain_node(
     scene: Scene, decision: Decision, known: Known, node: int, most: int = 5
 ) -> Explanation:
     """Why a node is answered as it is."""
-    node = _checked(node, scene.n_nodes)
+    node = checked_node(node, scene.n_nodes)
     (first,), (second,) = _two_likeliest(decision.scores[node : node + 1])
     terms = [
         Term(
@@ -176,6 +160,10 @@ def explain_node(
     labels = dict(zip(known.nodes.tolist(), known.classes.tolist(), strict=True))
     decided = decision.scores.argmax(axis=1)
     scores = decision.scores[node]
+
+    def near(nodes: list[tuple[int, float]]) -> tuple[Near, ...]:
+        return tuple(Near(u, labels.get(u), int(decided[u]), c) for u, c in nodes[:most])
+
     return Explanation(
         node=node,
         decided=int(first),
@@ -185,20 +173,9 @@ def explain_node(
         terms=tuple(sorted(terms, key=lambda term: -abs(term.for_class))),
         offset=float(decision.offsets[first] - decision.offsets[second]),
         margin=float(scores[first] - scores[second]),
-        neighbours=_neighbours(scene, labels, decided, node, most),
-        like=_alike(scene, labels, decided, node, most),
+        neighbours=near(_neighbours(scene, labels, node)),
+        like=near(_alike(scene, labels, node)),
     )
-
-
-def _checked(node: object, n_nodes: int) -> int:
-    """A whole number of any library's, in range."""
-    try:
-        found = -1 if isinstance(node, bool) else operator.index(node)  # type: ignore[arg-type]
-    except TypeError:
-        found = -1
-    if not 0 <= found < n_nodes:
-        raise DataError(f"node must be in 0..{n_nodes - 1}", got=repr(node)[:80])
-    return found
 
 
 def _weighted(decision: Decision) -> list[tuple[str, float, NDArray[np.float32]]]:
@@ -210,24 +187,15 @@ def _two_likeliest(scores: NDArray[np.float32]) -> tuple[Any, Any]:
     return order[:, -1], order[:, -2]
 
 
-def _neighbours(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _neighbours(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Those with a known label first, then by the weight of the link."""
     row = scene.matrix[node].tocoo()
     linked = [(int(c), float(v)) for c, v in zip(row.col, row.data, strict=True) if c != node]
-    linked.sort(key=lambda pair: (pair[0] not in labels, -pair[1]))
-    return tuple(Near(u, labels.get(u), int(decided[u]), weight) for u, weight in linked[:most])
+    return sorted(linked, key=lambda pair: (pair[0] not in labels, -pair[1]))
 
 
-def _alike(
-    scene: Scene, labels: dict[int, int], decided: Any, node: int, most: int
-) -> tuple[Near, ...]:
+def _alike(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, float]]:
     """Labelled nodes by the cosine of smoothed, centred features."""
     others = np.array([u for u in labels if u != node], dtype=np.int64)
     likeness = scene.smoothed_directions[others] @ scene.smoothed_directions[node]
-    order = np.argsort(-likeness)[:most]
-    return tuple(
-        Near(int(others[i]), labels[int(others[i])], int(decided[others[i]]), float(likeness[i]))
-        for i in order
-    )
+    return [(int(others[i]), float(likeness[i])) for i in np.argsort(-likeness)]

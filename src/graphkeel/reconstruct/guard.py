@@ -25,7 +25,7 @@ class GuardSettings:
     trust: labels that the posterior's own opinion counts for; with 0 only labels speak.
     """
 
-    trust: float = 4.0
+    trust: float = 8.0
 
 
 @dataclass(frozen=True)

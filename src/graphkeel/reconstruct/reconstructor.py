@@ -27,15 +27,16 @@ from graphkeel.core.names import did_you_mean
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
-from graphkeel.graph.labels import Labels, known_labels
-from graphkeel.graph.node_graph import check_graph, node_graph
-from graphkeel.graph.propagate.coverage import greedy_coverage
+from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, warn_of_labels
+from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.graph.sparse_layouts import copy_sparse
-from graphkeel.models.binding import bind
-from graphkeel.models.frozen import FrozenModel, Scores
+from graphkeel.graph.suggest import suggested_nodes
+from graphkeel.models.binding import arguments_again, bind, check_scores, first_scores
+from graphkeel.models.frozen import FrozenModel, Scores, check_same_weights
+from graphkeel.models.linear_map import LinearMap
+from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
-from graphkeel.models.sparse_hops import share_convolution
+from graphkeel.models.units import relative_change
 from graphkeel.monitor import DriftReport, Profile, keep_look, monitor
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
@@ -46,42 +47,21 @@ from graphkeel.reconstruct.correction import (
     known_from,
     written,
 )
-from graphkeel.reconstruct.decide import Decision, Known, PoolWeights, decide_again
-from graphkeel.reconstruct.explain import (
-    Explanation,
-    Source,
-    explain_node,
-    sources_of,
-)
+from graphkeel.reconstruct.decide import Decision, Known, decide_again
+from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
 from graphkeel.reconstruct.inputs import (
     ClassWeight,
     ControllerName,
     GuardName,
-    Ids,
     KeepName,
     LabelUse,
     MethodName,
-    arguments_again,
     check_choice,
-    check_grown,
     check_parameters,
-    check_scores,
-    checked_feedback,
-    first_scores,
-    warn_of_labels,
 )
-from graphkeel.reconstruct.report_data import report_data
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
-from graphkeel.reconstruct.steer import Steered, relative_change
-from graphkeel.reconstruct.storage import (
-    load_folder,
-    restored,
-    save_folder,
-    summary_contents,
-    whole_contents,
-)
-from graphkeel.reconstruct.suggest import allowed_nodes, checked_count, uncertainty
-from graphkeel.reconstruct.summary import SourceSummary, summarise
+from graphkeel.reconstruct.steer import SteerSettings, linear_units
+from graphkeel.reconstruct.storage import FOLDER, contents, restore
 
 if TYPE_CHECKING:
     from graphkeel.lyapunov import CertifyResult
@@ -192,21 +172,10 @@ class Reconstructor(BaseEstimator):
     @classmethod
     def _get_param_names(cls) -> list[str]:
         """In the order of the constructor."""
-        names = inspect.signature(Reconstructor.__init__).parameters
-        return [name for name in names if name != "self"]
+        return list(inspect.signature(Reconstructor).parameters)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Reconstructor:
-        if hasattr(self, "_context"):
-            graph = self._context.frozen.calling.graph
-            fields = () if graph is None else graph.to_dict().values()
-            copy_sparse([*self._context.model_kwargs.values(), *fields], memo)
-        twin = self.__class__.__new__(self.__class__)
-        memo[id(self)] = twin
-        twin.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return twin
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         state = self.guard_.reason if hasattr(self, "guard_") else "not fitted"
@@ -215,13 +184,11 @@ class Reconstructor(BaseEstimator):
         return f"Reconstructor({name}, {settings}: {state})"
 
     notes_: dict[str, Any]
-    summary_: SourceSummary | None
-    classes_: Tensor
+    labels_: Labels
+    evidence_: tuple[Source, ...]
+    certificate_: dict[str, Any] | None
+    states_: dict[str, Tensor] | None
     n_features_in_: int
-    _start: tuple[Labels, Labels]
-    _trained_on: Tensor
-    _rounds: tuple[PoolWeights, ...]
-    _correction: float = 0.0  # of the expected accuracy, found at the source
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
     _fitted_profile: Profile | None = None  # of the graph that was last decided on
 
@@ -264,23 +231,23 @@ class Reconstructor(BaseEstimator):
         model_kwargs: dict[str, Any],
         nodes: Ids | None,
         labels: Ids | None,
-        source: SourceSummary | None = None,
+        n_classes: int | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
-        task = self._make_context(data, model_kwargs)
-        del self.n_features_in_  # until the choice is made: a fit that is interrupted is no fit
+        task = self._make_context(data, model_kwargs, n_classes)
+        self.__dict__.pop("n_features_in_", None)  # a fit that is interrupted is no fit
         warn_of_labels(data, task, self._context.logits)
-        self._look_at_labels(task)
-        if source is not None:
-            source.check(self._context)
-            self._correction = source.correction
-        self.certificate_: dict[str, Any] | None = None
-        self.states_: dict[str, Tensor] | None = None
-        if nodes is None and labels is None:
-            self._choose(*self._start)
-        else:
-            self._take_in(*self._start, nodes, labels)  # one without the other is refused
-        self.n_features_in_ = task.n_features
+        known = known_labels(task, task.train_mask.nonzero().flatten())
+        validation = known_labels(task, task.val_mask.nonzero().flatten())
+        if self.labels == "all":
+            known = known.with_more(validation.nodes, validation.classes)
+            validation = validation.none()
+        self._start = (known, validation)
+        self._trained_on = task.train_mask
+        self.certificate_ = None
+        self.states_ = None
+        new = None if nodes is None and labels is None else (nodes, labels)
+        self._choose(known, validation, new)
 
     def _step(self, name: str) -> AbstractContextManager[dict[str, Any]]:
         return step(name, self.callbacks, verbose=self.verbose)
@@ -288,13 +255,13 @@ class Reconstructor(BaseEstimator):
     def _facts(self) -> dict[str, Any]:
         """The state after a choice, for a log."""
         guard = self.guard_
-        judged = guard.accuracy is not None and guard.untouched is not None
+        before, now = guard.untouched, guard.accuracy
         return {
-            "nodes": int(self.features_.shape[0]),
+            "nodes": len(self.features_),
             "labels": len(self.labels_),
-            "untouched": guard.untouched,
-            "accuracy": guard.accuracy,
-            "gain": guard.accuracy - guard.untouched if judged else None,  # type: ignore[operator]
+            "untouched": before,
+            "accuracy": now,
+            "gain": None if before is None or now is None else now - before,
             "harm": guard.harm,
             "kept": guard.kept,
             "change": float(self.change_.median()),
@@ -310,10 +277,8 @@ class Reconstructor(BaseEstimator):
         saved, whatever masks the graph has.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
-        self._check_fitted()
         data = self._same_graph(data)
         self._check_same_model()
         anchors = self.anchors_
@@ -350,23 +315,10 @@ class Reconstructor(BaseEstimator):
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
-        self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
-        self._fingerprint: Fingerprint | None = Fingerprint.of(
-            data.x, data.edge_index, carried_by(data)
-        )
+        self._fingerprint = Fingerprint.of(data.x, data.edge_index, carried_by(data))
         self._weight_digests = frozen.weight_digests
         return task
-
-    def _look_at_labels(self, task: GraphTask) -> None:
-        """The labels in its masks, those that serve and those that only judge."""
-        known = known_labels(task, task.train_mask.nonzero().flatten())
-        validation = known_labels(task, task.val_mask.nonzero().flatten())
-        if self.labels == "all":
-            known = known.with_more(validation.nodes, validation.classes)
-            validation = validation.none()
-        self._start = (known, validation)
-        self._trained_on = task.train_mask
 
     @one_at_a_time
     def reset(self) -> Reconstructor:
@@ -386,24 +338,26 @@ class Reconstructor(BaseEstimator):
         """
         self._check_context()
         with self._step("feedback") as facts:
-            self._take_in(self.labels_, self._validation, nodes, labels)
+            self._choose(self.labels_, self._validation, (nodes, labels))
             facts.update(self._facts())
         return self
 
-    def _take_in(
-        self, known: Labels, validation: Labels, nodes: Ids | None, labels: Ids | None
+    def _choose(
+        self, labels: Labels, validation: Labels, new: tuple[Any, Any] | None = None
     ) -> Reconstructor:
-        n_nodes = self._context.x.shape[0]
-        n_classes = len(self.classes_)
-        nodes, labels = checked_feedback(nodes, labels, n_nodes, n_classes)
-        fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
-        return self._choose(known.with_more(nodes, labels), validation.without(fed_back))
-
-    def _choose(self, labels: Labels, validation: Labels) -> Reconstructor:
-        if self.certificate_ is not None:
-            self._forget_equilibrium(labels)
+        """Decide with these labels, and with new ones, (nodes, classes), where there are any."""
+        if new is not None:
+            nodes, classes = checked_labels(*new, len(self._context.x), len(self.classes_))
+            labels = labels.with_more(nodes, classes)
+            fed_back = torch.isin(validation.nodes, nodes).nonzero().flatten()
+            validation = validation.without(fed_back)
         known = known_from(labels, validation, self._trained_on)
         found = correct(self._context, known, self._rule())
+        if self.certificate_ is not None and not self.labels_.equals(labels):
+            from graphkeel.lyapunov.on_graph import released  # loads the verifiers
+
+            self.certificate_ = released(self.certificate_)  # the loop on this graph is another
+            self.states_ = None
         self._fitted_profile = None
         self.labels_ = labels
         self._validation = validation
@@ -417,30 +371,22 @@ class Reconstructor(BaseEstimator):
             balanced=self.class_weight == "balanced",
             holdout=self.guard == "holdout",
             seed=int(self.seed),
-            correction=self._correction,
             without=self._without,
         )
 
     def _keep(self, found: Correction) -> None:
+        decision, steered = found.decision, found.steered
         self.guard_ = found.guard
-        self._rounds = () if found.decision is None else found.decision.rounds
-        self._held = (torch.from_numpy(found.held), torch.from_numpy(found.judged))
-        features = found.features if found.guard.kept else self._context.x.clone()
-        self._keep_features(features, found.decision, found.steered)
-
-    def _keep_features(
-        self, features: Tensor, decision: Decision | None, steered: Steered | None
-    ) -> None:
-        self.features_ = features
-        self.change_ = relative_change(features, self._context.x)
+        self.features_ = found.features if found.guard.kept else self._context.x.clone()
+        self.n_features_in_ = int(self.features_.shape[1])
+        self.change_ = relative_change(self.features_, self._context.x)
         self.fall_ = () if steered is None else steered.fall
         self._passes = 0 if steered is None else steered.passes
-        self._keep_decision(decision)
-
-    def _keep_decision(self, decision: Decision | None) -> None:
+        self._held = (found.held, found.judged)
         self._decision = decision
+        self._rounds = () if decision is None else decision.rounds
         self.posterior_ = None if decision is None else torch.from_numpy(decision.posterior)
-        self.evidence_: tuple[Source, ...] = () if decision is None else sources_of(decision)
+        self.evidence_ = () if decision is None else sources_of(decision)
 
     @property
     def anchors_(self) -> Anchors:
@@ -465,17 +411,15 @@ class Reconstructor(BaseEstimator):
     def _known(self) -> Known:
         return known_from(self.labels_, self._validation, self._trained_on)
 
-    def _serving(self) -> Known:
-        """Without those that are held out for the statement."""
-        known, rule = self._known(), self._rule()
-        return held_away(known, rule)[0] if rule.holdout else known
+    def _decide_again(self) -> Decision:
+        """By the weights there are; labels that are held out for the statement do not serve."""
+        serving, _ = held_away(self._known(), self._rule())
+        return decide_again(self._context.scene, serving, self._rounds)
 
     def _decided(self) -> Decision:
         """The decision; computed again, with the same weights, after `load` and `attach`."""
         if self._decision is None:
-            decision = decide_again(self._context.scene, self._serving(), self._rounds)
-            self._keep_decision(decision)
-        assert self._decision is not None
+            self._decision = self._decide_again()
         return self._decision
 
     # ---- the same graph, later
@@ -504,7 +448,12 @@ class Reconstructor(BaseEstimator):
         arguments = arguments_again(before, model_kwargs, graph)
         with self._step("update") as facts:
             self._profile()  # what later graphs are compared with stays the fitted one
-            self._move_to(graph, arguments)
+            bare = copy.copy(graph)
+            for name in ("y", "train_mask", "val_mask", "test_mask"):
+                bare[name] = None
+            self._make_context(bare, arguments, len(self.classes_))
+            n_new = len(graph.x) - len(self._trained_on)
+            self._trained_on = torch.cat([self._trained_on, torch.zeros(n_new, dtype=torch.bool)])
             if self.certificate_ is not None:
                 _log.warning("the certificate was about the graph before the update: certify again")
                 self.certificate_ = None
@@ -513,28 +462,17 @@ class Reconstructor(BaseEstimator):
                 self._choose(self.labels_, self._validation)
             else:
                 self._write_again()
-            facts["nodes"] = int(self.features_.shape[0])
+            facts["nodes"] = len(self.features_)
         return self
-
-    def _move_to(self, graph: Data, arguments: dict[str, Any]) -> None:
-        """The model on the graph as it is now; labels stay with their nodes."""
-        bare = copy.copy(graph)
-        for name in ("y", "train_mask", "val_mask", "test_mask"):
-            bare[name] = None
-        self._make_context(bare, arguments, len(self.classes_))
-        n_new = len(graph.x) - len(self._trained_on)
-        self._trained_on = torch.cat([self._trained_on, torch.zeros(n_new, dtype=torch.bool)])
 
     def _write_again(self) -> None:
         """Features by the weights there are."""
-        context = self._context
-        decision = decide_again(context.scene, self._serving(), self._rounds)
-        features, steered = context.x.clone(), None
-        if self.guard_.kept:
-            features, steered = written(context, decision, self._rule().steer)
-        self._keep_features(features, decision, steered)
-        if not self.guard_.reason.endswith(_UPDATED):
-            self.guard_ = replace(self.guard_, reason=self.guard_.reason + _UPDATED)
+        decision, guard = self._decide_again(), self.guard_
+        features, steered = self._context.x, None
+        if guard.kept:
+            features, steered = written(self._context, decision, self._rule().steer)
+        guard = replace(guard, reason=guard.reason.removesuffix(_UPDATED) + _UPDATED)
+        self._keep(Correction(guard, features, decision, steered, *self._held))
 
     @one_at_a_time
     def monitor(
@@ -582,22 +520,18 @@ class Reconstructor(BaseEstimator):
             `feedback`.
         """
         self._check_context()
-        labelled = torch.cat([self.labels_.nodes, self._validation.nodes])
-        allowed = allowed_nodes(among, self._context.x.shape[0])
-        allowed[labelled] = False
-        wanted = checked_count(k, int(allowed.sum()))
         with self._step("suggest") as facts:
-            weights = uncertainty(self._probabilities())
             propagator = Propagator.of_matrix(self._context.scene.matrix)
-            nodes = greedy_coverage(propagator, weights, self.labels_.nodes, allowed, wanted)
+            labelled = (self.labels_.nodes, self._validation.nodes)
+            nodes = suggested_nodes(propagator, self._probabilities(), *labelled, k, among)
             facts["nodes"] = len(nodes)
         return nodes
 
     def _probabilities(self) -> Tensor:
-        """How sure the classes of every node are, shape (N, n_classes)."""
-        if not self._rounds:
-            return self._context.logits_for(self.features_).softmax(dim=1)
-        return torch.from_numpy(self._decided().posterior)
+        """Of the classes as decided, shape (N, n_classes)."""
+        if self._rounds:
+            return torch.from_numpy(self._decided().posterior)
+        return self._context.logits_for(self.features_).softmax(dim=1)
 
     @one_at_a_time
     def report(
@@ -615,19 +549,10 @@ class Reconstructor(BaseEstimator):
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
-        from graphkeel.report import write_own_report  # needs what the extra `report` installs
+        from graphkeel.report import fit_facts, write_own_report  # needs the extra `report`
 
-        facts = report_data(self, data)
+        facts = fit_facts(self, data)
         return write_own_report(facts, self.certificate_, Path(path), tuple(classes))
-
-    def _forget_equilibrium(self, labels: Labels) -> None:
-        """With other labels the features change, and with them the loop on this graph."""
-        same = self.labels_.nodes.equal(labels.nodes) and self.labels_.classes.equal(labels.classes)
-        if not same and self.certificate_ is not None:
-            from graphkeel.lyapunov.on_graph import released  # loads the verifiers
-
-            self.certificate_ = released(self.certificate_)
-            self.states_ = None
 
     # ---- another graph
 
@@ -652,10 +577,9 @@ class Reconstructor(BaseEstimator):
                 source, prepared in the same way.
             nodes: ids of target nodes whose label is known, int64, shape (k,).
             labels: their classes, int64, shape (k,); a class may be missing.
-            keep: what is used of the source: `graph` or `summary` (how sure answers were there, and
-                how right: it corrects `guard_.expected`; both lead to the same answers), or `model`
-                (nothing but the model). None: the most there is; a Reconstructor that was never
-                fitted has the model alone.
+            keep: what is compared with the source: with `graph` and `summary` the numbers of
+                features and classes, with `model` nothing; the answers are the same. None: what
+                there is; a Reconstructor that was never fitted has the model alone.
             model_kwargs: passed to the model on the target, e.g. `edge_weight=…`.
 
         Returns:
@@ -665,23 +589,20 @@ class Reconstructor(BaseEstimator):
             keep = "graph" if self.__sklearn_is_fitted__() else "model"
         check_choice("keep", keep, get_args(KeepName))
         with self._step("adapt") as facts:
-            source = None if keep == "model" else self._summary()
             adapted = Reconstructor(**self.get_params())
             adapted._without = self._without
             check_graph(target)
+            n_classes = None
+            if keep != "model":
+                self._check_fitted()
+                check_width(target.x, self.n_features_in_)
+                n_classes = len(self.classes_)
             bare = Data(x=target.x, edge_index=target.edge_index, **carried_by(target))
-            adapted._fit(bare, model_kwargs, nodes, labels, source)
+            adapted._fit(bare, model_kwargs, nodes, labels, n_classes)
             if self.controller == "neural":
                 adapted.certify()
             facts.update(adapted._facts())
         return adapted
-
-    def _summary(self) -> SourceSummary | None:
-        """Summary of the fitted graph."""
-        self._check_fitted()
-        if hasattr(self, "_context"):
-            self.summary_ = summarise(self._context, self._known(), self._rule())
-        return self.summary_
 
     # ---- using
 
@@ -692,7 +613,6 @@ class Reconstructor(BaseEstimator):
         Args:
             data: the graph that was fitted.
         """
-        self._check_fitted()
         data = self._same_graph(data)
         changed = copy.copy(data)
         if self.guard_.left_alone:
@@ -708,9 +628,7 @@ class Reconstructor(BaseEstimator):
         """`fit`, then `transform`.
 
         Args:
-            data: as for `fit`.
-            y: unused, there for scikit-learn's contract.
-            model_kwargs: passed to the model.
+            data, y, model_kwargs: as for `fit`.
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
@@ -719,9 +637,7 @@ class Reconstructor(BaseEstimator):
         """`fit`, then `predict`.
 
         Args:
-            data: as for `fit`.
-            y: unused, there for scikit-learn's contract.
-            model_kwargs: passed to the model.
+            data, y, model_kwargs: as for `fit`.
         """
         return self.fit(data, y, **model_kwargs).predict(data)
 
@@ -729,20 +645,31 @@ class Reconstructor(BaseEstimator):
         """The frozen model's own output on the new features.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
+        return self._answers(data, model_kwargs)[1]
+
+    def _answers(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, Tensor]:
+        """The frozen model and its scores on the new features; arguments of `fit` hold unless they
+        are given anew."""
         graph = node_graph(self.transform(data))
-        self._check_same_model()
-        frozen, arguments = self._asked(graph, model_kwargs)
-        return frozen(graph.x, graph.edge_index, **arguments)
+        if hasattr(self, "_context"):
+            frozen, arguments = self._context.frozen, self._context.model_kwargs | model_kwargs
+        elif self.model is not None:
+            self._check_same_model()
+            frozen, arguments = self._bind(graph, model_kwargs)
+        else:
+            raise ModelError(
+                "a loaded reconstructor has no model to predict with",
+                fix="Hand it over: load(folder, model=model).",
+            )
+        return frozen, frozen(graph.x, graph.edge_index, **arguments)
 
     def predict(self, data: Data, **model_kwargs: Any) -> Tensor:
         """The class of every node.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         return self.scores(data, **model_kwargs).argmax(dim=-1)
 
@@ -750,8 +677,7 @@ class Reconstructor(BaseEstimator):
         """The probability of every class, shape (N, n_classes).
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
         return self.decision_function(data, **model_kwargs).softmax(dim=-1)
 
@@ -759,12 +685,10 @@ class Reconstructor(BaseEstimator):
         """The logits of every class, shape (N, n_classes), whatever the model itself returns.
 
         Args:
-            data: the graph that was fitted.
-            model_kwargs: passed to the model.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
-        graph = node_graph(self.transform(data))
-        frozen, arguments = self._asked(graph, model_kwargs)
-        return frozen.logits(graph.x, graph.edge_index, **arguments)
+        frozen, scores = self._answers(data, model_kwargs)
+        return frozen.as_logits(scores).to(node_graph(data).x.dtype)
 
     def score(
         self,
@@ -780,13 +704,11 @@ class Reconstructor(BaseEstimator):
         never sees a test label.
 
         Args:
-            data: the graph that was fitted.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
             y: labels to compare with, int64, shape (N,); by default those of the graph.
             mask: which nodes count, bool, shape (N,), for instance `data.test_mask`.
-            model_kwargs: passed to the model.
         """
         if mask is None:
-            self._check_fitted()
             self._same_graph(data)
             if self.guard_.accuracy is None:
                 raise ConfigError(
@@ -794,8 +716,7 @@ class Reconstructor(BaseEstimator):
                     fix="Pass mask= with nodes whose labels are known.",
                 )
             return self.guard_.accuracy / 100
-        graph = node_graph(data)
-        labels = graph.y if y is None else y
+        labels = node_graph(data).y if y is None else y
         return float((self.predict(data, **model_kwargs) == labels)[mask].float().mean())
 
     @one_at_a_time
@@ -807,9 +728,8 @@ class Reconstructor(BaseEstimator):
         sample of the nodes asked about. A set may be empty.
 
         Args:
-            data: the graph that was fitted.
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
             coverage: how often a set is to hold the true class, in (0, 1).
-            model_kwargs: passed to the model.
 
         Returns:
             Bool, shape (N, n_classes).
@@ -821,12 +741,13 @@ class Reconstructor(BaseEstimator):
                 "no label of this graph says how sure predictions are",
                 fix="Call feedback(nodes, labels) with ten labels or more first.",
             )
-        allowed = allowed_margin(held.numpy(), classes.numpy(), coverage)
+        allowed = allowed_margin(held, classes, coverage)
         graph = node_graph(self._same_graph(data))
         if self.guard_.kept and self._rounds:
             scores = self._decided().scores
         else:
-            scores = self._context.frozen.as_logits(self.scores(graph, **model_kwargs)).numpy()
+            frozen, found = self._answers(graph, model_kwargs)
+            scores = frozen.as_logits(found).numpy()
         return torch.from_numpy(margins_behind(scores) <= allowed)
 
     @one_at_a_time
@@ -853,25 +774,41 @@ class Reconstructor(BaseEstimator):
             cannot be proved anything about); false unless every class is proved.
         """
         self._check_context()
-        from graphkeel.reconstruct.proofs import (  # loads the verifiers
-            certify_context,
-            certify_on_graph,
-        )
+        from graphkeel.lyapunov.in_use import certify_in_use, warn_of  # loads the verifiers
 
         limits = {} if budget is None else {"seconds": budget}
         settings = {"seed": self.seed, **limits, **config}
         with self._step("certify") as facts:
-            result, anchors = certify_context(self._context, self.verifier, settings)
+            result, anchors = certify_in_use(self._context, self.verifier, settings)
             if anchors is not None:
                 result = self._adopt(result, anchors)
             if hasattr(self, "features_"):
-                result = certify_on_graph(result, self)
+                result = self._certify_on_graph(result)
             self.certificate_ = result.certificate
             self.states_ = result.states
             facts["proved"] = len(self.classes_) - len(result.reasons) if result.certificate else 0
             facts["classes"] = len(self.classes_)
-        _warn_of(result)
+        warn_of(result)
         return result
+
+    def _certify_on_graph(self, result: CertifyResult) -> CertifyResult:
+        """The result with the equilibrium on the graph and the distance of the features in use from
+        it; of steered ones the class of every node, by rigorous rounding, and for a linear model
+        the contraction."""
+        from graphkeel.lyapunov.on_graph import enclosed, steered
+
+        frozen, x, edges = self._context.frozen, self._context.x, self._context.edge_index
+        labels = (self.labels_.nodes, self.labels_.classes)
+        if len(self.labels_):  # else nothing is controlled
+            result = enclosed(result, frozen, x, edges, labels, shipped=self.features_)
+        if self.posterior_ is None or not self.fall_:
+            return result
+        shipped = (self.features_, self.posterior_.argmax(dim=1))
+        linear = LinearMap.of(frozen, edges, len(x))
+        units = None if linear is None else linear_units(linear, x, SteerSettings())
+        return steered(
+            result, frozen, x, edges, *shipped, fall=self.fall_, passes=self._passes, linear=units
+        )
 
     @property
     def steering_(self) -> dict[str, Tensor] | None:
@@ -913,32 +850,18 @@ class Reconstructor(BaseEstimator):
         Args:
             folder: where to write.
             notes: JSON values of your own.
-            keep: `graph`, or `summary`: how sure answers were and how right, with no feature, label
-                or edge of the graph; what is loaded can then only `adapt`.
+            keep: `graph`, or `summary`: arguments and sizes, with no feature, label or edge of the
+                graph; what is loaded can then only `adapt`.
         """
         self._check_fitted()
         check_choice("keep", keep, ("graph", "summary"))
-        contents = summary_contents if keep == "summary" else whole_contents
-        save_folder(Path(folder), *contents(self, notes or {}))
+        FOLDER.save(Path(folder), *contents(self, keep, notes or {}))
 
     # ---- checks
 
     def _bind(self, data: Data, model_kwargs: dict[str, Any]) -> tuple[FrozenModel, dict[str, Any]]:
         model: Any = self.model
         return bind(model, data, model_kwargs, return_type=self.return_type)
-
-    def _asked(
-        self, data: Data, model_kwargs: dict[str, Any]
-    ) -> tuple[FrozenModel, dict[str, Any]]:
-        """The frozen model and the arguments of its forward: those of `fit`, changed by those."""
-        if hasattr(self, "_context"):
-            return self._context.frozen, {**self._context.model_kwargs, **model_kwargs}
-        if self.model is None:
-            raise ModelError(
-                "a loaded reconstructor has no model to predict with",
-                fix="Hand it over: load(folder, model=model).",
-            )
-        return self._bind(data, model_kwargs)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -967,39 +890,20 @@ class Reconstructor(BaseEstimator):
         data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
         graph = node_graph(data)
         check_graph(graph)
-        got = tuple(graph.x.shape)
-        expected = tuple(self.features_.shape)
+        got, expected = tuple(graph.x.shape), tuple(self.features_.shape)
         if got != expected:
             raise DataError(
                 f"the features were made for a graph with x of shape {expected}",
                 got=got,
                 fix="Call fit.",
             )
-        if self._fingerprint is not None:
-            found = Fingerprint.of(graph.x, graph.edge_index, carried_by(graph))
-            difference = self._fingerprint.difference(found)
-            if difference is not None:
-                raise DataError(
-                    "this is not the graph that the features were made for",
-                    got=difference,
-                    fix="Hand over that graph, or call fit on this one.",
-                )
+        self._fingerprint.check(graph)
         return data
 
     def _check_same_model(self) -> None:
         """Refuse a model with other weights than the one that was fitted."""
-        if self.model is None or hasattr(self, "_context"):
-            return  # a fitted one compares its weights at every call
-        now = FrozenModel(self.model).weight_digests
-        was = self._weight_digests
-        names = sorted(was.keys() | now.keys())
-        changed = [name for name in names if was.get(name) != now.get(name)]
-        if was and changed:
-            raise ModelError(
-                "the model is not the one that was fitted: its weights differ",
-                got=", ".join(changed[:3]) + (" and more" if len(changed) > 3 else ""),
-                fix="Load the weights it had, or call fit with this model.",
-            )
+        if self.model is not None and not hasattr(self, "_context"):
+            check_same_weights(self.model, self._weight_digests)  # a fitted one does at every call
 
 
 def load_reconstructor(
@@ -1012,9 +916,10 @@ def load_reconstructor(
         folder: what `save` wrote.
         model: the trained model, needed to predict.
     """
-    tensors, facts = load_folder(Path(folder))
+    tensors, facts = FOLDER.load(Path(folder))
     try:
-        rec = restored(Reconstructor(model, **facts["parameters"]), tensors, facts)
+        rec = Reconstructor(model, **facts["parameters"])
+        restore(rec, tensors, facts)
     except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise DataError(
             f"{folder} holds no whole reconstruction", got=repr(error)[:200], fix="Save again."
@@ -1023,24 +928,11 @@ def load_reconstructor(
     return rec
 
 
-def _warn_of(result: CertifyResult) -> None:
-    """Whatever keeps a certificate from being all that was asked for, in words."""
-    if result.certificate is None:
-        _log.warning("nothing is proved: %s", result.reason)
-    for label, reason in result.reasons.items():
-        _log.warning("class %d is not proved: %s", label, reason)
-    if "other anchors" in result.remark:
-        _log.warning("%s", result.remark)
-
-
 def _check_room(task: GraphTask) -> None:
     """A few copies of the features, and evidence for six sets of labels."""
-    n = task.n_nodes
-    d = task.n_features
-    c = task.n_classes
-    needed = 4 * n * (4 * d + 6 * min(d, 64) + 170 * c)
+    n, d = task.n_nodes, task.n_features
     require_memory(
-        needed,
+        4 * n * (4 * d + 6 * min(d, 64) + 170 * task.n_classes),
         f"reconstructing a {n} × {d} feature matrix",
         "Reduce the features by PCA, or take a smaller graph.",
     )

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from graphkeel.reconstruct.scene import View, log_rows, softmax
+from graphkeel.graph.propagate.view import View
+from graphkeel.reconstruct.scene import log_rows, softmax
 
 if TYPE_CHECKING:
     from graphkeel.reconstruct.evidence import LabelSets
@@ -29,11 +30,16 @@ class RidgeSettings:
         says which.
     sharpness: factors of the fitted memberships before the softmax; likewise.
     most: labels that are used.
+    soft: strength where the pooled answer takes the place of labels, at
+    sample: nodes. Photo, all labels, splits 20 to 23: 91.2 with 500 of them, 91.5 with 1,500, 91.6
+        with 5,000 and with all.
     """
 
     strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
     sharpness: tuple[float, ...] = (2.5, 5.0, 10.0, 20.0, 40.0)
     most: int = 1500
+    soft: float = 0.1
+    sample: int = 5000
 
 
 def ridge_probe(views: list[View], labels: LabelSets, settings: RidgeSettings) -> Any:
@@ -116,3 +122,21 @@ def _without(
     replaced = target.copy()
     replaced[left_out] -= residual
     return replaced
+
+
+def soft_ridge(features: Any, nodes: Any, members: Any, strength: float) -> Any:
+    """Regression of soft memberships on features, said of every node.
+
+    Args:
+        features: of all nodes, shape (N, d).
+        nodes: that are fitted, shape (n,).
+        members: their memberships in each set of labels, shape (n, S, C).
+    """
+    rows = features[nodes]
+    target = members.reshape(len(nodes), -1)
+    centre = target.mean(axis=0)
+    gram = (rows.T @ rows).astype(np.float64)
+    gram[np.diag_indices_from(gram)] += strength * np.trace(gram) / len(nodes) + 1e-12
+    slopes = np.linalg.solve(gram, rows.T @ (target - centre))
+    fitted = features @ slopes.astype(np.float32) + centre
+    return fitted.reshape(len(features), *members.shape[1:])

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
+from graphkeel.graph.features import relu_features, unit_rows
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.graph.propagate.local import hops_of
+from graphkeel.graph.propagate.view import View
 
 Array = NDArray[np.float32]
 
@@ -25,7 +26,7 @@ class SceneSettings:
     steps: of the walk that smooths features and answers.
     wide: features beyond which they are reduced for covariances, to
     narrow: principal components; no more than `wide` of them see random ReLU units instead of a
-        linear probe.
+        linear probe of labels. Probes of the pooled answer always do.
     units: of a probe on own features; twice as many with those of neighbours.
     bias: of a unit, in standard deviations of its input.
     """
@@ -114,15 +115,20 @@ class Scene:
         return hops[:1], hops
 
     def _relu_views(self) -> tuple[list[View], list[View]]:
-        """Few features as random ReLU features: classes need not be separated by planes."""
-        one = self.matrix @ self.x
-        walks = [self.x, one, self.matrix @ one, self.smoothed]
+        own, hops = self.relu_units
+        return [View(own)], [View(hops)]
+
+    @cached_property
+    def relu_units(self) -> tuple[Array, Array]:
+        """Random ReLU features of nodes, and of nodes with their neighbourhoods: classes need not
+        be separated by planes."""
+        one = self.matrix @ self.reduced
+        walks = [self.reduced, one, self.matrix @ one, self.smoothed]
         rows = [unit_rows(walk, centred=True) for walk in walks]
         rng = np.random.default_rng(self.seed)
         units, bias = self.settings.units, self.settings.bias
         own = relu_features(rows[0], units, bias, rng)
-        hops = relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
-        return [View(own)], [View(hops)]
+        return own, relu_features(np.concatenate(rows, axis=1), 2 * units, bias, rng)
 
     def _links(self) -> sparse.csr_matrix:
         """Whom a node is linked with, rows of length one."""
@@ -131,52 +137,6 @@ class Scene:
         links.eliminate_zeros()
         lengths = np.sqrt(np.asarray(links.multiply(links).sum(axis=1)).ravel())
         return sparse.diags(1.0 / np.maximum(lengths, 1e-12)).astype(np.float32) @ links
-
-
-class View:
-    """Ŝ^hops · features, never written out: rows of it, and products with it.
-
-    Args:
-        features: dense or sparse, shape (N, d).
-        matrix: Ŝ.
-        hops: how often it is applied.
-    """
-
-    def __init__(self, features: Any, matrix: Any = None, hops: int = 0) -> None:
-        self.features = features
-        self.matrix = matrix
-        self.hops = hops
-
-    @property
-    def width(self) -> int:
-        return int(self.features.shape[1])
-
-    def rows(self, nodes: NDArray[np.int64]) -> Any:
-        if not self.hops:
-            return self.features[nodes]
-        walk = self.matrix[nodes]
-        for _ in range(self.hops - 1):
-            walk = walk @ self.matrix
-        return walk @ self.features
-
-    def times(self, weights: Array) -> Array:
-        product = np.asarray(self.features @ weights)
-        return hops_of(self.matrix, product, self.hops) if self.hops else product
-
-
-def unit_rows(x: Array, centred: bool = False) -> Array:
-    """Rows of length one; minus their mean first, if asked for."""
-    moved = x - x.mean(axis=0) if centred else x
-    return moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
-
-
-def relu_features(x: Array, units: int, bias: float, rng: np.random.Generator) -> Array:
-    """Random ReLU features of standardised columns, rows of length one, shape (N, units)."""
-    spread = np.maximum(x.std(axis=0), 1e-9)
-    weights = rng.standard_normal((x.shape[1], units)).astype(np.float32)
-    offsets = bias * rng.standard_normal(units).astype(np.float32)
-    inputs = ((x - x.mean(axis=0)) / spread) @ (weights / x.shape[1] ** 0.5)
-    return unit_rows(np.maximum(inputs + offsets, 0.0), centred=True)
 
 
 def softmax(z: Array) -> Array:

@@ -195,10 +195,10 @@ def allowed_margin(scores: Array, classes: NDArray[np.int64], coverage: float) -
 # ---- without labels
 
 
-def expected_accuracy(posterior: Array, correction: float = 0.0) -> float:
+def expected_accuracy(posterior: Array) -> float:
     """Percent of nodes right by the posterior's own account: the mean of its largest probability.
 
     Args:
         posterior: shape (N, C).
     """
-    return float(np.clip(100.0 * posterior.max(axis=1).mean() + correction, 0.0, 100.0))
+    return min(100.0, float(100.0 * posterior.max(axis=1).mean()))

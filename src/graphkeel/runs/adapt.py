@@ -10,14 +10,15 @@ import torch
 from torch import Tensor
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
 from graphkeel.reconstruct.inputs import KeepName
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
 from graphkeel.runs.fingerprint import code_fingerprint
-from graphkeel.runs.ours import check_ours, reconstructor_of
+from graphkeel.runs.method import MethodResult
+from graphkeel.runs.methods import check_ours, reconstructor_of
 from graphkeel.runs.run import Outcome, node_columns
 from graphkeel.runs.specs import AdaptSpec
 
@@ -27,7 +28,7 @@ CODE = (
     "graphkeel.graph.datasets.registry",
     "graphkeel.models.zoo",
 )
-_OURS = "graphkeel.runs.ours"
+_OURS = "graphkeel.runs.methods"
 
 
 def method_version(spec: AdaptSpec, code: tuple[str, ...] = CODE) -> str:
@@ -67,6 +68,19 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
         return MethodResult()
     rec = reconstructor_of(spec.method, case.frozen.model, case.seed)
     is_trained = rec.model is case.frozen.model
+    target = case.target.to_data()
+    there = on_target(rec, spec, case)
+    decision = there.guard_.to_dict()
+    if not is_trained:  # features would mean nothing to the model that was handed over
+        return MethodResult(there.scores(target), None, decision)
+    if there.guard_.left_alone:
+        return MethodResult(None, None, decision)
+    scores = case.frozen.logits(there.features_, case.target.edge_index)
+    return MethodResult(scores, there.features_, decision)
+
+
+def on_target(rec: Reconstructor, spec: AdaptSpec, case: Case) -> Reconstructor:
+    """The reconstructor of the target, with the labels that are known there."""
     if rec._without and not len(case.nodes):
         raise ConfigError(
             "without the model's evidence only labels can decide", got="no target labels"
@@ -75,15 +89,7 @@ def adapted(spec: AdaptSpec, case: Case) -> MethodResult:
         rec = _fitted(spec.method, spec.keep, case)
     nodes = case.nodes if len(case.nodes) else None
     classes = None if nodes is None else case.target.y[nodes]
-    target = case.target.to_data()
-    there = rec.adapt(target, nodes, classes, keep=cast(KeepName, spec.keep))
-    decision = there.guard_.to_dict()
-    if not is_trained:  # features would mean nothing to the model that was handed over
-        return MethodResult(there.scores(target), None, decision)
-    if there.guard_.left_alone:
-        return MethodResult(None, None, decision)
-    scores = case.frozen.logits(there.features_, case.target.edge_index)
-    return MethodResult(scores, there.features_, decision)
+    return rec.adapt(case.target.to_data(), nodes, classes, keep=cast(KeepName, spec.keep))
 
 
 _FITTED: dict[tuple[str, str, str, int], Reconstructor] = {}  # of the source last worked on
@@ -104,8 +110,7 @@ def _fitted(method: str, keep: str, case: Case) -> Reconstructor:
 
 
 def _percent(known: ScoredCase, scores: Tensor) -> float:
-    right = scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]
-    return round(100.0 * float(right.float().mean()), 6)
+    return round(percent(scores.argmax(dim=-1)[known.scored] == known.labels[known.scored]), 6)
 
 
 def _balanced(known: ScoredCase, scores: Tensor) -> float:

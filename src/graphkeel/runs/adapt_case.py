@@ -3,6 +3,7 @@ that are known on the target."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,19 +14,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
+from graphkeel.graph.datasets.registry import assemble
 from graphkeel.graph.features import Features, FittedPca, dense, row_normalise
-from graphkeel.graph.splits import make_split
+from graphkeel.graph.labels import checked_labels
+from graphkeel.graph.splits import Split, make_split
+from graphkeel.label.files import read_labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.models.own_model import OWN
-from graphkeel.runs.feedback import read_labels
+from graphkeel.models.zoo import OWN
 from graphkeel.runs.run import own_model_of
 from graphkeel.runs.specs import AdaptSpec
-from graphkeel.store.job import sha256_of
 
 
 @dataclass(frozen=True)
@@ -62,27 +65,6 @@ class Case:
     nodes: Tensor
     seed: int
 
-    def union(self) -> tuple[GraphTask, Tensor]:
-        """Source and target as one graph of two parts, and the ids of the target's nodes in it.
-
-        The source's training nodes are its training set."""
-        source, target = self.source, self.target
-        shift = source.n_nodes
-        nobody = torch.zeros(target.n_nodes, dtype=torch.bool)
-        known = torch.where(
-            source.train_mask | source.val_mask, source.y, torch.full_like(source.y, UNLABELLED)
-        )
-        task = GraphTask(
-            x=torch.cat([source.x, target.x]),
-            edge_index=torch.cat([source.edge_index, target.edge_index + shift], dim=1),
-            y=torch.cat([known, target.y]),
-            train_mask=torch.cat([source.train_mask, nobody]),
-            val_mask=torch.cat([torch.zeros_like(source.val_mask), nobody]),
-            test_mask=torch.cat([torch.zeros_like(source.test_mask), nobody]),
-            n_classes=source.n_classes,
-        )
-        return task, torch.arange(shift, shift + target.n_nodes)
-
 
 @dataclass(frozen=True, eq=False)
 class ScoredCase:
@@ -97,7 +79,7 @@ class ScoredCase:
 def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
     """Source, target, model and labels of one seed."""
     trained = replace(spec, method="none", keep="model", target_labels=0, reserve=0)
-    source, target, frozen, base = _trained(sha256_of(asdict(trained)), _Hidden(trained), seed)
+    source, target, frozen, base = _trained(type(spec), json.dumps(asdict(trained)), seed)  # type: ignore[arg-type]
     nodes, classes, unscored = _known(spec, target, seed)
     y = torch.full_like(target.y, UNLABELLED)
     y[nodes] = classes
@@ -114,26 +96,11 @@ def make_case(spec: AdaptSpec, seed: int) -> ScoredCase:
     return ScoredCase(Case(frozen, source, hidden, nodes, seed), target.y, scored, base)
 
 
-class _Hidden:
-    """Carries a specification past `lru_cache`, which goes by the key beside it."""
-
-    def __init__(self, spec: AdaptSpec) -> None:
-        self.spec = spec
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Hidden)
-
-
 @lru_cache(maxsize=2)
 def _trained(
-    key: str,  # noqa: ARG001 - what the cache goes by
-    hidden: _Hidden,
-    seed: int,
+    kind: type[AdaptSpec], fields: str, seed: int
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
-    spec = hidden.spec
+    spec = kind(**json.loads(fields))
     source, target = tasks(spec, seed)
     if spec.model == OWN:
         model = own_model_of(spec.model_options, source)
@@ -154,11 +121,10 @@ def tasks(spec: AdaptSpec, seed: int) -> tuple[GraphTask, GraphTask]:
         )
     n_classes = max(source.n_classes, target.n_classes)
     source_x, target_x = _features(source, target, spec.features, spec.components)
-    masks = _split(source, spec.split, seed)
-    nobody = torch.zeros(target.n_nodes, dtype=torch.bool)
+    nobody = np.empty(0, dtype=np.int64)
     return (
-        _task(source, source_x, masks, n_classes),
-        _task(target, target_x, (nobody, nobody, nobody), n_classes),
+        assemble(source, _split(source, spec.split, seed), source_x, n_classes),
+        assemble(target, Split(nobody, nobody, nobody), target_x, n_classes),
     )
 
 
@@ -168,8 +134,8 @@ def data_hash(spec: AdaptSpec, seed: int) -> str:
     parts = [source.hash, target.hash]
     if isinstance(spec.target_labels, str):
         batch = read_labels(Path(spec.target_labels))
-        parts.append(sha256_of([batch.nodes.tolist(), batch.labels.tolist()]))
-    return sha256_of(parts)
+        parts.append(json_sha256([batch.nodes.tolist(), batch.labels.tolist()]))
+    return json_sha256(parts)
 
 
 @lru_cache(maxsize=4)
@@ -194,39 +160,13 @@ def _compact(x: Features) -> Features:
     return sparse.csr_matrix(x)
 
 
-def _split(graph: RawGraph, kind: str, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    if kind == "most":
-        known = np.flatnonzero(graph.y != UNLABELLED)
-        order = np.random.default_rng([seed, 4]).permutation(known)
-        n_train = int(_SETTINGS.trained_share * len(order))
-        ids = (order[:n_train], order[n_train:], order[:0])
-    else:
-        split = make_split(graph, kind, seed)
-        ids = (split.train, split.val, split.test)
-    masks = []
-    for part in ids:
-        mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
-        mask[torch.from_numpy(part)] = True
-        masks.append(mask)
-    return masks[0], masks[1], masks[2]
-
-
-def _task(
-    graph: RawGraph,
-    x: NDArray[np.float32],
-    masks: tuple[Tensor, Tensor, Tensor],
-    n_classes: int,
-) -> GraphTask:
-    return GraphTask(
-        x=torch.from_numpy(np.ascontiguousarray(x)),
-        edge_index=torch.from_numpy(graph.edge_index),
-        y=torch.from_numpy(graph.y),
-        train_mask=masks[0],
-        val_mask=masks[1],
-        test_mask=masks[2],
-        n_classes=n_classes,
-        name=graph.name,
-    )
+def _split(graph: RawGraph, kind: str, seed: int) -> Split:
+    if kind != "most":
+        return make_split(graph, kind, seed)
+    known = np.flatnonzero(graph.y != UNLABELLED)
+    order = np.random.default_rng([seed, 4]).permutation(known)
+    n_train = int(_SETTINGS.trained_share * len(order))
+    return Split(order[:n_train], order[n_train:], order[:0])
 
 
 def _known(spec: AdaptSpec, target: GraphTask, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -243,20 +183,7 @@ def _known(spec: AdaptSpec, target: GraphTask, seed: int) -> tuple[Tensor, Tenso
         nodes = drawn[: spec.target_labels]
         return nodes, target.y[nodes], drawn[: spec.reserve]
     batch = read_labels(Path(spec.target_labels))
-    _check_batch(batch.nodes, batch.labels, target)
-    return batch.nodes, batch.labels, drawn[: spec.reserve]
-
-
-def _check_batch(nodes: Tensor, labels: Tensor, target: GraphTask) -> None:
-    if int(nodes.min()) < 0 or int(nodes.max()) >= target.n_nodes:
-        raise DataError(
-            f"the labels must name nodes in 0..{target.n_nodes - 1}",
-            got=f"ids from {int(nodes.min())} to {int(nodes.max())}",
-        )
-    if int(labels.min()) < 0 or int(labels.max()) >= target.n_classes:
-        raise DataError(
-            f"the labels must lie in 0..{target.n_classes - 1}",
-            got=f"from {int(labels.min())} to {int(labels.max())}",
-        )
+    nodes, classes = checked_labels(batch.nodes, batch.labels, target.n_nodes, target.n_classes)
     if len(nodes.unique()) != len(nodes):
         raise DataError("the labels name a node twice", fix="Keep one line a node.")
+    return nodes, classes, drawn[: spec.reserve]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -14,26 +13,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.files import write_text
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
+from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.runs.ours import reconstructor_of
+from graphkeel.runs.methods import reconstructor_of
 from graphkeel.runs.run import Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
-from graphkeel.store.job import sha256_of
-
-_MAX_LABELS = 10_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Labels that arrive together: node ids and their classes, both of shape (n,)."""
-
-    nodes: Tensor
-    labels: Tensor
 
 
 @dataclass(frozen=True)
@@ -94,7 +83,7 @@ class _Journal:
     def __init__(self, out: Path | None, subject: str, origin: dict[str, Any]) -> None:
         self.out = out
         self.subject = subject
-        self.origin = origin  # with which the model can be made again
+        self.origin = origin  # with which `opened` makes model and graph again
         self.steps = [] if out is None else _finished(out, subject)
 
     def keep(self, step: Step, rec: Reconstructor) -> None:
@@ -119,7 +108,7 @@ def _subject(spec: RunSpec, seed: int, prepared: Prepared, arriving: Sequence[Ba
     """SHA-256 of all that decides the steps."""
     labels = [[batch.nodes.tolist(), batch.labels.tolist()] for batch in arriving]
     model = prepared.frozen.weights_hash
-    return sha256_of([asdict(spec), seed, prepared.task.hash, model, *labels])
+    return json_sha256([asdict(spec), seed, prepared.task.hash, model, *labels])
 
 
 def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float) -> Step:
@@ -158,50 +147,8 @@ def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Ba
     return [Batch(part, task.y[part]) for part in nodes.chunk(n_batches)]
 
 
-def suggest_nodes(spec: RunSpec, seed: int, count: int) -> Tensor:
-    """The nodes whose labels would help most, after a fit; int64, shape (count,)."""
-    return fitted(spec, seed)[0].suggest(count)
-
-
 def fitted(spec: RunSpec, seed: int) -> tuple[Reconstructor, Data]:
     """A reconstructor fitted to the split of a seed, and that split."""
     prepared = prepare(spec, seed)
     data = prepared.task.to_data()
     return reconstructor_of(spec.method, prepared.frozen.model, seed).fit(data), data
-
-
-def write_wanted(path: Path, nodes: Tensor) -> None:
-    """A CSV file `node,label` whose labels a person fills in."""
-    lines = ["node,label", *(f"{node}," for node in nodes.tolist())]
-    write_text(path, "\n".join(lines) + "\n")
-
-
-def read_labels(path: Path) -> Batch:
-    """Labels from a CSV file with a header line `node,label`; a line whose label is empty is one
-    that nobody has filled in."""
-    try:
-        with path.open(newline="") as file:
-            rows = list(csv.reader(_limited(file, path)))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"the labels {path} cannot be read", got=str(error)) from error
-    if not rows or [text.strip() for text in rows[0]] != ["node", "label"]:
-        got = rows[0] if rows else "an empty file"
-        raise DataError(f"{path} must begin with the line node,label", got=got)
-    try:
-        filled = [(node, label) for node, label in rows[1:] if label.strip()]
-        pairs = torch.tensor([(int(node), int(label)) for node, label in filled])
-    except (ValueError, RuntimeError) as error:  # no integer; one that has more than 64 bits
-        raise DataError(
-            f"every line of {path} after the first must be two integers", got=str(error)
-        ) from error
-    if not len(pairs):
-        raise DataError(f"{path} holds no label", fix="Add a line such as 17,3.")
-    nodes, labels = pairs.T
-    return Batch(nodes, labels)
-
-
-def _limited(lines: Iterator[str], path: Path) -> Iterator[str]:
-    for i, line in enumerate(lines):
-        if i > _MAX_LABELS:
-            raise DataError(f"{path} has more than {_MAX_LABELS} lines")
-        yield line

@@ -4,12 +4,12 @@ docstrings, and of the settings stored beside them."""
 from __future__ import annotations
 
 import ast
-import hashlib
 import importlib.util
 from dataclasses import is_dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from graphkeel.core.digests import file_sha256, sha256_of
 from graphkeel.runs.specs import RunSpec
 
 # Imported along the way, but they decide no accuracy: storage, tables, names, verifiers and
@@ -26,6 +26,7 @@ _IGNORED = (
     "graphkeel.core.errors",
     "graphkeel.core.files",
     "graphkeel.core.tensor_files",
+    "graphkeel.core.tensor_folder",
     "graphkeel.core.memory",
     "graphkeel.runs.fingerprint",
     "graphkeel_paper.baselines.registry",
@@ -49,7 +50,7 @@ def version_of(method: object, modules: tuple[str, ...]) -> str:
     parts = [method, *getattr(method, "rivals", ())]
     code = code_fingerprint((*modules, *(type(part).__module__ for part in parts)))
     settings = "".join(repr(part) for part in parts if is_dataclass(part))
-    return hashlib.sha256(f"{code} {settings}".encode()).hexdigest()
+    return sha256_of([f"{code} {settings}"])
 
 
 @lru_cache(maxsize=64)
@@ -66,12 +67,12 @@ def code_fingerprint(modules: tuple[str, ...]) -> str:
         if path is None:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        seen[name] = hashlib.sha256(ast.dump(_without_docstrings(tree)).encode()).hexdigest()
+        seen[name] = sha256_of([ast.dump(_without_docstrings(tree))])
         waiting += _imported(tree)
         for stored in path.parent.glob("*.json"):
-            seen[str(stored.name)] = hashlib.sha256(stored.read_bytes()).hexdigest()
+            seen[str(stored.name)] = file_sha256(stored)
     lines = [f"{name} {seen[name]}" for name in sorted(seen)]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return sha256_of(["\n".join(lines)])
 
 
 def _counts(name: str) -> bool:

@@ -12,11 +12,9 @@ from torch_geometric.data import Data
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load_graph
 from graphkeel.graph.datasets.registry import prepare_features
-from graphkeel.models.own_model import own_model
+from graphkeel.models.zoo import own_model
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
-from graphkeel.reconstruct.report_data import stored_data
-from graphkeel.report import read_nodes
-from graphkeel.runs.run import prepare
+from graphkeel.report import read_nodes, stored_facts
 
 
 def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
@@ -25,21 +23,6 @@ def with_own_model(folder: Path, options: dict[str, Any]) -> Reconstructor:
     sizes = (stored.n_features_in_, len(stored.classes_))
     model = own_model(str(options["weights"]), str(options["factory"]), *sizes)
     return load_reconstructor(folder, model)
-
-
-def with_its_model(folder: Path, specs: Any) -> tuple[Reconstructor, str]:
-    """The reconstruction of `keel feedback --out`, whose notes say how its model was made, and the
-    kind of its features."""
-    notes = load_reconstructor(folder).notes_
-    if "spec" not in notes:
-        raise ConfigError(
-            "the folder does not say which model it is for",
-            got=str(folder),
-            fix="Name it with --weights and --factory.",
-        )
-    spec = specs.RunSpec(**notes["spec"])
-    model = prepare(spec, int(notes["seed"])).frozen.model
-    return load_reconstructor(folder, model), spec.features
 
 
 def told_by(folders: Sequence[Path]) -> dict[str, Any] | None:
@@ -54,7 +37,7 @@ def told_by(folders: Sequence[Path]) -> dict[str, Any] | None:
         notes = rec.notes_
         spec = notes.get("spec") or {}
         return {
-            **stored_data(rec),
+            **stored_facts(rec),
             "model": f"{spec.get('model', 'a model')} on {spec.get('dataset', folder.name)}",
             "weights": "",
             "suggested": [],
@@ -75,5 +58,5 @@ def later_graph(name: str, features: str) -> Data:
             got=f"--features {kind}",
             fix="Store features in the file that the same fitted PCA has made.",
         )
-    x = torch.from_numpy(prepare_features(graph, kind).x)
+    x = torch.from_numpy(prepare_features(graph, kind))
     return Data(x=x, edge_index=torch.from_numpy(graph.edge_index))

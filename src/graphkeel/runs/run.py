@@ -21,8 +21,8 @@ from graphkeel.graph.task import graph_sha256
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.outputs import ReturnType
-from graphkeel.models.own_model import OWN, own_model
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.models.zoo import OWN, own_model
+from graphkeel.runs.method import MethodResult
 from graphkeel.runs.specs import RunSpec
 from graphkeel.store.job import DONE, Job, Measurement, Spec
 from graphkeel.store.provenance import commit, package_versions
@@ -116,12 +116,7 @@ def run_seeds(
 
 class _RunFolder:
     """The folder of a run: a store with a row a seed, and beside it the rewritten features and the
-    predictions of each seed. A folder belongs to one run.
-
-    Args:
-        folder: where it is; made where it is missing.
-        spec: what is run; a folder of another run is refused.
-    """
+    predictions of each seed. A folder belongs to one run: that of another is refused."""
 
     def __init__(self, folder: Path, spec: _Runnable) -> None:
         self.folder = folder
@@ -153,19 +148,11 @@ class _RunFolder:
 
 
 def run_seed(spec: RunSpec, seed: int) -> Outcome:
-    """One split, one trained model, one reconstruction."""
-    prepared = prepare(spec, seed)
-    row, result = _apply_method(spec, seed, prepared)
-    return Outcome(row, result.features, _node_changes(prepared, result))
-
-
-def measure(spec: RunSpec, seed: int) -> Row:
-    """The row of a seed for a grid, whose workers train the model of a seed once for all
-    methods."""
+    """One split, one reconstruction; the model of a split is trained once for all methods."""
     shared = replace(spec, method="none", labels="train", method_options={})
     prepared = _prepared(type(shared), json.dumps(asdict(shared), sort_keys=True), seed)  # type: ignore[arg-type]
-    row, _ = _apply_method(spec, seed, prepared)
-    return row
+    row, result = _apply_method(spec, seed, prepared)
+    return Outcome(row, result.features, _node_changes(prepared, result))
 
 
 @lru_cache(maxsize=2)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
-    from graphkeel.reconstruct.method import Method, MethodResult
     from graphkeel.runs.adapt_case import Case
+    from graphkeel.runs.method import Method, MethodResult
     from graphkeel.runs.run import Outcome
 
 LABELS = ("train", "train+half-val", "train+val")
@@ -87,7 +87,7 @@ class RunSpec:
 
     def find_method(self) -> Method:
         """The method of that name."""
-        from graphkeel.reconstruct import get_method
+        from graphkeel.runs.methods import get_method
 
         if self.method_options:
             raise ConfigError(
@@ -110,8 +110,7 @@ class RunSpec:
         """That there are such a model, split and features."""
         from graphkeel.graph.datasets.registry import FEATURES
         from graphkeel.graph.splits import KINDS
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)
@@ -136,9 +135,7 @@ class RunSpec:
 
     def measure(self, seed: int) -> dict[str, Any]:
         """The row of a seed."""
-        from graphkeel.runs.run import measure
-
-        return measure(self, seed)
+        return self.outcome(seed).row
 
 
 @dataclass(frozen=True)
@@ -211,8 +208,7 @@ class AdaptSpec:
 
     def check(self, seed: int) -> None:
         """That model, method and data exist, before any work."""
-        from graphkeel.models.own_model import OWN
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
             check_name("the model", self.model, MODELS)

@@ -5,11 +5,11 @@ the data and the code."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
+
+from graphkeel.core.digests import json_sha256
 
 DONE = "done"
 FAILED = "error"
@@ -50,12 +50,12 @@ class Job:
     @cached_property
     def subject(self) -> str:
         """SHA-256 of what is measured, whichever code measures it."""
-        return sha256_of({"spec": asdict(self.spec), "seed": self.seed, "data": self.data})
+        return json_sha256({"spec": asdict(self.spec), "seed": self.seed, "data": self.data})
 
     @cached_property
     def key(self) -> str:
         """SHA-256 of what is measured and of the code that measures it."""
-        return sha256_of({"subject": self.subject, "code": self.code})
+        return json_sha256({"subject": self.subject, "code": self.code})
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,3 @@ class Measurement:
     def processor_seconds(self) -> float:
         """Processor time where it was recorded, else the time on the wall."""
         return float(self.result.get(CPU_SECONDS, self.seconds))
-
-
-def sha256_of(content: Any) -> str:
-    """SHA-256 of plain values, whatever the order of their keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -14,9 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.files import cannot_write
-from graphkeel.store.job import DONE, FAILED, Job, Measurement, sha256_of
+from graphkeel.store.job import DONE, FAILED, Job, Measurement
 
 FILE = "measurements.sqlite"
 
@@ -149,7 +150,7 @@ class Store:
         with self._open() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO manifest (name, content, sha256) VALUES (?, ?, ?)",
-                (_RUN, content, sha256_of(content)),
+                (_RUN, content, json_sha256(content)),
             )
             known = _manifest(connection)
         spec = json.loads(content)["spec"]
@@ -204,7 +205,7 @@ def _manifest(connection: sqlite3.Connection) -> dict[str, Any] | None:
     found = connection.execute(
         "SELECT content, sha256 FROM manifest WHERE name = ?", (_RUN,)
     ).fetchone()
-    if found is None or not isinstance(found[0], str) or sha256_of(found[0]) != found[1]:
+    if found is None or not isinstance(found[0], str) or json_sha256(found[0]) != found[1]:
         return None
     content = _json(found[0])
     return content if isinstance(content, dict) else None
@@ -247,7 +248,7 @@ def _seal(key: str, measurement: Measurement, result: str) -> str:
     sealed = [key, measurement.status, seconds, peak, measurement.message, result]
     if measurement.commit is not None:  # rows of before commits were stored have none
         sealed.append(measurement.commit)
-    return sha256_of(sealed)
+    return json_sha256(sealed)
 
 
 def _json(text: Any) -> Any:

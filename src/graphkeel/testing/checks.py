@@ -47,11 +47,11 @@ class Check:
 
     part: str
     name: str
-    deed: Callable[[], None]
+    function: Callable[[], None]
 
     def __call__(self) -> None:
         try:
-            self.deed()
+            self.function()
         except SkipTest:
             raise
         except Unmet as unmet:

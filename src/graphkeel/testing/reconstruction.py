@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.core.errors import KeelError
-from graphkeel.reconstruct.method import Method, MethodResult
+from graphkeel.runs.method import Method, MethodResult
 from graphkeel.testing.checks import (
     Check,
     Conformance,

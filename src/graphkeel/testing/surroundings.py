@@ -1,19 +1,16 @@
 """Global state that a part leaves as it found it: random generators, numerical settings, the
-working folder.
-
-Torch counts only where somebody has imported it: an engine's checks do not need it.
-"""
+working folder."""
 
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from graphkeel.testing.checks import expect
 
@@ -35,42 +32,33 @@ def global_seed(seed: int) -> Iterator[None]:
     try:
         random.seed(seed)
         np.random.seed(seed)
-        if _torch() is not None:
-            _torch().manual_seed(seed)
+        torch.manual_seed(seed)
         yield
     finally:
         random.setstate(kept["python"])
         np.random.set_state(kept["numpy"])
-        if "torch" in kept:
-            _torch().random.set_rng_state(kept["torch"])
-
-
-def _torch() -> Any:
-    return sys.modules.get("torch")
+        torch.random.set_rng_state(kept["torch"])
 
 
 def _generators() -> dict[str, Any]:
-    kept: dict[str, Any] = {"python": random.getstate(), "numpy": np.random.get_state()}
-    if _torch() is not None:
-        kept["torch"] = _torch().random.get_rng_state()
-    return kept
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.random.get_rng_state(),
+    }
 
 
 def _state() -> dict[str, object]:
-    kept, torch = _generators(), _torch()
+    kept = _generators()
     kind, key, *rest = kept["numpy"]
-    state: dict[str, object] = {
+    return {
         "Python's global random generator": kept["python"],
         "NumPy's global random generator": (kind, key.tobytes(), *rest),
         "NumPy's error handling": np.geterr(),
         "the working folder": Path.cwd(),
+        "torch's global random generator": kept["torch"].numpy().tobytes(),
+        "torch's number of threads": torch.get_num_threads(),
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's gradient mode": torch.is_grad_enabled(),
+        "torch's determinism": torch.are_deterministic_algorithms_enabled(),
     }
-    if torch is not None:
-        state |= {
-            "torch's global random generator": kept["torch"].numpy().tobytes(),
-            "torch's number of threads": torch.get_num_threads(),
-            "torch's default dtype": torch.get_default_dtype(),
-            "torch's gradient mode": torch.is_grad_enabled(),
-            "torch's determinism": torch.are_deterministic_algorithms_enabled(),
-        }
-    return state

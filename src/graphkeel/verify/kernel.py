@@ -14,14 +14,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import njit
+from numba import config, njit
+from numpy.typing import NDArray
 
+from graphkeel.core.files import user_cache
 from graphkeel.verify import relaxation
 from graphkeel.verify.problem import Array
-from graphkeel.verify.proof import SLOPE_STEPS
+from graphkeel.verify.proof import RELAXED, SLOPE_STEPS, SLOPED
 from graphkeel.verify.relaxation import relu_lines
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -30,9 +32,22 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
 
 FINISHED, FULL, CANDIDATE, STUCK, FEW = 0, 1, 2, 3, 4  # why a run of a kernel ended
-OPEN, NODES, CUTS = 0, 1, 2  # the first entries of a run's `counts`
+OPEN, NODES, CUTS, LEAVES, SLOPES = range(5)  # entries of a run's `counts`
+CLIPPED = -5  # a leaf that the bounds of the box around it close; never in a proof
 
 lines = njit(**OPTIONS)(relu_lines)
+
+
+class Output(NamedTuple):
+    """The output of a run: the tree in preorder, and a point that may be a counterexample."""
+
+    axis: NDArray[np.int16]
+    cut: Array
+    weights: NDArray[np.int32]  # (leaves, inequalities)
+    slopes: NDArray[np.uint8]  # (leaves with stored slopes, units)
+    counts: NDArray[np.int64]
+    point: Array
+    value: Array  # (1,): how much of a violation it is, the largest so far
 
 
 def source_digest(*modules: ModuleType) -> str:
@@ -44,11 +59,16 @@ def source_digest(*modules: ModuleType) -> str:
 
 
 def compile_cached(function: _Function) -> _Function:
-    """Compile a kernel, cached on disk where there is a place to write to."""
+    """Compile a kernel, cached in the user's folder; `NUMBA_CACHE_DIR` names another one."""
+    settings: Any = config
+    theirs = settings.CACHE_DIR
+    settings.CACHE_DIR = theirs or str(user_cache() / "kernels")
     try:
         compiled: _Function = njit(cache=True, **OPTIONS)(function)
-    except RuntimeError:  # no writable folder: compile in every process
+    except (RuntimeError, OSError):  # no writable folder: compile in every process
         compiled = njit(**OPTIONS)(function)
+    finally:
+        settings.CACHE_DIR = theirs  # that of other packages stays what it was
     return compiled
 
 
@@ -90,3 +110,97 @@ def best_cut(score: Array, lo: Array, hi: Array, narrowest: Array) -> tuple[int,
         return -1, 0.0
     cut = 0.5 * (lo[axis] + hi[axis])
     return (axis, cut) if lo[axis] < cut < hi[axis] else (-1, 0.0)
+
+
+@njit(**OPTIONS)
+def clip(form: Array, constant: float, lo: Array, hi: Array) -> bool:
+    """Shrink a box to where form·x + constant ≥ 0 can hold, rounded outward; False if that is
+    nowhere.
+
+    Args:
+        form: shape (n,); the constant includes what covers the form's own rounding.
+        lo, hi: the box, moved in place.
+    """
+    highest = constant
+    size = abs(constant)
+    for d in range(lo.shape[0]):
+        up, down = form[d] * hi[d], form[d] * lo[d]
+        highest += max(up, down)
+        size += max(abs(up), abs(down))
+    highest += (lo.shape[0] + 4) * 2.0**-50 * size
+    if highest < 0.0:
+        return False
+    for d in range(lo.shape[0]):
+        # from the end where the form is largest, it falls by |form| a unit of length
+        reach = highest / abs(form[d]) if form[d] != 0.0 else np.inf
+        if not reach < hi[d] - lo[d]:
+            continue
+        pad = 2.0**-45 * (abs(lo[d]) + abs(hi[d]))
+        if form[d] > 0.0:
+            lo[d] = max(lo[d], hi[d] - reach - pad)
+        else:
+            hi[d] = min(hi[d], lo[d] + reach + pad)
+    return True
+
+
+@njit(**OPTIONS)
+def add_cut(axis: int, place: float, upper: bool, boxes: Array, out: Output) -> None:
+    """Cut the top box of a stack in two; the lower part comes next in preorder.
+
+    Args:
+        upper: whether the upper part stays on the stack, too.
+    """
+    counts = out.counts
+    top = counts[OPEN] - 1
+    out.axis[counts[NODES]] = axis
+    out.cut[counts[CUTS]] = place
+    counts[NODES] += 1
+    counts[CUTS] += 1
+    if upper:
+        boxes[top + 1] = boxes[top]
+        boxes[top + 1, 1, axis] = place
+        counts[OPEN] += 1
+    boxes[top, 0, axis] = place
+
+
+@njit(**OPTIONS)
+def add_leaf(kind: int, out: Output) -> None:
+    """The next leaf of the tree."""
+    out.axis[out.counts[NODES]] = kind
+    out.counts[NODES] += 1
+    if kind in (RELAXED, SLOPED):
+        out.counts[LEAVES] += 1
+
+
+@njit(**OPTIONS)
+def cut_off(
+    inner: Array,
+    share: float,
+    boxes: Array,
+    clipped: NDArray[np.bool_],
+    score: Array,
+    out: Output,
+) -> None:
+    """Cut the top box down to what clipping left of it, where that is worth a cut; the parts cut
+    off are leaves that need no bound of their own.
+
+    Args:
+        inner: lower and upper ends, shape (2, n).
+        share: of an axis that has to be clipped off.
+        boxes, clipped: the stack of open boxes, and those of them that are such leaves.
+        score: of the axes, shape (n,); it shrinks with them.
+    """
+    for d in range(inner.shape[1]):
+        top = out.counts[OPEN] - 1
+        width = boxes[top, 1, d] - boxes[top, 0, d]
+        least = share * width
+        if boxes[top, 1, d] - inner[1, d] > least:
+            add_cut(d, inner[1, d], True, boxes, out)
+            clipped[top] = True
+            top += 1
+            clipped[top] = False
+        if inner[0, d] - boxes[top, 0, d] > least:
+            add_cut(d, inner[0, d], False, boxes, out)
+            add_leaf(CLIPPED, out)
+        if width > 0.0:
+            score[d] *= (boxes[top, 1, d] - boxes[top, 0, d]) / width

@@ -54,6 +54,23 @@ class LevelSettings:
     shared_gap: float = 0.5  # share of a unit's gap that counts for every chord behind it
 
 
+@dataclass(frozen=True)
+class SearchSettings:
+    """Branch and bound over boxes."""
+
+    first_piece: int = 1024  # nodes before a violation is searched for and other workers join
+    piece: int = 8192  # nodes of one piece of work, at most
+    piece_seconds: float = 0.25  # that a piece should take
+    open_boxes: int = 4096  # of one worker
+    stored_bytes: int = 1 << 30  # of a tree that is still stored
+    stuck_boxes: int = 200  # too small to cut, after which a question is given up
+    unconfirmed: int = 20  # states after which only clearly higher ones are tested
+    narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
+    clipped_share: float = 0.2  # of an axis that must be clipped off to be worth a cut; rows: none
+    clipped_group: int = 256  # parts cut off that are bounded in one piece of work
+    cells: CellSettings = field(default_factory=CellSettings)
+
+
 class KernelSettings(NamedTuple):
     """Settings that the compiled kernel of the branch engine reads."""
 
@@ -80,17 +97,10 @@ class BranchSettings:
     falsify_share: float = 0.15  # of the condition's seconds from then on
     falsify_runs: int = 50  # in one turn
     climbs: int = 40  # from cell to cell, to confirm suspicious states of one condition
-    first_piece: int = 1024  # nodes before a violation is searched for and other workers join
-    piece: int = 8192  # nodes of one piece of work
-    open_boxes: int = 4096  # of one worker
-    stored_nodes: int = 20_000_000  # of a proof that is still stored
-    stuck_boxes: int = 200  # too small to cut, after which a row is given up
-    unconfirmed: int = 20  # states after which only clearly higher ones are tested
-    narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
     max_magnitude: float = 1e120  # of any product: NaN of an overflow would slip through max()
     max_margin: float = 1e-6  # on the faces of a homogeneous loop, as a share of V's size there
     kernel: KernelSettings = field(default_factory=KernelSettings)
-    cells: CellSettings = field(default_factory=CellSettings)
+    search: SearchSettings = field(default_factory=SearchSettings)
     couplings: CouplingSettings = field(default_factory=CouplingSettings)
     levels: LevelSettings = field(default_factory=LevelSettings)
 
@@ -102,17 +112,13 @@ class PropertySettings:
     samples: int = 1024  # random inputs of the attack
     starts: int = 128  # of these, how many begin a gradient search
     ascent_steps: int = 24  # of the gradient search
+    first_turn: float = 0.5  # seconds of a case before the next; doubled every round
+    attack_share: float = 0.1  # of the time, for attacks from new inputs
     near_zero: float = 1e-9  # a violation missed by this little is worth an exact test
-    first_piece: int = 64  # nodes of the first run of the kernel
-    piece_seconds: float = 0.25  # that the other runs should take
-    piece_nodes: int = 65536  # of one run
-    open_boxes: int = 4096
-    confirmations: int = 20  # points that are tested as counterexamples
-    stored_bytes: int = 180 << 20  # of a proof that is still stored
     slope_steps: int = 6  # Polyak steps on the lower slopes of each box that stays open
     combined_weight: float = 2.0  # of the combined inequality in the choice of a cut, one alone: 1
-    narrowest: float = 2.0**-40  # share of the root's width below which an axis is not cut
     max_magnitude: float = 1e100  # of any value: NaN of an overflow would slip through max()
+    search: SearchSettings = SearchSettings(first_piece=64, stored_bytes=180 << 20)
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,7 @@ class FalsifySettings:
     quick_steps: int = 12
     climbs: int = 6  # half of the states taken into linear programs
     cells: int = 8  # that one climb may walk through
+    chunk: int = 256  # states whose values fit into the processor's cache
     doubt: float = 1e-6  # relative margin beyond which floats cannot be wrong about the sign
 
 
@@ -151,6 +158,7 @@ class FileLimits:
     vnnlib_variables: int = 100_000
 
 
+SEARCH = SearchSettings()
 BRANCH = BranchSettings()
 PROPERTY = PropertySettings()
 FALSIFY = FalsifySettings()

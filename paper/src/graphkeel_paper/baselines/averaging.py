@@ -13,19 +13,12 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.rival import Candidate, Given, Judged, Rival
 
 
 class Averaged(Rival):
-    """The settings of one rival or of several, averaged by our rule.
-
-    Args:
-        name: of the row.
-        rivals: whose settings they are.
-    """
+    """The settings of one rival or of several, averaged by our rule."""
 
     def __init__(self, name: str, rivals: Sequence[Rival]) -> None:
         self.name = name
@@ -34,11 +27,9 @@ class Averaged(Rival):
         self.needs_labels = all(rival.needs_labels for rival in rivals)
         self.uses_labels = any(rival.uses_labels for rival in rivals)
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
         for rival in self.rivals:
-            for candidate in rival.candidates(frozen, task, labelled, seed):
+            for candidate in rival.candidates(given):
                 setting = {"rival": rival.name, **candidate.setting}
                 scores = candidate.result.scores
                 if scores is not None and len(self.rivals) > 1:
@@ -64,11 +55,8 @@ def average(judged: Sequence[Judged]) -> MethodResult:
 
 
 def measurably_worse(correct: Tensor, best: Tensor) -> bool:
-    """Whether fewer are right, by more than one standard error of the paired difference.
-
-    Args:
-        correct: bool, shape (n,).
-    """
+    """Whether fewer are right (bool, shape (n,)), by more than one standard error of the paired
+    difference."""
     if not len(best):
         return False
     difference = best.double() - correct.double()
@@ -78,21 +66,14 @@ def measurably_worse(correct: Tensor, best: Tensor) -> bool:
 
 def votes(scores: Tensor, tie: float = 1e-3) -> Tensor:
     """One vote a node, so that rivals whose scores are flatter than others' count as much; beliefs,
-    of weight `tie`, break ties.
-
-    Args:
-        scores: shape (N, n_classes).
-    """
+    of weight `tie`, break ties."""
     chosen = torch.nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1])
     return chosen + tie * as_beliefs(scores)
 
 
 def as_beliefs(scores: Tensor) -> Tensor:
-    """Scores of any scale as rows that sum to one: shares where none is negative, else a softmax.
-
-    Args:
-        scores: shape (N, n_classes).
-    """
+    """Scores of any scale as rows that sum to one: shares where none is negative, else a
+    softmax."""
     if bool((scores < 0).any()):
         return scores.softmax(dim=1)
     total = scores.sum(dim=1, keepdim=True)

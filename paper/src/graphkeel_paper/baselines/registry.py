@@ -9,7 +9,7 @@ from typing import Any
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
-from graphkeel.reconstruct.method import Method
+from graphkeel.runs.method import Method
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class _Entry:
 
 _TABLE: dict[str, _Entry] = {
     # The model stays as it is.
-    "lp": _Entry("frozen.label_propagation:LabelPropagation"),
+    "lp": _Entry("frozen.propagation:LabelPropagation"),
     "cs": _Entry("frozen.correct_and_smooth:CorrectAndSmooth"),
-    "smooth": _Entry("frozen.clamped_smoothing:ClampedSmoothing"),
+    "smooth": _Entry("frozen.propagation:ClampedSmoothing"),
     "t3a": _Entry("frozen.t3a:T3A"),
     "lame": _Entry("frozen.lame:LAME"),
     "frgnn": _Entry("frozen.frgnn:FRGNN"),
@@ -116,6 +116,6 @@ def find_method(name: str, options: dict[str, Any] | None = None) -> Method:
         raise ConfigError(f"the method {name!r} takes no options", got=sorted(options))
     if name in BASELINES or name.endswith(AVERAGED):
         return get_baseline(name)
-    from graphkeel.reconstruct import get_method
+    from graphkeel.runs.methods import get_method
 
     return get_method(name)  # type: ignore[return-value]

@@ -16,9 +16,20 @@ from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels
 from graphkeel.models import accuracy
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult, check_nodes
+from graphkeel.runs.method import MethodResult, check_nodes
 
 Setting = dict[str, Any]
+
+
+class Given(NamedTuple):
+    """All that a method gets; the labels of `labelled` may be used, those of `validation` may
+    choose."""
+
+    frozen: FrozenModel
+    task: GraphTask
+    labelled: Tensor
+    validation: Tensor
+    seed: int
 
 
 class Baseline(ABC):
@@ -42,19 +53,12 @@ class Baseline(ABC):
         validation: Tensor,
         seed: int = 0,
     ) -> MethodResult:
-        """Scores of every node.
-
-        Args:
-            labelled: ids of the nodes whose labels may be used, shape (n,).
-            validation: ids of the nodes whose labels may choose, shape (m,).
-        """
+        """Scores of every node, by the labels of some nodes; those of others may choose."""
         check_nodes(task, labelled, validation, needs_labels=self.needs_labels)
-        return self._fit_predict(frozen, task, labelled, validation, seed)
+        return self._fit_predict(Given(frozen, task, labelled, validation, seed))
 
     @abstractmethod
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult: ...
+    def _fit_predict(self, given: Given) -> MethodResult: ...
 
 
 class Candidate(NamedTuple):
@@ -74,56 +78,42 @@ class Rival(Baseline):
     retrains: bool = False
     uses_labels: bool = True
 
-    def candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        """Every setting with its scores, the published default first.
-
-        Args:
-            labelled: ids of the nodes whose labels may be used, shape (n,).
-        """
-        return self._candidates(frozen, task, labelled, seed)
-
     @abstractmethod
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]: ...
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        """Every setting with its scores, the published default first."""
 
-    def candidates_of(
-        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
-    ) -> list[list[Candidate]]:
+    def candidates_of(self, given: Given, sets: Sequence[Tensor]) -> list[list[Candidate]]:
         """The candidates of several sets of labels; a method that trains may train them
         together."""
-        return [list(self.candidates(frozen, task, labelled, seed)) for labelled in sets]
+        return [list(self.candidates(given._replace(labelled=one))) for one in sets]
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        if len(validation):
-            candidates = self.candidates(frozen, task, labelled, seed)
-            return self.choose([Judged.on(c, task, validation) for c in candidates])
-        return self._cross_fitted(frozen, task, labelled, seed)
+    def _fit_predict(self, given: Given) -> MethodResult:
+        if len(given.validation):
+            return self._judged(given, given.validation)
+        return self._cross_fitted(given)
+
+    def _judged(self, given: Given, judges: Tensor) -> MethodResult:
+        made = self.candidates(given)
+        return self.choose([Judged.on(one, given.task, judges) for one in made])
 
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
         """The candidate with most labels right; the first one on ties or without labels."""
         best = max(judged, key=lambda one: int(one.correct.sum()))
         return best.result(chosen=[best.candidate])
 
-    def _cross_fitted(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> MethodResult:
+    def _cross_fitted(self, given: Given) -> MethodResult:
         """Every label serves and judges: candidates for a fold are made from all other labels, the
         choice is judged on the pooled folds, the scores are made from all labels. Labels that the
         model was trained on serve, but do not judge."""
+        task, labelled = given.task, given.labelled
         judges = labelled[~task.train_mask[labelled]]
         if self.uses_labels and len(judges) < 2:
             judges = judges[:0]  # a label that serves cannot judge
         if not self.uses_labels or not len(judges):
-            made = self.candidates(frozen, task, labelled, seed)
-            return self.choose([Judged.on(c, task, judges) for c in made])
-        parts = folds(judges, seed)
+            return self._judged(given, judges)
+        parts = folds(judges, given.seed)
         others = [labelled[~torch.isin(labelled, fold)] for fold in parts]
-        whole, *left_out = self.candidates_of(frozen, task, [labelled, *others], seed)
+        whole, *left_out = self.candidates_of(given, [labelled, *others])
         correct: dict[str, list[Tensor]] = {str(c.setting): [] for c in whole}
         for fold, made_without in zip(parts, left_out, strict=True):
             known = {str(c.setting): c for c in made_without}
@@ -135,12 +125,13 @@ class Rival(Baseline):
 
 
 def scored(setting: Setting, scores: Tensor) -> Candidate:
-    """A candidate that is nothing but its scores.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-    """
+    """A candidate that is nothing but its scores."""
     return Candidate(setting, MethodResult(scores))
+
+
+def left_alone(reason: str) -> Candidate:
+    """A candidate that leaves the model as it is."""
+    return Candidate({}, MethodResult(decision={"reason": reason}))
 
 
 class Judged(NamedTuple):
@@ -151,11 +142,7 @@ class Judged(NamedTuple):
 
     @classmethod
     def on(cls, candidate: Candidate, task: GraphTask, nodes: Tensor) -> Judged:
-        """Compare a candidate's classes with labels.
-
-        Args:
-            nodes: ids of the judging nodes, shape (n,).
-        """
+        """Compare a candidate's classes with labels."""
         scores = candidate.result.scores
         if scores is None:
             return cls(candidate, torch.zeros(len(nodes), dtype=torch.bool))
@@ -174,41 +161,24 @@ class Judged(NamedTuple):
 
 
 def folds(nodes: Tensor, seed: int, most: int = 5) -> list[Tensor]:
-    """A partition of the judging nodes into at most so many parts.
-
-    Args:
-        nodes: ids, shape (n,); at least two.
-    """
+    """A partition of the judging nodes into at most so many parts."""
     order = torch.randperm(len(nodes), generator=torch.Generator().manual_seed(seed))
     return list(nodes[order].chunk(min(most, len(nodes))))
 
 
 def percent_right(scores: Tensor, task: GraphTask, nodes: Tensor) -> float:
-    """Accuracy in percent on nodes whose labels may be compared; 0 when there are none.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-        nodes: node ids, shape (n,).
-    """
+    """Accuracy in percent on nodes whose labels may be compared; 0 when there are none."""
     return accuracy(scores, task, nodes) if len(nodes) else 0.0
 
 
 def clamped(posterior: Tensor, labels: Labels) -> Tensor:
-    """A copy whose labelled rows say what is known.
-
-    Args:
-        posterior: class probabilities, shape (N, n_classes).
-    """
+    """A copy whose labelled rows say what is known."""
     known = posterior.clone()
     known[labels.nodes] = labels.one_hot()
     return known
 
 
 def drawn_class(task: GraphTask, labelled: Tensor, seed: int) -> int:
-    """The class that one-class methods replace: that of a labelled node drawn uniformly.
-
-    Args:
-        labelled: ids of the labelled nodes, shape (n,); at least one.
-    """
+    """The class that one-class methods replace: that of a labelled node drawn uniformly."""
     draw = torch.randint(len(labelled), (1,), generator=torch.Generator().manual_seed(seed))
     return int(task.y[labelled[draw]])

@@ -14,6 +14,7 @@
   keel-paper table examination                             what no choice was made on
   keel-paper table 1 --plan                                what is missing, and its hours
   keel-paper table --from tables/table-1.json              from the stored runs
+  keel-paper table 1 --only auto --from tables/table-1.json  auto anew, others from it
 
 Every finished job (row, dataset, seed) is kept in OUT/measurements.sqlite: started again after a
 kill, nothing is computed twice. OUT also receives the table as text, Markdown, LaTeX, CSV and JSON;
@@ -25,7 +26,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,7 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=path_type,
         default=None,
         metavar="FILE",
-        help="compute a stored table again from its runs; with --plan: take the seconds from it",
+        help="compute a stored table again from its runs; with a table: take the rows from it that"
+        " --only leaves out; with --plan: take the seconds from it",
     )
     parser.add_argument(
         "--plan", action="store_true", help="print what is missing and its hours; compute nothing"
@@ -184,8 +187,9 @@ def run(args: argparse.Namespace) -> int:
     from graphkeel.store.provenance import package_versions
     from graphkeel.store.store import FILE, Store
     from graphkeel_paper.tables.filled import Filled
+    from graphkeel_paper.tables.stored import joined, read_table, recomputed
 
-    if args.stored is not None and not args.plan:
+    if args.stored is not None and args.table is None and not args.plan:
         return _show_stored(args)
     plan = _plan(args)
     out = make_out_dir(args.out or Path("tables"))
@@ -196,6 +200,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_run:
         compute(args, plan.jobs, store)
     filled = Filled.stored(plan, store, any_code=args.any_code)
+    if args.stored is not None:
+        filled = joined(filled, recomputed(read_table(args.stored)))
     filled.write(out)
     return _show(args, filled)
 
@@ -284,62 +290,26 @@ def compute(args: argparse.Namespace, jobs: list[Job], store: Store) -> None:
     if reused:
         say_reused(f"{reused} of {wanted} measurements", args.out or Path("tables"))
     if waiting:
-        with _Progress(len(jobs) - len(waiting), waiting, store, args.jobs) as on_job:
+        with _progress(len(jobs) - len(waiting), len(waiting)) as on_job:
             workers = Workers(args.jobs, args.backend, args.address)
             run_grid(waiting, store, workers, on_job=on_job, costs=costs)
 
 
-class _Progress:
+@contextmanager
+def _progress(done: int, waiting: int) -> Iterator[Callable[[Job, Measurement], None]]:
     """A bar over the jobs, and the time left as the finished ones suggest it."""
+    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    def __init__(self, done: int, waiting: list[Job], store: Store, workers: int) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True)) as bar:
+        task = bar.add_task("jobs", total=done + waiting, completed=done)
 
-        from graphkeel_paper.tables.costs import Estimate
+        def on_job(job: Job, measurement: Measurement) -> None:
+            what = f"{job.spec.dataset} {job.row} seed {job.seed}"
+            bar.update(task, advance=1, description=verbatim(what))
+            end_if_asked()
+            if not measurement.done:
+                failure = f"{what} failed: {measurement.message}"
+                bar.console.print(verbatim(failure), style="yellow")
 
-        self.estimate = Estimate(waiting, store.typical_seconds(), workers)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=console(stderr=True),
-        )
-        total = done + len(waiting)
-        self.task = self.bar.add_task("jobs", total=total, completed=done, left=self._left())
-
-    def _left(self) -> str:
-        seconds = self.estimate.left()
-        if seconds is None:
-            return ""
-        about = "more than" if self.estimate.is_lower_bound else "about"
-        return f"{about} {_duration(seconds)} left"
-
-    def __enter__(self) -> Callable[[Job, Measurement], None]:
-        self.bar.start()
-        return self.on_job
-
-    def __exit__(self, *details: object) -> None:
-        self.bar.stop()
-
-    def on_job(self, job: Job, measurement: Measurement) -> None:
-        self.estimate.done(job, measurement.seconds)
-        what = f"{job.spec.dataset} {job.row} seed {job.seed}"
-        self.bar.update(self.task, advance=1, description=verbatim(what), left=self._left())
-        end_if_asked()
-        if not measurement.done:
-            failure = f"{what} failed: {measurement.message}"
-            self.bar.console.print(verbatim(failure), style="yellow")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        yield on_job

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from graphkeel.core.errors import DataError
-from graphkeel.graph.datasets.files import user_cache
+from graphkeel.core.files import user_cache
 
 ENVIRONMENT_VARIABLE = "GRAPHKEEL_DATA"
 

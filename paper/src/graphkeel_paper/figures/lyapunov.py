@@ -8,7 +8,7 @@ are projected."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +91,7 @@ class Plane:
     @staticmethod
     def of(logits: Array, centre: Array, lower: Array, upper: Array) -> Plane:
         """The plane through Y along the two leading principal directions of the logits, as far as
-        the box and the logits reach.
-
-        Args:
-            logits: of every node, shape (N, n).
-            centre: Y, shape (n,).
-            lower: of the box, shape (n,).
-            upper: of the box, shape (n,).
-        """
+        the box and the logits reach."""
         _, _, directions = np.linalg.svd(logits - logits.mean(axis=0), full_matrices=False)
         axes = directions[:2]
         corners = np.stack([lower, upper]) - centre
@@ -119,11 +112,7 @@ class Plane:
         )
 
     def flat(self, states: Array) -> Array:
-        """States as coordinates in the plane.
-
-        Args:
-            states: shape (…, n).
-        """
+        """States as coordinates in the plane."""
         return (states - self.centre) @ self.axes.T
 
 
@@ -142,7 +131,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
         rounds[0] += 1
 
     config = LyapunovConfig(form=form, seed=seed, seconds=SETTINGS.seconds)
-    config = config.with_(rounds=SETTINGS.paper_rounds) if form == "paper" else config
+    config = replace(config, rounds=SETTINGS.paper_rounds) if form == "paper" else config
     graph = (task.x, task.edge_index)
     result = certify(frozen, *graph, config, classes=[label], verifier=verify, on_round=next_round)
     outcome = result.outcomes[0]
@@ -150,11 +139,7 @@ def _train_loop(frozen: FrozenModel, task: GraphTask, label: int, form: str, see
 
 
 def trajectories(loop: Loop, starts: Array, steps: int = SETTINGS.steps) -> Array:
-    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n).
-
-    Args:
-        starts: first states, shape (starts, n).
-    """
+    """States y, F(y), F(F(y)), … of shape (starts, steps + 1, n)."""
     states = [starts]
     for _ in range(steps):
         states.append(loop.problem.closed_loop(states[-1]))
@@ -195,11 +180,7 @@ def draw_lyapunov(spec: RunSpec, seed: int, out: Path) -> Drawn:
 
 
 def loop_numbers(loop: Loop, paths: Array) -> dict[str, Any]:
-    """The picture in numbers.
-
-    Args:
-        paths: trajectories, shape (starts, steps + 1, n).
-    """
+    """The picture in numbers."""
     values = _values(loop, paths)
     outside = ~loop.problem.in_hole(paths[:, :-1])
     rising = (values[:, 1:] >= values[:, :-1]) & outside

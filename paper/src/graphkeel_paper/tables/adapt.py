@@ -54,22 +54,12 @@ _ROWS = (
 )
 
 
-def _make_plan(table: Table, request: Request) -> Plan:
+def _make_plan(plan: Plan, request: Request) -> Plan:
     model = request.model or "sgc"
     pairs = list(request.pairs or chain.from_iterable(FAMILIES.values()))
     by_column = {_column(pair): pair for pair in pairs}
     counts = list(_LABEL_COUNTS if request.counts is None else request.counts)
     by_block = {f"{count} target labels": count for count in counts}
-    plan = Plan(
-        table,
-        table.pick(request.only),
-        blocks=list(by_block),
-        columns=list(by_column),
-        seeds=list(request.seeds),
-        row_budget=request.row_budget,
-        variant=next((name for name, family in FAMILIES.items() if pairs == [*family]), None),
-        title=table.title.format(model=model.upper()),
-    )
 
     def spec_of(row: Row, block: str, column: str) -> AdaptSpec | None:
         count = by_block[block]
@@ -85,7 +75,13 @@ def _make_plan(table: Table, request: Request) -> Plan:
             model_options=_MODEL_OPTIONS.get(model, {}),
         )
 
-    return plan.with_jobs(spec_of)
+    return plan.with_jobs(
+        spec_of,
+        blocks=list(by_block),
+        columns=list(by_column),
+        variant=next((name for name, family in FAMILIES.items() if pairs == [*family]), None),
+        title=plan.title.format(model=model.upper()),
+    )
 
 
 def _column(pair: Pair) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphkeel.store.job import Job, Measurement, sha256_of
+from graphkeel.core.digests import json_sha256
+from graphkeel.store.job import Job, Measurement
 from graphkeel.store.store import Store
 from graphkeel_paper.tables.records import RUNS
 from graphkeel_paper.tables.render import aligned
@@ -37,11 +37,8 @@ def _was_stopped_early(found: Measurement, row_budget: float | None) -> bool:
 
 
 class RowCosts:
-    """The time a seed of each number takes: a number is a specification, whatever its seed.
-
-    Args:
-        row_budget: processor seconds that a job may take; None: as long as it likes.
-    """
+    """The time a seed of each number takes: a number is a specification, whatever its seed. A job
+    may take `row_budget` processor seconds; None: as long as it likes."""
 
     def __init__(self, row_budget: float | None) -> None:
         self.row_budget = row_budget
@@ -78,53 +75,7 @@ class RowCosts:
 
 
 def _number(job: Job) -> str:
-    return sha256_of([job.row, asdict(job.spec)])
-
-
-class Estimate:
-    """How long the rest of a grid will take: mean seconds of a (row, dataset), of the row, or of
-    all jobs, whichever is known first.
-
-    Args:
-        waiting: the jobs to come.
-        known: mean seconds of each (row, dataset) that was measured before.
-        workers: how many jobs are in work at once.
-    """
-
-    def __init__(
-        self, waiting: Iterable[Job], known: dict[tuple[str, str], float], workers: int
-    ) -> None:
-        self.waiting = {job.key: job for job in waiting}
-        self.workers = workers
-        self.seconds: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        for (row, dataset), mean in known.items():
-            self._learn(row, dataset, mean)
-
-    def _learn(self, row: str, dataset: str, seconds: float) -> None:
-        for group in ((row, dataset), (row,), ()):
-            self.seconds[group].append(seconds)
-
-    def done(self, job: Job, seconds: float) -> None:
-        """Take in a finished job."""
-        self.waiting.pop(job.key, None)
-        self._learn(job.row, job.spec.dataset, seconds)
-
-    def left(self) -> float | None:
-        """Seconds to go; None before anything is known."""
-        if not self.seconds[()]:
-            return None
-        return sum(self._expected(job) for job in self.waiting.values()) / self.workers
-
-    @property
-    def is_lower_bound(self) -> bool:
-        """Whether a row is to come of which nothing is known: it may be dearer than all others."""
-        return any(not self.seconds.get((job.row,)) for job in self.waiting.values())
-
-    def _expected(self, job: Job) -> float:
-        for group in ((job.row, job.spec.dataset), (job.row,), ()):
-            if times := self.seconds.get(group):
-                return sum(times) / len(times)
-        return 0.0
+    return json_sha256([job.row, asdict(job.spec)])
 
 
 # ---- the lines of --plan
@@ -191,20 +142,9 @@ def _mean(row: _RowForecast) -> str:
 
 
 def times_of(content: dict[str, Any]) -> Times:
-    """Mean seconds a job of every (row, column) of a stored table, of this version or an older
-    one."""
-    runs = content.get(RUNS)
-    if runs is not None:
-        found = [
-            ((one["row"], one["column"]), one.get("cpu_seconds", one["seconds"])) for one in runs
-        ]
-    else:
-        found = [
-            ((one["method"], one.get("column", one["dataset"])), one.get("seconds"))
-            for one in content["rows"]
-        ]
+    """Mean seconds a job of every (row, column) of a stored table."""
     grouped: dict[tuple[str, str], list[float]] = {}
-    for place, seconds in found:
-        if seconds is not None:
-            grouped.setdefault(place, []).append(float(seconds))
+    for run in content.get(RUNS, ()):
+        place = (run["row"], run["column"])
+        grouped.setdefault(place, []).append(float(run.get("cpu_seconds", run["seconds"])))
     return {place: sum(values) / len(values) for place, values in grouped.items()}

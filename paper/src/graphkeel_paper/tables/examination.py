@@ -40,18 +40,10 @@ _ROWS = (
 )
 
 
-def _make_plan(table: Table, request: Request) -> Plan:
-    plan = Plan(
-        table,
-        table.pick(request.only),
-        blocks=list(_LABELS),
-        columns=list(request.datasets or _DATASETS),
-        seeds=[_FIRST_SPLIT + seed for seed in request.seeds],
-        row_budget=request.row_budget,
-        variant=None,
-        title=table.title,
-    )
-    return plan.with_jobs(_spec)
+def _make_plan(plan: Plan, request: Request) -> Plan:
+    columns = list(request.datasets or _DATASETS)
+    seeds = [_FIRST_SPLIT + seed for seed in request.seeds]
+    return plan.with_jobs(_spec, blocks=list(_LABELS), columns=columns, seeds=seeds)
 
 
 def _spec(row: Row, labels: str, dataset: str) -> RunSpec:

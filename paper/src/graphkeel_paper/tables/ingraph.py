@@ -34,23 +34,15 @@ _ROWS = (
 )
 
 
-def _make_plan(table: Table, request: Request) -> Plan:
-    models = {f"frozen {model.upper()}": model for model in _models(request)}
-    plan = Plan(
-        table,
-        table.pick(request.only),
+def _make_plan(plan: Plan, request: Request) -> Plan:
+    wanted = (request.model,) if request.model else _MODELS
+    models = {f"frozen {model.upper()}": model for model in wanted}
+    return plan.with_jobs(
+        lambda row, block, column: _spec(row, models[block], column),
         blocks=list(models),
         columns=list(request.datasets or _DATASETS),
-        seeds=list(request.seeds),
-        row_budget=request.row_budget,
         variant=request.model,
-        title=table.title,
     )
-    return plan.with_jobs(lambda row, block, column: _spec(row, models[block], column))
-
-
-def _models(request: Request) -> tuple[str, ...]:
-    return (request.model,) if request.model else _MODELS
 
 
 def _spec(row: Row, model: str, dataset: str) -> RunSpec:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphkeel.graph.datasets.names import PAPER_DATASETS
 from graphkeel_paper.baselines.bases import TUNED
 from graphkeel_paper.baselines.registry import AVERAGED
 from graphkeel_paper.specs import RunSpec
 from graphkeel_paper.tables import published
 from graphkeel_paper.tables.cells import OURS, TUNED_BASE, Cell
 from graphkeel_paper.tables.layout import CONTROLLERS, METHODS
-from graphkeel_paper.tables.plan import BASE, WORDS, Plan, Request, Row, Table, variant_of
+from graphkeel_paper.tables.plan import BASE, WORDS, Plan, Request, Row, Table
 
 if TYPE_CHECKING:
     from graphkeel_paper.tables.filled import Filled
@@ -36,36 +35,32 @@ def _on_words(model: str) -> Row:
     return Row(name, label, "reference", name, features=WORDS, frozen=False, own_model=True)
 
 
-def _one_split(name: str, label: str, row: Row | None = None) -> Row:
-    """A row of the paper on one random split, so that seeds differ in their initialisation alone:
-    the protocol that fits the published spreads of Photo and Computers."""
-    return Row(
-        f"{name}-one-split",
-        f"{label}, one random split",
-        "protocol",
-        "none" if row is None else row.method,
-        split="random:0",
-        options={} if row is None else row.options,
-        paper=name,
-        base="sgc-one-split",
-        datasets=("photo", "computers"),
-    )
+def _reading(name: str, label: str, method: str, paper: str = "neural") -> Row:
+    return Row(name, label, "reading", method, paper=paper)
 
 
-def _slow(name: str, label: str, row: Row | None = None) -> Row:
-    """A row of the paper on a base with lr 0.01, weight decay 5e-4, 200 epochs and components of
-    the features as they are: the settings that fit its Pubmed column."""
-    return Row(
-        f"{name}-lr0.01",
-        f"{label}, lr 0.01",
-        "protocol",
-        "none" if row is None else row.method,
-        model="sgc-lr0.01",
-        features="pca-raw",
-        options={} if row is None else row.options,
-        paper=name,
-        base="sgc-lr0.01",
-        datasets=("pubmed",),
+def _protocol(
+    suffix: str, words: str, datasets: tuple[str, ...], **settings: str
+) -> tuple[Row, Row, Row]:
+    """Three rows of the paper under other settings of the base model."""
+
+    def row(name: str, label: str, of: Row | None = None) -> Row:
+        return Row(
+            f"{name}-{suffix}",
+            f"{label}, {words}",
+            "protocol",
+            "none" if of is None else of.method,
+            options={} if of is None else of.options,
+            paper=name,
+            base=f"sgc-{suffix}",
+            datasets=datasets,
+            **settings,  # type: ignore[arg-type]
+        )
+
+    return (
+        row("sgc", "SGC"),
+        row("frgnn-sgc", "FRGNN on SGC", _FRGNN),
+        row("neural", "neural controller", _NEURAL),
     )
 
 
@@ -90,39 +85,19 @@ _ROWS_1 = (
         options={"controller": "neural", "classes": "all"},
         paper="neural",
     ),
-    Row(
-        "picked-class",
-        "· class picked on validation",
-        "reading",
-        "replace-one-picked",
-        paper="neural",
-    ),
-    Row(
-        "validation-too",
-        "· validation nodes replaced too",
-        "reading",
-        "replace-one-validation",
-        paper="neural",
-    ),
-    Row("m10", "· larger anchor, m = 10", "reading", "replace-one-m10", paper="neural"),
-    Row("m100", "· larger anchor, m = 100", "reading", "replace-one-m100", paper="neural"),
-    Row(
-        "picked-class-m",
-        "· class and m picked on validation",
-        "reading",
-        "replace-one-picked-m",
-        paper="neural",
-    ),
-    Row("frgnn-sgc-all", "FRGNN on SGC, all classes", "reading", "frgnn-all", paper="frgnn-sgc"),
-    Row(
-        "frgnn-gcn-all", "FRGNN on GCN, all classes", "reading", "frgnn-gcn-all", paper="frgnn-gcn"
-    ),
-    _one_split("sgc", "SGC"),
-    _one_split("frgnn-sgc", "FRGNN on SGC", _FRGNN),
-    _one_split("neural", "neural controller", _NEURAL),
-    _slow("sgc", "SGC"),
-    _slow("frgnn-sgc", "FRGNN on SGC", _FRGNN),
-    _slow("neural", "neural controller", _NEURAL),
+    _reading("picked-class", "· class picked on validation", "replace-one-picked"),
+    _reading("validation-too", "· validation nodes replaced too", "replace-one-validation"),
+    _reading("m10", "· larger anchor, m = 10", "replace-one-m10"),
+    _reading("m100", "· larger anchor, m = 100", "replace-one-m100"),
+    _reading("picked-class-m", "· class and m picked on validation", "replace-one-picked-m"),
+    _reading("frgnn-sgc-all", "FRGNN on SGC, all classes", "frgnn-all", "frgnn-sgc"),
+    _reading("frgnn-gcn-all", "FRGNN on GCN, all classes", "frgnn-gcn-all", "frgnn-gcn"),
+    # One random split, so that seeds differ in their initialisation alone: the protocol that fits
+    # the published spreads of Photo and Computers.
+    *_protocol("one-split", "one random split", ("photo", "computers"), split="random:0"),
+    # lr 0.01, weight decay 5e-4, 200 epochs and components of the features as they are: the
+    # settings that fit the Pubmed column.
+    *_protocol("lr0.01", "lr 0.01", ("pubmed",), model="sgc-lr0.01", features="pca-raw"),
     Row("auto", "auto (ours)", "ours", "auto"),
     Row("auto-balanced", "auto, classes count alike", "ours", "auto-balanced"),
     Row("auto-tuned", "auto on the tuned SGC", "ours", "auto", model=f"sgc{TUNED}", own_model=True),
@@ -159,21 +134,11 @@ _ROWS_3 = (
 )
 
 
-def _make_plan(table: Table, request: Request) -> Plan:
+def _make_plan(plan: Plan, request: Request) -> Plan:
     model = request.model or _SGC.model
-    rows = under(table.pick(request.only), request.labels, model, request.features)
-    seeds = list(request.seeds)
-    plan = Plan(
-        table,
-        rows,
-        blocks=[""],
-        columns=list(request.datasets or PAPER_DATASETS),
-        seeds=seeds,
-        row_budget=request.row_budget,
-        variant=_variant(seeds, request.labels, model, request.features),
-        title=table.title,
-    )
-    return plan.with_jobs(_spec)
+    rows = under(plan.rows, request.labels, model, request.features)
+    variant = _variant(plan.seeds, request.labels, model, request.features)
+    return plan.with_jobs(_spec, rows=rows, variant=variant)
 
 
 def _spec(row: Row, _: str, column: str) -> RunSpec:
@@ -190,14 +155,13 @@ def _spec(row: Row, _: str, column: str) -> RunSpec:
 
 def _variant(seeds: Sequence[int], labels: str, model: str, features: str) -> str | None:
     """The conditions under which a table was measured, where these are not the paper's."""
-    return variant_of(
-        [
-            labels.removeprefix("train+") if labels != _SGC.labels else None,
-            model if model != _SGC.model else None,
-            features if features != _SGC.features else None,
-            f"splits-{seeds[0]}-{seeds[-1]}" if seeds[0] != 0 else None,
-        ]
-    )
+    parts = [
+        labels.removeprefix("train+") if labels != _SGC.labels else None,
+        model if model != _SGC.model else None,
+        features if features != _SGC.features else None,
+        f"splits-{seeds[0]}-{seeds[-1]}" if seeds[0] != 0 else None,
+    ]
+    return "-".join(filter(None, parts)) or None
 
 
 def under(rows: Sequence[Row], labels: str, model: str, features: str) -> list[Row]:

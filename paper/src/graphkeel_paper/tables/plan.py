@@ -4,12 +4,13 @@ A `Table` is a declaration, a `Plan` the part of it that was asked for, with its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.graph.datasets.names import PAPER_DATASETS
 from graphkeel.store.job import Job
 from graphkeel_paper.specs import AdaptSpec, RunSpec
 from graphkeel_paper.tables.published import Published
@@ -107,7 +108,7 @@ class Table:
         name: the paper's number, or a word.
         title: above it.
         rows: in their order; the first is the one that gains are over.
-        make_plan: turns a request into rows, columns and jobs.
+        make_plan: completes a plan of all rows, of one block and of the datasets asked for.
         layout: how it is printed.
         sentences: what the filled table shows, in words.
         published: the paper's figures by row and column, where it has such a table.
@@ -116,14 +117,24 @@ class Table:
     name: int | str
     title: str
     rows: tuple[Row, ...]
-    make_plan: Callable[[Table, Request], Plan]
+    make_plan: Callable[[Plan, Request], Plan]
     layout: Layout
     sentences: Callable[[Filled], list[str]]
     published: dict[str, dict[str, Published]] | None = None
 
     def plan(self, request: Request) -> Plan:
         """The jobs of a request."""
-        return self.make_plan(self, request)
+        plan = Plan(
+            self,
+            self.pick(request.only),
+            blocks=[""],
+            columns=list(request.datasets or PAPER_DATASETS),
+            seeds=list(request.seeds),
+            row_budget=request.row_budget,
+            variant=None,
+            title=self.title,
+        )
+        return self.make_plan(plan, request)
 
     def base_of(self, row: Row) -> str:
         """The name of the row that a row's gains are over."""
@@ -187,29 +198,28 @@ class Plan:
         """The jobs in the order in which they are best computed."""
         return [one.job for one in self.placed]
 
-    def with_jobs(self, spec_of: Callable[[Row, str, str], RunSpec | AdaptSpec | None]) -> Plan:
-        """The plan with the job of every row, block, column and seed that has a specification.
+    def with_jobs(
+        self, spec_of: Callable[[Row, str, str], RunSpec | AdaptSpec | None], **changes: Any
+    ) -> Plan:
+        """The changed plan with the job of every row, block, column and seed that has a
+        specification.
 
         Rows of one column and seed share the base model, so they come together. Heavy rows come
         last and seed by seed: a run that is killed then has the most to show, and the first seed
         says what the others cost."""
-        light = [(column, seed) for column in self.columns for seed in self.seeds]
-        heavy = [(column, seed) for seed in self.seeds for column in self.columns]
+        plan = replace(self, **changes)
+        light = [(column, seed) for column in plan.columns for seed in plan.seeds]
+        heavy = [(column, seed) for seed in plan.seeds for column in plan.columns]
         placed = [
             PlacedJob(_job(row, spec, seed), block, column)
             for is_heavy, places in ((False, light), (True, heavy))
             for column, seed in places
-            for row in self.rows
+            for row in plan.rows
             if row.heavy is is_heavy and row.has(column)
-            for block in self.blocks
+            for block in plan.blocks
             if (spec := spec_of(row, block, column)) is not None
         ]
-        return replace(self, placed=placed)
-
-
-def variant_of(parts: Iterable[str | None]) -> str | None:
-    """The name of a part of a table."""
-    return "-".join(filter(None, parts)) or None
+        return replace(plan, placed=placed)
 
 
 def _job(row: Row, spec: RunSpec | AdaptSpec, seed: int) -> Job:

@@ -43,6 +43,11 @@ class Record:
     data: str = ""
     settings: str = "{}"
 
+    @property
+    def place(self) -> str:
+        """Of its cell: "row, block, column"."""
+        return ", ".join(filter(None, (self.row, self.block, self.column)))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for the file; what is empty is left out."""
         found = self.measurement
@@ -129,13 +134,9 @@ def record_of(placed: PlacedJob, measurement: Measurement) -> Record:
 
 
 def settings_of(records: Sequence[Record]) -> dict[str, Any]:
-    """The specification of each cell, by "row, block, column"."""
-    found = {}
-    for record in records:
-        place = ", ".join(filter(None, (record.row, record.block, record.column)))
-        if record.settings != "{}":
-            found[place] = json.loads(record.settings)
-    return found
+    """The specification of each cell, by its place."""
+    known = {record.place: record.settings for record in records if record.settings != "{}"}
+    return {place: json.loads(settings) for place, settings in known.items()}
 
 
 def dump(content: dict[str, Any], records: Sequence[Record]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,30 @@ def recomputed(content: dict[str, Any]) -> Filled:
             got=f"{type(error).__name__}: {error}",
             fix=f"{_AGAIN}.",
         ) from error
-    return Filled.of(plan, [Record.from_dict(one) for one in content[RUNS]])
+    settings = content.get("settings", {})
+    records = [Record.from_dict(one) for one in content[RUNS]]
+    known = [
+        replace(one, settings=json.dumps(settings.get(one.place, {}), sort_keys=True))
+        for one in records
+    ]
+    return Filled.of(plan, known)
+
+
+def joined(found: Filled, stored: Filled) -> Filled:
+    """A table whose other rows come from a stored one; every run says which commit computed it."""
+    plan, before = found.plan, stored.plan
+    if (plan.file, plan.blocks, plan.columns) != (before.file, before.blocks, before.columns):
+        raise DataError(
+            "a table can only be joined with one of the same name, blocks and columns",
+            got=f"{plan.file} and {before.file}",
+            fix="Ask for the stored table's columns: --datasets, --labels, --model, --pairs.",
+        )
+    mine = {row.name: row for row in plan.rows}
+    others = {row.name: row for row in before.rows} | mine
+    order = [row.name for row in plan.table.rows]
+    rows = sorted(others.values(), key=lambda row: order.index(row.name))
+    kept = [record for record in stored.records if record.row not in mine]
+    return Filled.of(replace(plan, rows=rows), [*kept, *found.records])
 
 
 def _plan(content: dict[str, Any], stored: dict[str, Any]) -> Plan:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,22 +65,16 @@ def _on_loky(_workers: Workers) -> Iterator[None]:
 
 @contextmanager
 def _on_dask(workers: Workers) -> Iterator[None]:
+    from graphkeel.graph.propagate.dask_engine import local_cluster
+
     distributed = import_optional("dask.distributed", extra="dask")
-    options: dict[str, Any] = {"address": workers.address}
-    if workers.address is None:
-        options = {
-            "n_workers": workers.count,
-            "threads_per_worker": 1,
-            "processes": True,
-            "host": "127.0.0.1",
-            "dashboard_address": "127.0.0.1:0",
-        }
     # A job that kills its worker would kill a second one, too; it is then tried in a process of
     # its own.
     failures = {"distributed.scheduler.allowed-failures": 1}
     with (
         import_optional("dask", extra="dask").config.set(failures),
-        distributed.Client(**options),
+        nullcontext() if workers.address else local_cluster(workers.count) as cluster,
+        distributed.Client(cluster or workers.address),
         joblib.parallel_config(backend=_reporting_dask()),
     ):
         yield

@@ -86,7 +86,6 @@ def _refuse(what: str, text: str) -> NoReturn:
 # NumPy's and scikit-learn's seeds are not negative and have 32 bits; --seeds counts on from there.
 seed_type = whole_number(0, 2**31 - 1)
 positive_int = whole_number(1, 1_000_000)
-width_type = whole_number(1, 4096)  # of a layer; a wider one would only fill the memory
 jobs_type = whole_number(1, 1024)
 seconds_type = number(0.0, 1e9, above=True)
 

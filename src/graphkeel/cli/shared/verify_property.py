@@ -73,7 +73,8 @@ def run_verify(args: argparse.Namespace) -> int:
             "--conditions, --all and --sublevel are for closed loops", got="a network"
         )
     network, prop = read_onnx(args.problem), read_vnnlib(args.property)
-    answer = decide(network, prop, args.timeout, now=Budget(clock=args.clock).now)
+    budget = Budget(args.timeout, clock=args.clock)
+    answer = decide(network, prop, budget, keep=args.proof is not None)
     stored = _store(answer, args)
     if args.json:
         emit_json(_payload(answer, args, stored))

@@ -43,7 +43,7 @@ def _graph(path: Path, arrays: dict[str, np.ndarray]) -> RawGraph:
             raise DataError(
                 f"{path}: {key} has the wrong type of number", got=f"dtype {arrays[key].dtype}"
             )
-    _check_room(path, arrays)
+    _check_memory(path, arrays)
     y = arrays["y"].astype(np.int64).reshape(-1)
     return RawGraph(
         name=path.stem,
@@ -98,7 +98,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     return read_arrays(path, (*REQUIRED, *_MASKS, "n_classes"), source=str(path))
 
 
-def _check_room(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def _check_memory(path: Path, arrays: dict[str, np.ndarray]) -> None:
     """The features as float32 and the edges as int64, once here and once in the task; mapped
     features stay on disk."""
     x = (

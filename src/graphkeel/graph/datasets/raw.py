@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from graphkeel.graph.propagate.adjacency import neighbours
+
 
 @dataclass(frozen=True, eq=False)
 class BiasedSets:
@@ -55,8 +57,5 @@ def undirected(rows: NDArray[np.int64], cols: NDArray[np.int64], n_nodes: int) -
         rows: one end of each edge, shape (E,).
         cols: the other end, shape (E,).
     """
-    ones = np.ones(len(rows), dtype=np.int8)
-    adjacency = sparse.coo_matrix((ones, (rows, cols)), shape=(n_nodes, n_nodes)).tocsr()
-    adjacency = (adjacency + adjacency.T).tocoo()
-    keep = adjacency.row != adjacency.col
-    return np.stack([adjacency.row[keep], adjacency.col[keep]]).astype(np.int64)
+    joined = neighbours(np.stack([rows, cols]), n_nodes).tocoo()
+    return np.stack([joined.row, joined.col]).astype(np.int64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.sbm import sbm_by_name
 from graphkeel.graph.features import PREPARATION, FittedPca, dense, row_normalise
 from graphkeel.graph.splits import Split, make_split
-from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges
+from graphkeel.graph.task import UNLABELLED, GraphTask, check_edges, check_features
 
 FEATURES = ("auto", "raw", "rownorm", "pca", "pca-raw")
 
@@ -68,7 +67,7 @@ def make_task(
         pca: dimensions of a PCA.
     """
     drawn = split if isinstance(split, Split) else make_split(graph, split, seed)
-    return _assemble(graph, drawn, prepare_features(graph, features, pca).x)
+    return assemble(graph, drawn, prepare_features(graph, features, pca))
 
 
 @lru_cache(maxsize=8)
@@ -101,18 +100,10 @@ def load_graph(name: str) -> RawGraph:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedFeatures:
-    """Features as the model gets them, and the fitted PCA that made them, if one did."""
-
-    x: NDArray[np.float32]
-    pca: FittedPca | None = None
-
-
 @lru_cache(maxsize=4)
 def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = PREPARATION.pca
-) -> PreparedFeatures:
+) -> NDArray[np.float32]:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
     paper).
 
@@ -125,12 +116,11 @@ def prepare_features(
     if features == "auto":
         features = graph.auto_features
     if features == "raw":
-        return PreparedFeatures(dense(graph.x))
+        return dense(graph.x)
     normalised = graph.x if features == "pca-raw" else row_normalise(graph.x)
     if features == "rownorm":
-        return PreparedFeatures(dense(normalised))
-    fitted = FittedPca.fit(normalised, pca)
-    return PreparedFeatures(fitted.transform(normalised), fitted)
+        return dense(normalised)
+    return FittedPca.fit(normalised, pca).transform(normalised)
 
 
 def _checked(graph: RawGraph) -> RawGraph:
@@ -140,22 +130,14 @@ def _checked(graph: RawGraph) -> RawGraph:
             "x must have one row per label in y", got=f"x {graph.x.shape}, y {graph.y.shape}"
         )
     check_edges(torch.from_numpy(graph.edge_index), graph.n_nodes)
-    blocks = range(0, graph.n_nodes, PREPARATION.rows)
-    bad = np.concatenate(
-        [
-            first
-            + np.flatnonzero(~np.isfinite(graph.x[first : first + PREPARATION.rows]).all(axis=1))
-            for first in blocks
-        ]
-    )
-    if len(bad):  # PCA would fail on them before the task is made
-        raise DataError(
-            "x must be finite", got=f"NaN or infinity in {len(bad)} rows, the first is row {bad[0]}"
-        )
+    check_features(_tensor(graph.x))  # PCA would fail on NaN before the task is made
     return graph
 
 
-def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTask:
+def assemble(
+    graph: RawGraph, split: Split, x: NDArray[np.float32], n_classes: int | None = None
+) -> GraphTask:
+    """A graph with its split and prepared features, shape (N, d)."""
     masks = []
     for ids in (split.train, split.val, split.test):
         mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
@@ -168,7 +150,7 @@ def _assemble(graph: RawGraph, split: Split, x: NDArray[np.float32]) -> GraphTas
         train_mask=masks[0],
         val_mask=masks[1],
         test_mask=masks[2],
-        n_classes=graph.n_classes,
+        n_classes=graph.n_classes if n_classes is None else n_classes,
         name=graph.name,
         mapped=isinstance(x, np.memmap),
     )

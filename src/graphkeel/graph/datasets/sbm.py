@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.memory import require_memory
-from graphkeel.graph.datasets.raw import RawGraph
+from graphkeel.graph.datasets.raw import RawGraph, undirected
 
 
 def make_sbm(
@@ -58,7 +58,7 @@ def make_sbm(
     return RawGraph(
         name="sbm",
         x=_draw_features(labels, n_classes, n_features, signal, rng),
-        edge_index=_both_directions(edges, n_nodes),
+        edge_index=undirected(edges[0], edges[1], n_nodes),
         y=labels,
         n_classes=n_classes,
     )
@@ -91,22 +91,6 @@ def _draw_features(
     x = rng.standard_normal((labels.shape[0], n_features), dtype=np.float32)
     x += means[labels]
     return x
-
-
-def _both_directions(edges: NDArray[np.int64], n_nodes: int) -> NDArray[np.int64]:
-    """As `raw.undirected`, by sorting one integer key per edge: less memory at tens of millions of
-    edges."""
-    low = edges.min(axis=0)
-    high = edges.max(axis=0)
-    del edges
-    key = (low * n_nodes + high)[low != high]
-    del low, high
-    key.sort()
-    key = key[np.concatenate([[True], key[1:] != key[:-1]])] if len(key) else key
-    both = np.concatenate([key, key % n_nodes * n_nodes + key // n_nodes])
-    del key
-    both.sort()
-    return np.stack([both // n_nodes, both % n_nodes])
 
 
 _SETTINGS = {

@@ -3,7 +3,7 @@ cluster."""
 
 from graphkeel.graph.propagate.adjacency import NORMS, neighbours, normalise, normalise_as_given
 from graphkeel.graph.propagate.api import ENGINES, propagate
-from graphkeel.graph.propagate.local import multiply, rows_after
+from graphkeel.graph.propagate.local import multiply
 from graphkeel.graph.propagate.partitions import Partitions, partition, partition_edges
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "partition",
     "partition_edges",
     "propagate",
-    "rows_after",
 ]

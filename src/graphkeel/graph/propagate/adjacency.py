@@ -1,27 +1,21 @@
-"""The graph as a sparse matrix that spreads: edges both ways and once each, a loop at every node,
-normalised.
+"""The graph as a sparse matrix that spreads: the one home of normalised adjacencies.
 
-Everything here takes time and memory linear in the edges: they are counted into their rows, never
-compared in a sort."""
+Two readings of an edge list: both ways and once each, a loop at every node (`normalise`); and as it
+is given, from source to target, repeats counted (`normalise_as_given`), as PyG's layers read it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import DataError
 from graphkeel.core.names import check_name
-from graphkeel.graph.propagate.counting_sort import (
-    by_row,
-    by_row_and_column,
-    with_spare,
-)
 
 NORMS = ("sym", "row")
+LOOPS = ("one", "as given", "none")
 Ids = NDArray[np.int64]
 
 
@@ -43,50 +37,47 @@ def normalise(
         dtype: float32, or float64 where last bits matter.
         self_links: nodes, shape (k,), whose loop counts twice, as if A already had one there.
     """
-    check_name("norm", norm, NORMS)
-    starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes)
-    degrees = np.diff(starts).astype(dtype)
+    matrix = _joined(_checked(edge_index, n_nodes), n_nodes, loops=True)
+    extra = np.zeros(n_nodes, dtype=dtype)
+    extra[[] if self_links is None else self_links] = 1
+    scale = scale_of(np.diff(matrix.indptr).astype(dtype) + extra, norm)
+    matrix = _with_values(matrix, scaled(scale, matrix.indptr, matrix.indices, scale, norm))
     if self_links is not None:
-        degrees[self_links] += 1
-    scale = entry_scale(degrees, norm)
-    values = _entry_values(starts, columns, scale, norm == "sym")
-    matrix = _matrix(starts, columns, values, n_nodes)
-    if self_links is not None:
-        matrix.setdiag(matrix.diagonal() * _loops(n_nodes, self_links))
+        matrix.setdiag(matrix.diagonal() * (1 + extra))
     return matrix
 
 
-def _loops(n_nodes: int, self_links: Ids) -> NDArray[np.float64]:
-    loops = np.ones(n_nodes)
-    loops[self_links] += 1.0
-    return loops
-
-
-def entry_scale(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
-    """The factor of a row's entries (for `sym`, an entry of a column as well).
-
-    Args:
-        degrees: shape (N,).
-    """
-    root = np.sqrt(degrees) if norm == "sym" else degrees
-    return (1.0 / root).astype(degrees.dtype)
-
-
-def normalise_as_given(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
-    """The matrix that graph convolutions multiply by: edges from source to target as they are
-    given, repeats counted.
-
-    Loops are replaced by one a node, and D counts what arrives: D^-1/2 (Aᵀ + I) D^-1/2.
+def normalise_as_given(
+    edge_index: ArrayLike,
+    n_nodes: int,
+    norm: str = "sym",
+    *,
+    loops: str = "one",
+    dtype: DTypeLike = np.float32,
+) -> sparse.csr_matrix:
+    """The matrix that layers multiply by: row v holds the edges into v, and D counts them.
 
     Args:
         edge_index: int64, shape (2, E).
         n_nodes: N.
+        norm: one of `NORMS`.
+        loops: `one` at every node instead of those given, those `as given`, or `none`.
+        dtype: float32, or float64 where last bits matter.
     """
+    check_name("loops", loops, LOOPS)
     source, target = _checked(edge_index, n_nodes)
-    starts, columns = by_row(target, source, n_nodes, loops_first=True)
-    scale = entry_scale(np.diff(starts).astype(np.float32), "sym")
-    values = _entry_values(starts, columns, scale, True)
-    return _matrix(starts, columns, values, n_nodes, canonical=False)
+    if loops != "as given":
+        between = source != target
+        own = np.arange(n_nodes if loops == "one" else 0, dtype=np.int32)
+        source = np.concatenate([own, source[between]])
+        target = np.concatenate([own, target[between]])
+    matrix = sparse.coo_matrix(
+        (np.ones(len(source), dtype=np.int8), (target, source)), shape=(n_nodes, n_nodes)
+    )
+    matrix.has_canonical_format = True  # else repeats would be added up, and the order lost
+    matrix = matrix.tocsr()
+    scale = scale_of(np.diff(matrix.indptr).astype(dtype), norm)
+    return _with_values(matrix, scaled(scale, matrix.indptr, matrix.indices, scale, norm))
 
 
 def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
@@ -96,117 +87,63 @@ def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
         edge_index: int64, shape (2, E).
         n_nodes: N.
     """
-    starts, columns = pattern(_checked(edge_index, n_nodes), n_nodes, loops=False)
-    return _matrix(starts, columns, np.ones(len(columns), dtype=np.int8), n_nodes)
+    return _joined(_checked(edge_index, n_nodes), n_nodes, loops=False).astype(np.int8)
 
 
-def pattern(edge_index: Ids, n_nodes: int, *, loops: bool = True) -> tuple[Ids, NDArray[np.int32]]:
-    """Row starts and sorted columns of A + I (of A, without `loops`), each neighbour once.
+def check_norm(norm: str) -> None:
+    """Refuse a name that is no normalisation."""
+    check_name("norm", norm, NORMS)
+
+
+def scale_of(degrees: NDArray[Any], norm: str) -> NDArray[Any]:
+    """The factor of a row's entries (for `sym`, of a column's as well); zero where nothing is.
 
     Args:
-        edge_index: int64, shape (2, E).
+        degrees: floating-point, shape (N,).
     """
-    source, target = edge_index
-    leaving = by_row_and_column(source, target, n_nodes)
-    # sources in rising order for each target, as they are met in that order
-    arriving = (
-        by_row(target, source, n_nodes) if leaving[1] is target else _transposed(*leaving, n_nodes)
-    )
-    starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    # enough for the case that no edge is given both ways; pages that stay untouched take no memory
-    columns = np.empty(2 * len(source) + loops * n_nodes, dtype=np.int32)
-    _merge_rows(*leaving, *arriving, loops, starts, columns)
-    return starts, columns[: starts[-1]]
+    check_norm(norm)
+    root = np.sqrt(degrees) if norm == "sym" else degrees
+    return np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
 
 
-def _transposed(starts: Ids, columns: NDArray[Any], n_nodes: int) -> tuple[Ids, NDArray[np.int32]]:
-    return by_row(columns, np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(starts)), n_nodes)
-
-
-@njit(cache=True, nogil=True)
-def _merge_rows(
-    starts_a: Ids,
-    columns_a: NDArray[Any],
-    starts_b: Ids,
-    columns_b: NDArray[Any],
-    loops: bool,
-    starts: Ids,
-    columns: NDArray[np.int32],
-) -> None:  # pragma: no cover - compiled
-    """The union of two rows of rising columns, row by row, with or without the row's own number."""
-    end = 0
-    for i in range(len(starts) - 1):
-        a = starts_a[i]
-        last_a = starts_a[i + 1]
-        b = starts_b[i]
-        last_b = starts_b[i + 1]
-        own = loops
-        last = np.int64(-1)
-        while a < last_a or b < last_b:
-            if b == last_b or (a < last_a and columns_a[a] <= columns_b[b]):
-                j = np.int64(columns_a[a])
-                a += 1
-            else:
-                j = np.int64(columns_b[b])
-                b += 1
-            if j in (last, i):
-                continue
-            if own and j > i:
-                columns[end] = i
-                end += 1
-                own = False
-            columns[end] = j
-            last = j
-            end += 1
-        if own:
-            columns[end] = i
-            end += 1
-        starts[i + 1] = end
-
-
-def _entry_values(
-    starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool
+def scaled(
+    row_scale: NDArray[Any],
+    starts: NDArray[np.integer[Any]],
+    columns: NDArray[np.integer[Any]],
+    scale: NDArray[Any],
+    norm: str,
 ) -> NDArray[Any]:
-    """For each entry its row's scale, times its column's.
+    """The values of some rows: each its row's scale, for `sym` times its column's.
 
     Args:
-        starts: row starts of a CSR matrix, shape (N + 1,).
-        columns: int64, shape (k,).
-        scale: of rows and columns, shape (N,).
+        row_scale: of these rows, shape (M,).
+        starts: row starts of a CSR matrix, shape (M + 1,).
+        columns: shape (k,).
+        scale: of all nodes, shape (N,).
     """
-    values = with_spare(int(starts[-1]), scale.dtype)
-    _write_values(starts, columns, scale, both, values)
+    values = np.repeat(row_scale, np.diff(starts))
+    if norm == "sym":
+        values *= scale[columns]
     return values
 
 
-@njit(cache=True, nogil=True)
-def _write_values(
-    starts: Ids, columns: NDArray[np.int32], scale: NDArray[Any], both: bool, values: NDArray[Any]
-) -> None:  # pragma: no cover - compiled
-    for i in range(len(starts) - 1):
-        for p in range(starts[i], starts[i + 1]):
-            values[p] = scale[i] * scale[columns[p]] if both else scale[i]
-
-
-def _matrix(
-    starts: Ids,
-    columns: NDArray[np.int32],
-    values: NDArray[Any],
-    n_nodes: int,
-    *,
-    canonical: bool = True,
-) -> sparse.csr_matrix:
-    narrow = starts.astype(np.int32) if starts[-1] < np.iinfo(np.int32).max else starts
-    matrix = sparse.csr_matrix((n_nodes, n_nodes), dtype=values.dtype)
-    # set, not passed: the constructor would widen the columns to the starts' type, twice the memory
-    matrix.indptr = narrow
-    matrix.indices = columns
-    matrix.data = values
-    matrix.has_sorted_indices = matrix.has_canonical_format = canonical
+def _joined(edges: NDArray[np.int32], n_nodes: int, *, loops: bool) -> sparse.csr_matrix:
+    """A + I, or A without its diagonal, as true and false, the columns of a row sorted."""
+    one_way = sparse.csr_matrix(
+        (np.ones(edges.shape[1], dtype=bool), tuple(edges)), shape=(n_nodes, n_nodes)
+    )
+    matrix = (one_way + one_way.T).tocsr()
+    matrix.setdiag(loops)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
     return matrix
 
 
-def _checked(edge_index: ArrayLike, n_nodes: int) -> Ids:
+def _with_values(pattern: sparse.csr_matrix, values: NDArray[Any]) -> sparse.csr_matrix:
+    return sparse.csr_matrix((values, pattern.indices, pattern.indptr), shape=pattern.shape)
+
+
+def _checked(edge_index: ArrayLike, n_nodes: int) -> NDArray[np.int32]:
     edges = np.asarray(edge_index)
     if edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu":
         raise DataError(
@@ -219,4 +156,4 @@ def _checked(edge_index: ArrayLike, n_nodes: int) -> Ids:
             f"edge_index must hold node ids in 0..{n_nodes - 1}",
             got=f"{edges.min()} to {edges.max()}",
         )
-    return edges.astype(np.int64, copy=False)
+    return edges.astype(np.int32, copy=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -63,57 +65,44 @@ def propagate(
             "x must have shape (nodes, features)", got=getattr(x, "shape", type(x).__name__)
         )
     matrix = _matrix(graph, x.shape[0], norm)
+
+    def fill(result: Array) -> Array:
+        _stream(engine, matrix, options)(x, result, hops, teleport, block)
+        return result
+
     if isinstance(out, str | Path):
-        return _into_file(Path(out), matrix, x, hops, teleport, block, engine, options)
+        return _into_file(Path(out), x.shape, fill)
     result = np.empty(x.shape, dtype=np.float32) if out is None else out
     if result.shape != x.shape or result.dtype != np.float32:
         raise DataError(
             "out must be float32 of x's shape", got=f"{result.dtype}, {result.shape} for {x.shape}"
         )
-    _run(engine, matrix, x, result, hops, teleport, block, options)
-    return result
+    return fill(result)
 
 
-def _run(
-    engine: str,
-    matrix: sparse.csr_matrix | Partitions,
-    x: Array,
-    out: Array,
-    hops: int,
-    teleport: float,
-    block: int | None,
-    options: dict[str, Any],
-) -> None:
-    if engine == "local":
-        if options:
-            raise ConfigError("the local engine takes no further options", got=", ".join(options))
-        if isinstance(matrix, Partitions):
-            raise ConfigError(
-                "a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask')."
-            )
-        stream(matrix, x, out, hops, teleport, block)
-    else:
+def _stream(
+    engine: str, matrix: sparse.csr_matrix | Partitions, options: dict[str, Any]
+) -> Callable[..., None]:
+    """The engine's function of (x, out, hops, teleport, block)."""
+    if engine == "dask":
         # by name: the engine's own file is loaded only where it is asked for
-        import_module(f"graphkeel.graph.propagate.{engine}_engine").stream(
-            matrix, x, out, hops, teleport, block, **options
+        dask = import_module("graphkeel.graph.propagate.dask_engine")
+        return partial(dask.stream, matrix, **options)
+    if options:
+        raise ConfigError("the local engine takes no further options", got=", ".join(options))
+    if isinstance(matrix, Partitions):
+        raise ConfigError(
+            "a partitioned graph needs the Dask engine", fix="Call propagate(…, engine='dask')."
         )
+    return partial(stream, matrix)
 
 
-def _into_file(
-    path: Path,
-    matrix: sparse.csr_matrix | Partitions,
-    x: Array,
-    hops: int,
-    teleport: float,
-    block: int | None,
-    engine: str,
-    options: dict[str, Any],
-) -> Array:
+def _into_file(path: Path, shape: tuple[int, ...], fill: Callable[[Array], Array]) -> Array:
     """Written beside its place, then renamed: a file of that name is always a whole one."""
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=x.shape)
-        _run(engine, matrix, x, out, hops, teleport, block, options)
+        out = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=shape)
+        fill(out)
         out.flush()
         unfinished.replace(path)
     except OSError as error:

@@ -111,46 +111,6 @@ def add_teleport(spread: Array, values: Array, teleport: float) -> Array:
     return spread
 
 
-def rows_after(
-    matrix: sparse.csr_matrix, values: Array, hops: int, nodes: NDArray[np.int64]
-) -> Array:
-    """The rows of Ŝ^hops · values at some nodes; each hop computes only the rows that the next
-    ones need.
-
-    Args:
-        matrix: sparse, float32, shape (N, N).
-        values: float32, shape (N, k).
-        hops: K.
-        nodes: node ids, int64, shape (k,).
-    """
-    if not hops:
-        return np.asarray(values[nodes])
-    needed = [nodes]
-    for _ in range(hops - 1):
-        needed.append(_needed_by(matrix, needed[-1]))
-    current = values
-    for rows in reversed(needed[1:]):
-        current = _at_least(rows, matrix, current)
-    return multiply(matrix[nodes], current)
-
-
-def _needed_by(matrix: sparse.csr_matrix, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The columns of some rows, each once; marked, not sorted."""
-    marked = np.zeros(matrix.shape[1], dtype=bool)
-    marked[matrix[rows].indices] = True
-    return np.flatnonzero(marked)
-
-
-def _at_least(rows: NDArray[np.int64], matrix: sparse.csr_matrix, values: Array) -> Array:
-    """matrix @ values in an array of full height that is right at these rows."""
-    if 2 * len(rows) > matrix.shape[0]:  # picking them out would cost more than all the others
-        return multiply(matrix, values)
-    # pages of rows unused cost nothing
-    following = np.zeros((matrix.shape[0], values.shape[1]), dtype=np.float32)
-    following[rows] = multiply(matrix[rows], values)
-    return following
-
-
 def stream(
     matrix: sparse.csr_matrix, x: Array, out: Array, hops: int, teleport: float, block: int | None
 ) -> None:

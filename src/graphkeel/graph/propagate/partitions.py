@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.names import check_name
-from graphkeel.graph.propagate.adjacency import NORMS, entry_scale
+from graphkeel.graph.propagate.adjacency import check_norm, scale_of, scaled
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ def partition_edges(
         parts: how many row parts.
         norm: one of `NORMS`.
     """
-    check_name("norm", norm, NORMS)
+    check_norm(norm)
     made = _begun(folder)
     bounds = _even_bounds(n_nodes, parts)
     buckets = [made.folder / f"{part:05d}.edges" for part in range(len(bounds) - 1)]
@@ -177,12 +176,10 @@ def partition_edges(
         degrees[first:last] = np.diff(starts)
         made._keep(part, starts, columns, np.zeros(0, dtype=np.float32))
         buckets[part].unlink()
-    scale = entry_scale(degrees.astype(np.float32), norm)
+    scale = scale_of(degrees.astype(np.float32), norm)
     for part, (first, last) in enumerate(itertools.pairwise(bounds)):
         starts, columns, _ = made.load(part)
-        values = np.repeat(scale[first:last], np.diff(starts))
-        if norm == "sym":
-            values *= scale[columns]
+        values = scaled(scale[first:last], starts, columns, scale, norm)
         np.save(made.folder / f"{part:05d}.values.npy", values, allow_pickle=False)
     return made._finish(bounds)
 

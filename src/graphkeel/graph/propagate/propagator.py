@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
@@ -40,10 +37,6 @@ class Propagator:
         found.n_nodes = matrix.shape[0]
         found.matrix = matrix
         return found
-
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
-        """Row starts, columns and values of Ŝ, sharing memory with it."""
-        return self.matrix.indptr, self.matrix.indices, self.matrix.data
 
     def __call__(self, values: Tensor) -> Tensor:
         """Ŝ·values, shape (N, k)."""

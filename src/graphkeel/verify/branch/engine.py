@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from graphkeel.verify.branch.cells import cells_of
 from graphkeel.verify.branch.coupling import find_coupling
 from graphkeel.verify.branch.pack import accepts_coupling, too_large
-from graphkeel.verify.branch.search import Outcome, Search
+from graphkeel.verify.branch.row_kernel import RowKernel
+from graphkeel.verify.cells import cells_of
 from graphkeel.verify.conditions import rows_of
 from graphkeel.verify.engine import (
     DECIDED_LAST,
@@ -45,6 +45,7 @@ from graphkeel.verify.problem import (
 from graphkeel.verify.proof import Json, empty_tree, head, multipliers_entry
 from graphkeel.verify.query import Row
 from graphkeel.verify.result import Budget, ConditionReport, Verdict, VerifyReport
+from graphkeel.verify.search import Outcome, Search
 from graphkeel.verify.settings import BRANCH, BranchSettings
 
 NOT_STORED = "proved; the tree was not stored: too large, or zero is touched in too many cells"
@@ -404,7 +405,7 @@ class _Verification:
         if outcome.timed_out:
             self.timed_out = outcome.reason
             raise _TurnOver
-        if outcome.reason:
+        if not outcome.closed:
             raise _Undecided(outcome.reason)
         piece = outcome.piece
         self.trees[key] = None if piece is None else piece.entry(row, outcome.couplings)
@@ -420,18 +421,17 @@ class _Verification:
             outcome = search.resume(self.pause, self.last)
         else:
             rest = replace(self.budget, nodes=self.budget.nodes - self.nodes)
-            cells = cells_of(self.problem, self.condition, row, shift, self.settings.cells)
+            settings = self.settings
+            cells = cells_of(self.problem, self.condition, row, shift, settings.search.cells)
+            kernel = RowKernel(row, loop=self.problem, shift=shift, theta=theta, settings=settings)
             search = self.searches[key] = Search(
-                row,
+                kernel,
                 rest,
                 self.pause,
                 self.confirm,
-                loop=self.problem,
-                shift=shift,
-                theta=theta,
                 cells=cells,
                 last=self.last,
-                settings=self.settings,
+                settings=settings.search,
             )
             outcome = search.run()
         self.nodes += outcome.nodes
@@ -511,5 +511,6 @@ def warm_up() -> None:
     tiny = Problem(network, network, np.array([1.0]), np.array([2.0]), np.array([1.0]), rho=0.5)
     row = rows_of(tiny, "decrease")[0]
     confirm = Confirmation(tiny, "decrease", searched=True)
-    Search(row, Budget(threads=1), time.monotonic() + 1.0, confirm, loop=tiny).run()
+    kernel = RowKernel(row, loop=tiny)
+    Search(kernel, Budget(threads=1), time.monotonic() + 1.0, confirm).run()
     load_simplex()

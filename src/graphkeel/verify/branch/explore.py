@@ -22,14 +22,17 @@ from graphkeel.verify.branch.slopes import (
 )
 from graphkeel.verify.kernel import (
     CANDIDATE,
-    CUTS,
     FEW,
     FINISHED,
     FULL,
     NODES,
     OPEN,
     OPTIONS,
+    SLOPES,
     STUCK,
+    Output,
+    add_cut,
+    add_leaf,
     best_cut,
     compile_cached,
     relaxation_gap,
@@ -40,8 +43,6 @@ from graphkeel.verify.problem import Array
 from graphkeel.verify.proof import HOLE, RELAXED, SLOPED
 from graphkeel.verify.settings import KernelSettings
 
-ROWS = 3  # in `counts`: lines of stored slopes
-
 
 class Hole(NamedTuple):
     """The excluded ball, `inner` the radius of the L∞ ball inside it."""
@@ -51,17 +52,6 @@ class Hole(NamedTuple):
     radius: float
     inner: float
     euclidean: bool
-
-
-class Output(NamedTuple):
-    """The output of a run: the tree in preorder, and the highest point."""
-
-    axis: NDArray[np.int8]
-    cut: Array
-    slopes: NDArray[np.uint8]
-    counts: NDArray[np.int64]
-    point: Array
-    value: Array  # (1,)
 
 
 @njit(**OPTIONS)
@@ -186,7 +176,7 @@ def _has_few_units(net: Net, settings: KernelSettings, work: Work) -> bool:
 @njit(**OPTIONS)
 def _write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number: int) -> None:
     """Store the slopes of a leaf, and which units went through the coupling."""
-    row, column = out.counts[ROWS], 0
+    row, column = out.counts[SLOPES], 0
     for chain in range(2):
         k = net.start[chain]
         if k < net.start[chain + 1]:
@@ -199,7 +189,7 @@ def _write_slopes(net: Net, coupling: Coupling, work: Work, out: Output, number:
             out.slopes[row, column + k] = (
                 number if work.coupled[net.table[coupling.layer, UNIT] + k] else 0
             )
-    out.counts[ROWS] += 1
+    out.counts[SLOPES] += 1
 
 
 @njit(**OPTIONS)
@@ -240,7 +230,8 @@ def _compile(digest: str) -> Any:
 
         `waited` counts for each box of the stack the cuts since few units were left; after
         `most_waited` of them the run stops, so that the box's cells can be tried. Negative:
-        the cells did not decide it, or not yet.
+        the cells did not decide it, or not yet. No box is clipped: the one form of a row cuts
+        little off, and bounding that again for the proof costs more than it saves.
 
         Reads: net, coupling, hole. Writes: boxes, waited, out, work.
         """
@@ -261,8 +252,7 @@ def _compile(digest: str) -> Any:
             if kind < 0:
                 if kind == SLOPED:
                     _write_slopes(net, coupling, work, out, number)
-                out.axis[counts[NODES]] = kind
-                counts[NODES] += 1
+                add_leaf(kind, out)
                 counts[OPEN] -= 1
                 continue
             if _is_candidate(net, work, hole, out, slack, strict):
@@ -275,16 +265,9 @@ def _compile(digest: str) -> Any:
                 axis, cut = _gap_cut(net, work, lo, hi, narrowest)
             if axis < 0 or hi[axis] - lo[axis] <= narrowest[axis]:
                 return STUCK
-            out.axis[counts[NODES]] = axis
-            out.cut[counts[CUTS]] = cut
-            counts[NODES] += 1
-            counts[CUTS] += 1
-            boxes[top + 1] = boxes[top]
             waited[top] = waited[top] + 1 if few or waited[top] < 0 else 0
             waited[top + 1] = waited[top]
-            boxes[top, 0, axis] = cut
-            boxes[top + 1, 1, axis] = cut
-            counts[OPEN] += 1
+            add_cut(axis, cut, True, boxes, out)
         return FINISHED
 
     return compile_cached(explore)

@@ -7,13 +7,14 @@ unless said otherwise."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import linprog
 
 from graphkeel.verify.engine import ConditionwiseEngine
-from graphkeel.verify.problem import Array, Network, Problem, region_of
+from graphkeel.verify.problem import Array, Problem, region_of
+from graphkeel.verify.property.network import Block, BlockNetwork, append_network
 from graphkeel.verify.rational import violates
 from graphkeel.verify.result import Budget, ConditionReport, Verdict
 from graphkeel.verify.settings import FALSIFY
@@ -21,105 +22,49 @@ from graphkeel.verify.settings import FALSIFY
 _OUTSIDE_HOLE = ("positivity", "decrease")  # the conditions that leave the hole out
 
 
-@dataclass(frozen=True, eq=False)
-class _LocalMap:
-    """A network near one point: its affine piece there, and the cell {y: normals·y + offsets ≥ 0}
-    it holds in."""
-
-    weight: Array
-    bias: Array
-    normals: Array
-    offsets: Array
-
-
-@dataclass(frozen=True, eq=False)
-class _LocalRows:
-    """The rows of a condition around a point: weights·y + constants where normals·y + offsets ≥
-    0."""
-
-    weights: Array
-    constants: Array
-    normals: Array
-    offsets: Array
-
-
-def _local_map(network: Network, weight: Array, bias: Array, point: Array) -> _LocalMap:
-    """Push the affine map y -> weight·y + bias through a network along its activations at a point.
-
-    Args:
-        weight: shape (n_in, n).
-        bias: shape (n_in,).
-    """
-    normals = [np.zeros((0, point.shape[0]))]
-    offsets = [np.zeros(0)]
-    for index, layer in enumerate(network.layers):
-        weight = layer.weight @ weight
-        bias = layer.weight @ bias + layer.bias
-        if index + 1 < len(network.layers):
-            active = weight @ point + bias >= 0.0
-            sign = np.where(active, 1.0, -1.0)
-            normals.append(sign[:, None] * weight)
-            offsets.append(sign * bias)
-            weight = weight * active[:, None]
-            bias = bias * active
-    return _LocalMap(weight, bias, np.concatenate(normals), np.concatenate(offsets))
-
-
-def _local_rows(problem: Problem, condition: str, point: Array) -> _LocalRows:
-    """The rows of a condition around a point, with the activation cell that they hold in."""
-    identity, zero = np.eye(problem.n), np.zeros(problem.n)
+@lru_cache(maxsize=8)
+def _rows(problem: Problem, condition: str) -> BlockNetwork:
+    """The network from a state to the rows of a condition, violated where one of them is
+    positive."""
+    blocks: list[Block] = []
+    terms: tuple[tuple[int, Array], ...]
+    both = np.concatenate([np.eye(problem.n), -np.eye(problem.n)])
     if condition == "positivity":
-        here = _local_map(problem.lyapunov, identity, zero, point)
-        reach = problem.positivity * np.concatenate([identity, -identity])
-        constants = -reach @ problem.equilibrium - here.bias
-        return _LocalRows(reach - here.weight, constants, here.normals, here.offsets)
-    after = _local_map(problem.closed_loop, identity, zero, point)
-    if condition == "invariance":
-        weights = np.concatenate([after.weight, -after.weight])
-        constants = np.concatenate([after.bias - problem.upper, problem.lower - after.bias])
-        return _LocalRows(weights, constants, after.normals, after.offsets)
-    if condition == "region":
-        return _region_rows(problem, after)
-    here = _local_map(problem.lyapunov, identity, zero, point)
-    then = _local_map(problem.lyapunov, after.weight, after.bias, point)
-    parts = (after, then, here)
-    return _LocalRows(
-        then.weight - problem.rho * here.weight,
-        then.bias - problem.rho * here.bias,
-        np.concatenate([part.normals for part in parts]),
-        np.concatenate([part.offsets for part in parts]),
-    )
+        here = append_network(blocks, problem.lyapunov, 0)
+        reach = problem.positivity * both
+        terms = ((0, reach), (here, np.full((len(both), 1), -1.0)))
+        bias = -reach @ problem.equilibrium
+    elif condition == "decrease":
+        after = append_network(blocks, problem.closed_loop, 0)
+        there = append_network(blocks, problem.lyapunov, after)
+        here = append_network(blocks, problem.lyapunov, 0)
+        terms = ((there, np.ones((1, 1))), (here, np.full((1, 1), -problem.rho)))
+        bias = np.zeros(1)
+    elif condition == "invariance":
+        after = append_network(blocks, problem.closed_loop, 0)
+        terms = ((after, both),)
+        bias = np.concatenate([-problem.upper, problem.lower])
+    else:
+        after = append_network(blocks, problem.closed_loop, 0)
+        margins = _margins(problem)
+        terms = ((after, -margins),)
+        bias = np.full(len(margins), region_of(problem).margin)
+    return BlockNetwork(problem.n, (*blocks, Block(terms, bias, relu=False)))
 
 
-def _region_rows(problem: Problem, after: _LocalMap) -> _LocalRows:
-    """F_k − F_c + γ for every rival, where the class has its margin now."""
+def _margins(problem: Problem) -> Array:
+    """y_c − y_k for every rival k, as rows."""
     region = region_of(problem)
-    rivals = region.rivals(problem.n)
     identity = np.eye(problem.n)
-    margins = identity[[region.axis]] - identity[rivals]
-    return _LocalRows(
-        after.weight[rivals] - after.weight[region.axis],
-        after.bias[rivals] - after.bias[region.axis] + region.margin,
-        np.concatenate([after.normals, margins]),
-        np.concatenate([after.offsets, np.full(len(rivals), -region.margin)]),
-    )
+    return np.asarray(identity[[region.axis]] - identity[region.rivals(problem.n)])
 
 
 def violation(problem: Problem, condition: str, points: Array) -> Array:
     """How far a condition is violated at points (..., n), in float64: positive means that it
     seems violated."""
-    if condition == "positivity":
-        here = problem.lyapunov(points)[..., 0]
-        distance = np.abs(points - problem.equilibrium).max(axis=-1)
-        return np.asarray(problem.positivity * distance - here)
-    after = problem.closed_loop(points)
-    if condition == "invariance":
-        return np.asarray(np.maximum(after - problem.upper, problem.lower - after).max(axis=-1))
-    if condition == "region":
-        region = region_of(problem)
-        return np.asarray(region.margin - region.lead(after))
-    here = problem.lyapunov(points)[..., 0]
-    return np.asarray(problem.lyapunov(after)[..., 0] - problem.rho * here)
+    flat = points.reshape(-1, problem.n)
+    values = _rows(problem, condition).outputs_at(flat).max(axis=1, initial=-np.inf)
+    return np.asarray(values.reshape(points.shape[:-1]))
 
 
 def confirmed(problem: Problem, condition: str, point: Array) -> bool:
@@ -148,22 +93,22 @@ def climb(problem: Problem, condition: str, point: Array) -> Array | None:
 
 
 def _climb_once(problem: Problem, condition: str, point: Array) -> Array | None:
-    here = _local_rows(problem, condition, point)
-    if not len(here.weights):
+    here = _rows(problem, condition).cell(point)
+    if not len(here.forms):
         return None
-    row = int(np.argmax(here.weights @ point + here.constants))
+    row = int(np.argmax(here.forms @ point + here.constants))
+    rows, ends = here.rows, here.ends
+    if condition == "region":
+        margins = _margins(problem)
+        rows = np.concatenate([rows, -margins])
+        ends = np.concatenate([ends, np.full(len(margins), -region_of(problem).margin)])
     lower, upper = problem.lower.copy(), problem.upper.copy()
     if condition in _OUTSIDE_HOLE:
         _restrict_to_side(problem, point, lower, upper)
     if (lower > upper).any():
         return None
-    answer = linprog(
-        -here.weights[row],
-        A_ub=-here.normals,
-        b_ub=here.offsets,
-        bounds=np.stack([lower, upper], axis=1),
-        method="highs",
-    )
+    bounds = np.stack([lower, upper], axis=1)
+    answer = linprog(-here.forms[row], A_ub=rows, b_ub=ends, bounds=bounds, method="highs")
     if answer.x is None:
         return None
     found = np.clip(answer.x, lower, upper)
@@ -248,59 +193,16 @@ def _in_domain(problem: Problem, condition: str, points: Array) -> Array:
     return points
 
 
-def _vector_jacobian(network: Network, points: Array, above: Array) -> Array:
-    """The gradient of above·network at points (m, n_in), `above` (m, n_out).
-
-    Args:
-        above: a row vector for each point, shape (m, n_out).
-    """
-    sums = network.pre_activations(points)
-    gradient = above @ network.layers[-1].weight
-    for layer, z in zip(network.layers[-2::-1], sums[-2::-1], strict=True):
-        gradient = (gradient * (z > 0.0)) @ layer.weight
-    return np.asarray(gradient)
-
-
 def gradient(problem: Problem, condition: str, points: Array) -> Array:
     """The gradient of `violation` at points (m, n)."""
-    count = points.shape[0]
-    one = np.ones((count, 1))
-    if condition in ("invariance", "region"):
-        after = problem.closed_loop(points)
-        return _vector_jacobian(
-            problem.closed_loop, points, _image_gradient(problem, condition, after)
-        )
-    here = _vector_jacobian(problem.lyapunov, points, one)
-    if condition == "positivity":
-        offset = points - problem.equilibrium
-        axis = np.abs(offset).argmax(axis=1)
-        rows = np.arange(count)
-        result = -here
-        result[rows, axis] += problem.positivity * np.sign(offset[rows, axis])
-        return result
-    after = problem.closed_loop(points)
-    then = _vector_jacobian(
-        problem.closed_loop, points, _vector_jacobian(problem.lyapunov, after, one)
-    )
-    return np.asarray(then - problem.rho * here)
-
-
-def _image_gradient(problem: Problem, condition: str, after: Array) -> Array:
-    """The gradient of a condition on F(y) in F(y), at points (m, n)."""
-    count, n = after.shape
-    rows = np.arange(count)
-    above = np.zeros((count, n))
-    if condition == "invariance":
-        excess = np.concatenate([after - problem.upper, problem.lower - after], axis=1)
-        worst = excess.argmax(axis=1)
-        above[rows, worst % n] = np.where(worst < n, 1.0, -1.0)
-        return above
-    region = region_of(problem)
-    rivals = np.array(region.rivals(n), dtype=np.int64)
-    if len(rivals):
-        above[rows, rivals[after[:, rivals].argmax(axis=1)]] = 1.0
-        above[:, region.axis] -= 1.0
-    return above
+    rows = _rows(problem, condition)
+    if not rows.outputs:
+        return np.zeros_like(points)
+    parts = []
+    for first in range(0, len(points), FALSIFY.chunk):
+        values = rows.forward(points[first : first + FALSIFY.chunk])
+        parts.append(rows.gradients(values, values[-1].argmax(axis=1)))
+    return np.concatenate(parts) if parts else points
 
 
 def _ascend(problem: Problem, condition: str, points: Array, steps: int = FALSIFY.steps) -> Array:

@@ -39,7 +39,7 @@ class SublevelVerifier(ConditionwiseEngine):
         if against is not None:
             return self.report(condition, Verdict.UNKNOWN, f"unsupported: {against}")
         prop = sublevel_property(problem, condition)
-        answer = decide(sublevel_network(problem), prop, budget.seconds, now=budget.now)
+        answer = decide(sublevel_network(problem), prop, budget)
         if answer.verdict == UNSAT:
             return self._proved(condition, answer, len(prop.cases))
         if answer.verdict == SAT:

@@ -30,9 +30,17 @@ class Attack:
         self.joined = with_inequalities(network, case)
         self.lower, self.upper = _inner_box(case)
         self.rng = np.random.default_rng(seed)
+        self.searched = False
 
     def search(self) -> Array | None:
-        """A member of the case, or None."""
+        """A member of the case, once; None proves nothing."""
+        if self.searched:
+            return None
+        self.searched = True
+        return self.search_again()
+
+    def search_again(self) -> Array | None:
+        """A member of the case, from new inputs."""
         if not (self.lower <= self.upper).all():
             return None  # thinner than a float can be
         shape = (self.settings.samples, self.network.inputs)
@@ -44,19 +52,37 @@ class Attack:
         found = self._confirmed(points[order[0]], values[order[0]])
         return self._gradient_search(points[order]) if found is None else found
 
-    def confirm(self, point: Array) -> Array | None:
-        """The point, or one that a climb in its cell reaches, if that is a member.
+    def __call__(self, point: Array) -> Array | None:
+        """The point, or one that a climb in its cell reaches, if that is a member; float32 numbers
+        inside the box if they do.
 
         Args:
             point: an input, shape (inputs,).
         """
         inside = np.clip(point, self.lower, self.upper)
-        if self.case.holds_at(self.network, inside):
-            return inside
+        if self._is_member(short := self._in_float32(inside)):
+            return short
         higher = self._climb(inside)
-        if higher is not None and self.case.holds_at(self.network, higher):
-            return higher
-        return None
+        if higher is not None and self._is_member(short := self._in_float32(higher)):
+            return short
+        return next((x for x in (inside, higher) if x is not None and self._is_member(x)), None)
+
+    def _is_member(self, point: Array) -> bool:
+        """Whether a point is a member; exact arithmetic decides where floats leave a doubt."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.joined.forward(point[None])
+            size = max(float(np.abs(part).max(initial=0.0)) for part in values)
+            margin = float(values[-1].min())
+        clearly_not = np.isfinite(size) and margin < -self.settings.near_zero * (1.0 + size)
+        return not clearly_not and self.case.holds_at(self.network, point)
+
+    def _in_float32(self, point: Array) -> Array:
+        """The nearest float32 numbers inside the box; where there are none, those outside."""
+        with np.errstate(over="ignore"):
+            short = point.astype(np.float32)
+            lowered, raised = (np.nextafter(short, np.float32(end)) for end in (-np.inf, np.inf))
+        short = np.where(short > self.upper, lowered, np.where(short < self.lower, raised, short))
+        return np.asarray(short, dtype=np.float64)
 
     def _margins(self, points: Array) -> Array:
         """The smallest inequality at each point."""
@@ -64,47 +90,28 @@ class Attack:
         return values
 
     def _confirmed(self, point: Array, value: float) -> Array | None:
-        return self.confirm(point) if value >= -self.settings.near_zero else None
+        return self(point) if value >= -self.settings.near_zero else None
 
     def _gradient_search(self, points: Array) -> Array | None:
         """Signed gradient steps that get shorter."""
         widths = self.upper - self.lower
         for step in range(self.settings.ascent_steps):
-            gradient = self._gradients(points)
+            values = self.joined.forward(points)
+            gradient = self.joined.gradients(values, values[-1].argmin(axis=1))
             length = 0.25 * 0.75**step
             points = np.clip(points + length * widths * np.sign(gradient), self.lower, self.upper)
-            values = self._margins(points)
-            best = int(np.argmax(values))
-            found = self._confirmed(points[best], values[best])
+            margins = self._margins(points)
+            best = int(np.argmax(margins))
+            found = self._confirmed(points[best], margins[best])
             if found is not None:
                 return found
         return None
-
-    def _gradients(self, points: Array) -> Array:
-        """The gradient of the smallest inequality, point by point."""
-        network = self.joined
-        sums = network.forward(points)
-        back: list[Array | None] = [None] * len(sums)
-        last = np.zeros_like(sums[-1])
-        last[np.arange(points.shape[0]), sums[-1].argmin(axis=1)] = 1.0
-        back[-1] = last
-        for number in range(len(network.blocks), 0, -1):
-            own = back[number]
-            if own is None:
-                continue
-            block = network.blocks[number - 1]
-            own = own * (sums[number] > 0.0) if block.relu else own
-            for source, weight in block.terms:
-                part = own @ weight
-                old = back[source]
-                back[source] = part if old is None else old + part
-        return np.zeros_like(points) if back[0] is None else back[0]
 
     def _climb(self, point: Array) -> Array | None:
         """The input of the point's activation cell where the smallest inequality is largest."""
         from scipy.optimize import linprog
 
-        rows, ends, forms, constants = self._cell(point)
+        rows, ends, forms, constants = self.joined.cell(point)
         n = point.shape[0]
         above = np.hstack([-forms, np.ones((forms.shape[0], 1))])  # t ≤ s_j
         inside = np.hstack([rows, np.zeros((rows.shape[0], 1))])
@@ -120,27 +127,6 @@ class Attack:
         if answer.x is None:
             return None
         return np.clip(answer.x[:n], self.lower, self.upper)
-
-    def _cell(self, point: Array) -> tuple[Array, Array, Array, Array]:
-        """rows·x ≤ ends describe the cell, forms·x + constants the inequalities in it."""
-        network = self.joined
-        n = network.inputs
-        sums = network.forward(point[None])
-        maps = [(np.eye(n), np.zeros(n))]
-        rows: list[Array] = [np.zeros((0, n))]
-        ends: list[Array] = [np.zeros(0)]
-        for block, total in zip(network.blocks, sums[1:], strict=True):
-            weight = sum((w @ maps[source][0] for source, w in block.terms), np.zeros((1, n)))
-            offset = sum((w @ maps[source][1] for source, w in block.terms), block.bias)
-            if block.relu:
-                on = total[0] > 0.0
-                sign = np.where(on, -1.0, 1.0)
-                rows.append(sign[:, None] * weight)
-                ends.append(-sign * offset)
-                weight, offset = weight * on[:, None], offset * on
-            maps.append((np.broadcast_to(weight, (block.width, n)), offset))
-        forms, constants = maps[-1]
-        return np.vstack(rows), np.concatenate(ends), forms, constants
 
 
 def _inner_box(case: Case) -> tuple[Array, Array]:

@@ -1,14 +1,14 @@
 """`unsat`, `sat` or `unknown` for a network and a property, in the words of VNN-LIB.
 
-Every case is attacked first, which needs no compiler; then each is searched with its share of the
-time that is left. Loading the compiled kernels in between counts neither as time spent nor against
-the limit."""
+Cases are attacked first, as far as that is quick: it needs no compiler. Then they are searched in
+turns that get longer, with attacks from new inputs in between. Loading the compiled kernels counts
+neither as time spent nor against the limit."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from graphkeel.verify.problem import Array
@@ -18,12 +18,14 @@ from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.proof import proof_entry
 from graphkeel.verify.property.question import Property
 from graphkeel.verify.rational import nearest_float, rationals
+from graphkeel.verify.result import Budget
+from graphkeel.verify.settings import PROPERTY
 
 if TYPE_CHECKING:
-    from graphkeel.verify.property.search import Search
+    from graphkeel.verify.search import Outcome, Search
 
 UNSAT, SAT, UNKNOWN = "unsat", "sat", "unknown"
-NOT_STORED = "the proof is too large to be stored"
+NOT_STORED = "the proof is too large to be stored, or was not finished in time"
 _VACUOUS = "vacuous: no input satisfies the assertions about the inputs, whatever the network"
 
 
@@ -50,83 +52,163 @@ class Answer:
 def decide(
     network: BlockNetwork,
     prop: Property,
-    seconds: float = 60.0,
+    budget: Budget | None = None,
     seed: int = 0,
-    now: Callable[[], float] = time.monotonic,
+    keep: bool = True,
 ) -> Answer:
-    """Decide whether an input satisfies one of the property's cases."""
-    started = now()
+    """Decide whether an input satisfies one of the property's cases.
+
+    Args:
+        keep: whether the proof of "unsat" is wanted.
+    """
+    budget = budget or Budget()
+    started = budget.now()
     prop.check_fits(network)
-    decision = _Decision(network, prop, started + seconds, seed, now)
-    answer = decision.answer()
-    spent = now() - started - decision.loading
+    decision = _Decision(network, prop, budget, seed, keep)
+    answer = decision.answer(started + budget.seconds)
+    spent = budget.now() - started - decision.loading
     return Answer(**{**vars(answer), "seconds": spent, "nodes": decision.nodes})
+
+
+@dataclass(eq=False)
+class _Found(Exception):
+    """A counterexample."""
+
+    point: Array
+
+
+def _raise_if_found(point: Array | None) -> None:
+    if point is not None:
+        raise _Found(point)
+
+
+class _CaseTurns:
+    """One case, attacked and searched in turns.
+
+    Writes: its search and outcome, and the seconds of both.
+    """
+
+    def __init__(self, attack: Attack, budget: Budget) -> None:
+        self.attack = attack
+        self.budget = budget
+        self.search: Search | None = None
+        self.outcome: Outcome | None = None  # before the first turn
+        self.seconds = 0.0  # of the search
+        self.attack_seconds = 0.0  # from new inputs
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether more time might help."""
+        return self.outcome is None or self.outcome.timed_out
+
+    @property
+    def reason(self) -> str:
+        """Why the case is not closed, or nothing."""
+        if self.outcome is not None and self.outcome.closed:
+            return ""
+        return (self.outcome and self.outcome.reason) or "time budget: no box explored"
+
+    def attack_first(self) -> None:
+        """The first attack, once."""
+        _raise_if_found(self.attack.search())
+
+    def advance(self, begin: Callable[[Attack], Search], end: float, last: float) -> None:
+        """Go on until the end of a turn."""
+        self.attack_first()
+        began = self.budget.now()
+        if self.search is not None:
+            self.outcome = self.search.resume(end, last)
+        else:
+            self.search = begin(self.attack)
+            self.search.deadline, self.search.last = end, last
+            self.outcome = self.search.run()
+        self.seconds += self.budget.now() - began
+        _raise_if_found(self.outcome.counterexample)
+        if self.outcome.timed_out:
+            self._attack_again(end)
+        else:
+            self.search = None  # its arrays are large
+
+    def _attack_again(self, end: float) -> None:
+        """Attacks from new inputs, for a share of the time: what one sample misses may take boxes
+        minutes to find."""
+        share = PROPERTY.attack_share * self.seconds
+        while self.attack_seconds < share and self.budget.now() < end + share:
+            began = self.budget.now()
+            _raise_if_found(self.attack.search_again())
+            self.attack_seconds += max(self.budget.now() - began, 1e-6)
 
 
 class _Decision:
     """The state of one decision.
 
-    Writes: nodes, loading and the deadline, and the trees and reasons of its cases.
+    Writes: loading, the seconds of loading kernels, and its cases.
     """
 
     def __init__(
-        self,
-        network: BlockNetwork,
-        prop: Property,
-        deadline: float,
-        seed: int,
-        now: Callable[[], float],
+        self, network: BlockNetwork, prop: Property, budget: Budget, seed: int, keep: bool
     ) -> None:
-        self.now = now
         self.network = network
         self.prop = prop
-        self.deadline = deadline
-        self.attacks = [Attack(network, case, seed) for case in prop.cases]
-        self.nodes = 0
-        self.loading = 0.0  # seconds
+        self.budget = budget
+        self.keep = keep
+        attacks = [Attack(network, case, seed) for case in prop.cases]
+        self.cases = [_CaseTurns(attack, budget) for attack in attacks]
+        self.loading = 0.0
 
-    def answer(self) -> Answer:
-        if not self.attacks:
+    @property
+    def nodes(self) -> int:
+        """The boxes explored in all cases."""
+        return sum(case.outcome.nodes for case in self.cases if case.outcome is not None)
+
+    def answer(self, deadline: float) -> Answer:
+        """Attack as far as that is quick and needs no compiler, then search in turns."""
+        if not self.cases:
             return Answer(UNSAT, reason=_VACUOUS)
-        for attack in self.attacks:
-            point = attack.search()
-            if point is not None:
-                return self._sat(point)
-            if self.now() >= self.deadline:
-                return Answer(
-                    UNKNOWN, reason="time budget: spent on the search for a counterexample"
-                )
-        return self._searched()
+        try:
+            quick = self.budget.now() + PROPERTY.attack_share * self.budget.seconds
+            for case in self.cases:
+                case.attack_first()
+                if self.budget.now() >= min(quick, deadline):
+                    break
+            if self.budget.now() >= deadline:
+                spent = "time budget: spent on the search for a counterexample"
+                return Answer(UNKNOWN, reason=spent)
+            return self._in_turns(deadline)
+        except _Found as found:
+            return self._sat(found.point)
 
-    def _searched(self) -> Answer:
-        search_class = self._loaded()
-        trees, reasons = [], []
-        for k, (case, attack) in enumerate(zip(self.prop.cases, self.attacks, strict=True)):
-            start = self.now()
-            share = (self.deadline - start) / (len(self.attacks) - k)
-            outcome = search_class(self.network, case, attack, start + share, self.now).run()
-            self.nodes += outcome.nodes
-            if outcome.counterexample is not None:
-                return self._sat(outcome.counterexample)
-            if not outcome.closed:
-                reasons.append(outcome.reason)
-            trees.append(outcome.tree)
-        if reasons:
-            return Answer(UNKNOWN, reason=reasons[0])
-        kept = [tree for tree in trees if tree is not None]
-        if len(kept) < len(trees):
-            return Answer(UNSAT, reason=NOT_STORED)
-        return Answer(UNSAT, proof=proof_entry(self.network, self.prop, kept))
+    def _in_turns(self, deadline: float) -> Answer:
+        begin = self._loaded()
+        deadline += self.loading
+        waiting = self.cases
+        seconds = PROPERTY.first_turn
+        while waiting and self.budget.now() < deadline:
+            for k, case in enumerate(waiting):
+                now = self.budget.now()
+                if now >= deadline:
+                    break
+                share = (deadline - now) / (len(waiting) - k)
+                case.advance(begin, now + min(seconds, share), now + share)
+            waiting = [case for case in waiting if case.is_waiting]
+            seconds *= 2.0
+        undecided = [case.reason for case in self.cases if case.reason]
+        if undecided:
+            return Answer(UNKNOWN, reason=undecided[0])
+        outcomes = [case.outcome for case in self.cases]
+        trees = [one.piece for one in outcomes if one is not None and one.piece is not None]
+        if len(trees) < len(outcomes):
+            return Answer(UNSAT, reason=NOT_STORED if self.keep else "")
+        return Answer(UNSAT, proof=proof_entry(self.network, self.prop, trees))
 
-    def _loaded(self) -> type[Search]:
-        """The search, its kernels loaded outside the time."""
-        before = self.now()
-        from graphkeel.verify.property.search import Search, warm_up
+    def _loaded(self) -> Callable[[Attack], Search]:
+        """How a search is begun, its kernels loaded outside the time."""
+        before = self.budget.now()
+        from graphkeel.verify.property.search import case_search, warm_up
 
         warm_up()
-        self.loading = self.now() - before
-        self.deadline += self.loading
-        return Search
+        self.loading = self.budget.now() - before
+        return partial(case_search, budget=self.budget, keep=self.keep)
 
     def _sat(self, point: Array) -> Answer:
         inputs = tuple(float(x) for x in point)

@@ -8,7 +8,7 @@ slopes."""
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -16,15 +16,22 @@ from numpy.typing import NDArray
 
 from graphkeel.verify.kernel import (
     CANDIDATE,
-    CUTS,
+    CLIPPED,
     FINISHED,
     FULL,
+    LEAVES,
     NODES,
     OPEN,
     OPTIONS,
+    SLOPES,
     STUCK,
+    Output,
+    add_cut,
+    add_leaf,
     best_cut,
+    clip,
     compile_cached,
+    cut_off,
     relaxation_gap,
     rounded_slope,
     source_digest,
@@ -43,20 +50,7 @@ from graphkeel.verify.property.relax import (
     values_at,
 )
 
-LEAVES, SLOPES = 3, 4  # in `counts`: leaves, and lines of stored slopes
 _SCALE = 65536.0  # the largest multiplier of a leaf: they are stored as integers up to this
-
-
-class Output(NamedTuple):
-    """The output of a run: the tree in preorder, and a point that may be a counterexample."""
-
-    axis: NDArray[np.int16]
-    cut: Array
-    weights: NDArray[np.int32]  # (leaves, inequalities)
-    slopes: NDArray[np.uint8]  # (stored leaves, units with a ReLU)
-    counts: NDArray[np.int64]
-    point: Array
-    value: Array  # (1,): the smallest inequality there, the largest such value so far
 
 
 @njit(**OPTIONS)
@@ -83,19 +77,19 @@ def _close_with_one(net: Net, work: Work, lo: Array, hi: Array) -> bool:
         bound, slack = descend(net, work, lo, hi)
         if _closes(bound, slack):
             return True
-        constant = work.row[n]
-        _keep_form(work, j, n, constant)
-        _add_gaps(net, work, 1.0 / (bound + slack), lo, hi)
+        _keep_form(work, j, n, slack)
+        _add_gaps(net, work, 1.0 / (abs(bound) + slack), lo, hi)
     return False
 
 
 @njit(**OPTIONS)
-def _keep_form(work: Work, j: int, n: int, constant: float) -> None:
+def _keep_form(work: Work, j: int, n: int, slack: float) -> None:
     """Store the form of inequality j; the first n + 1 entries of `row` are `descend`'s own."""
     at = (j + 1) * (n + 1)
+    work.slack[j] = slack / _SCALE
     for d in range(n):
         work.row[at + d] = work.coefficient[d] / _SCALE
-    work.row[at + n] = constant / _SCALE
+    work.row[at + n] = work.row[n] / _SCALE
 
 
 @njit(**OPTIONS)
@@ -222,6 +216,7 @@ def _improve_slopes(net: Net, work: Work, goal: float, steps: int, lo: Array, hi
     for i in range(first, end):
         work.slope[i] = rounded_slope(work.slope[i])
     bound, slack = descend(net, work, lo, hi)
+    work.slack[net.needs.shape[0]] = slack
     return _closes(bound, slack)
 
 
@@ -233,9 +228,10 @@ def _close_box(net: Net, work: Work, steps: int, combined: float, lo: Array, hi:
         return RELAXED
     _choose_weights(net, work, lo, hi)
     bound, slack = descend(net, work, lo, hi)
+    work.slack[net.needs.shape[0]] = slack
     if _closes(bound, slack):
         return RELAXED
-    _add_gaps(net, work, combined / (bound + slack), lo, hi)
+    _add_gaps(net, work, combined / (abs(bound) + slack), lo, hi)
     if steps > 0:
         goal = -8.0 * slack - 0.003 * abs(bound)
         if _improve_slopes(net, work, goal, steps, lo, hi):
@@ -269,11 +265,9 @@ def _add_gaps(net: Net, work: Work, share: float, lo: Array, hi: Array) -> None:
 def _write_leaf(net: Net, work: Work, kind: int, out: Output) -> None:
     """Store a leaf's multipliers and slopes."""
     counts = out.counts
-    out.axis[counts[NODES]] = kind
-    counts[NODES] += 1
     for j in range(net.needs.shape[0]):
         out.weights[counts[LEAVES], j] = np.int32(work.weights[j])
-    counts[LEAVES] += 1
+    add_leaf(kind, out)
     if kind != SLOPED:
         return
     column = 0
@@ -307,6 +301,23 @@ def _is_candidate(net: Net, work: Work, lo: Array, hi: Array, out: Output) -> bo
     return found
 
 
+@njit(**OPTIONS)
+def _clip_box(net: Net, work: Work, lo: Array, hi: Array) -> bool:
+    """The part of a box where every form can still be ≥ 0; False if there is none.
+
+    Reads: row, slack, coefficient. Writes: inner."""
+    n = lo.shape[0]
+    count = net.needs.shape[0]
+    work.inner[0] = lo
+    work.inner[1] = hi
+    for j in range(count):
+        form = work.row[(j + 1) * (n + 1) : (j + 2) * (n + 1)]
+        if not clip(form[:n], form[n] + 4.0 * work.slack[j], work.inner[0], work.inner[1]):
+            return False
+    constant = work.row[n] + 4.0 * work.slack[count]
+    return clip(work.coefficient[:n], constant, work.inner[0], work.inner[1])
+
+
 def _compile(digest: str) -> Any:
     """The kernel; it captures the digest, which makes it part of the cache key."""
 
@@ -315,42 +326,52 @@ def _compile(digest: str) -> Any:
         work: Work,
         steps: int,
         combined: float,
+        share: float,
         narrowest: Array,
         boxes: Array,
+        clipped: NDArray[np.bool_],
         out: Output,
     ) -> int:
         """Explore boxes[:counts[OPEN]] until none is left, `out` is full, or a point may be a
         counterexample.
 
         Args:
+            share: of an axis that has to be clipped off; from 1 on, nothing is.
             narrowest: the widths below which no axis is cut, shape (n,).
             boxes: the stack of open boxes, shape (most, 2, n).
+            clipped: those of them that are leaves already, shape (most,).
         """
         _ = digest
         counts = out.counts
+        room = 3 * boxes.shape[2] + 2  # nodes that one box may add
         while counts[OPEN] > 0:
-            full = counts[NODES] >= out.axis.shape[0] or counts[OPEN] + 1 >= boxes.shape[0]
-            if full:
+            nodes = counts[NODES]
+            if nodes + room > out.axis.shape[0] or counts[OPEN] + room > boxes.shape[0]:
                 return FULL
             top = counts[OPEN] - 1
+            if clipped[top]:
+                clipped[top] = False
+                add_leaf(CLIPPED, out)
+                counts[OPEN] -= 1
+                continue
             lo, hi = boxes[top, 0], boxes[top, 1]
             kind = _close_box(net, work, steps, combined, lo, hi)
             if kind != 0:
                 _write_leaf(net, work, kind, out)
                 counts[OPEN] -= 1
                 continue
-            axis, cut = best_cut(work.score, lo, hi, narrowest)
             seen = _is_candidate(net, work, lo, hi, out)
-            if axis < 0:
+            if share < 1.0:
+                if not _clip_box(net, work, lo, hi):
+                    clipped[top] = True
+                    continue
+                cut_off(work.inner, share, boxes, clipped, work.score, out)
+                top = counts[OPEN] - 1
+            axis, cut = best_cut(work.score, boxes[top, 0], boxes[top, 1], narrowest)
+            if axis >= 0:
+                add_cut(axis, cut, True, boxes, out)
+            elif counts[NODES] == nodes:
                 return STUCK
-            out.axis[counts[NODES]] = axis
-            out.cut[counts[CUTS]] = cut
-            counts[NODES] += 1
-            counts[CUTS] += 1
-            boxes[top + 1] = boxes[top]
-            boxes[top, 0, axis] = cut
-            boxes[top + 1, 1, axis] = cut
-            counts[OPEN] += 1
             if seen:
                 return CANDIDATE
         return FINISHED

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphkeel.verify.problem import Array
+from graphkeel.verify.problem import Array, Network
 from graphkeel.verify.rational import rational, rationals
 
 
@@ -29,6 +31,15 @@ class Block:
     @property
     def width(self) -> int:
         return int(self.bias.shape[0])
+
+
+class Cell(NamedTuple):
+    """rows·x ≤ ends, where the outputs are forms·x + constants."""
+
+    rows: Array
+    ends: Array
+    forms: Array
+    constants: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +63,20 @@ class BlockNetwork:
         return self.inputs if number == 0 else self.blocks[number - 1].width
 
     def forward(self, points: Array) -> list[Array]:
-        """All values in float64, the pre-activations of ReLU blocks among them.
+        """All values in float64: the input and every block, shape (count, width) each.
 
         Args:
             points: inputs, shape (count, inputs).
-
-        Returns:
-            For the input and every block, its affine part, shape (count, width).
         """
         values = [points]
-        sums = [points]
         for block in self.blocks:
-            total = np.broadcast_to(block.bias, (points.shape[0], block.width)).copy()
-            for number, weight in block.terms:
-                total += values[number] @ weight.T
-            sums.append(total)
-            values.append(np.maximum(total, 0.0) if block.relu else total)
-        return sums
+            parts = [values[number] @ weight.T for number, weight in block.terms]
+            total = parts[0] if parts else np.zeros((points.shape[0], block.width))
+            for part in (*parts[1:], block.bias):
+                total += part
+            # in place: the first touch of a page is slow
+            values.append(np.maximum(total, 0.0, out=total) if block.relu else total)
+        return values
 
     def outputs_at(self, points: Array) -> Array:
         """The outputs in float64.
@@ -76,8 +84,48 @@ class BlockNetwork:
         Args:
             points: inputs, shape (count, inputs).
         """
-        last = self.forward(points)[-1]
-        return np.maximum(last, 0.0) if self.blocks[-1].relu else last
+        return self.forward(points)[-1]
+
+    def gradients(self, values: list[Array], picked: NDArray[np.int64]) -> Array:
+        """The gradient of one output at each point, shape (count, inputs).
+
+        Args:
+            values: of `forward`.
+            picked: which output, shape (count,).
+        """
+        back: list[Array | None] = [None] * len(values)
+        last = np.zeros_like(values[-1])
+        last[np.arange(len(last)), picked] = 1.0
+        back[-1] = last
+        for number in range(len(self.blocks), 0, -1):
+            own, back[number] = back[number], None
+            if own is None:
+                continue
+            block = self.blocks[number - 1]
+            if block.relu:
+                own *= values[number] > 0.0
+            for source, weight in block.terms:
+                part, old = own @ weight, back[source]
+                back[source] = part if old is None else np.add(old, part, out=old)
+        return np.zeros_like(values[0]) if back[0] is None else back[0]
+
+    def cell(self, point: Array) -> Cell:
+        """The activation cell around a point, shape (inputs,), and the outputs in it."""
+        n = self.inputs
+        maps = [(np.eye(n), np.zeros(n))]
+        rows: list[Array] = [np.zeros((0, n))]
+        ends: list[Array] = [np.zeros(0)]
+        for block in self.blocks:
+            weight = sum((w @ maps[source][0] for source, w in block.terms), np.zeros((1, n)))
+            offset = sum((w @ maps[source][1] for source, w in block.terms), block.bias)
+            if block.relu:
+                on = weight @ point + offset >= 0.0
+                sign = np.where(on, -1.0, 1.0)
+                rows.append(sign[:, None] * weight)
+                ends.append(-sign * offset)
+                weight, offset = weight * on[:, None], offset * on
+            maps.append((np.broadcast_to(weight, (block.width, n)), offset))
+        return Cell(np.vstack(rows), np.concatenate(ends), *maps[-1])
 
     def exact_outputs(self, point: list[Fraction]) -> list[Fraction]:
         """The outputs at one point, without rounding."""
@@ -106,3 +154,12 @@ def pruned(inputs: int, blocks: list[Block], output: int) -> BlockNetwork:
         terms = tuple((place[source], weight) for source, weight in block.terms)
         kept.append(Block(terms, block.bias, block.relu))
     return BlockNetwork(inputs, tuple(kept))
+
+
+def append_network(blocks: list[Block], network: Network, source: int) -> int:
+    """Add a network that reads one value; the number of its output."""
+    for layer in network.layers:
+        blocks.append(Block(((source, layer.weight),), layer.bias, relu=True))
+        source = len(blocks)
+    blocks[-1] = Block(blocks[-1].terms, blocks[-1].bias, relu=False)
+    return source

@@ -15,7 +15,7 @@ from graphkeel.verify.property.network import BlockNetwork
 from graphkeel.verify.property.question import Case, Property
 
 if TYPE_CHECKING:
-    from graphkeel.verify.property.search import Tree
+    from graphkeel.verify.tree import Piece
 
 FORMAT = "graphkeel-proof"
 
@@ -30,15 +30,15 @@ def _question_entry(network: BlockNetwork, prop: Property) -> Json:
     return {"network": {"inputs": network.inputs, "blocks": blocks}, "cases": cases}
 
 
-def proof_entry(network: BlockNetwork, prop: Property, trees: list[Tree]) -> Json:
+def proof_entry(network: BlockNetwork, prop: Property, trees: list[Piece]) -> Json:
     """The whole proof."""
     entry = _question_entry(network, prop)
     for case, tree in zip(entry["cases"], trees, strict=True):
         case["tree"] = {
             "axis": encode(tree.axis),
             "cut": encode(tree.cut),
-            "slopes": encode(tree.slopes),
-            "multipliers": encode(tree.weights),
+            "slopes": encode(tree.lines.slopes),
+            "multipliers": encode(tree.lines.weights),
         }
     return {"format": FORMAT, "version": VERSION, **entry}
 

@@ -47,6 +47,8 @@ class Work(NamedTuple):
     score: Array  # (n,)
     share: Array  # (n,)
     weights: Array  # (inequalities,): μ
+    slack: Array  # (inequalities + 1,): of the inequalities' forms, then of the last form
+    inner: Array  # (2, n): what clipping leaves of a box
 
 
 def workspace(net: Net, n: int) -> Work:
@@ -55,12 +57,13 @@ def workspace(net: Net, n: int) -> Work:
     values = net.relu.shape[0]
     widest = int(np.diff(net.unit).max())
     rows = net.needs.shape[0]
-    shapes = dict.fromkeys(Work._fields, units)
+    shapes: dict[str, Any] = dict.fromkeys(Work._fields, units)
     shapes |= {"known": values, "touched": values, "forms": units * n}
     shapes |= dict.fromkeys(("up", "down"), units * widest)
     shapes |= dict.fromkeys(("constant_up", "constant_down", "slack_up", "slack_down"), widest)
     shapes |= {"row": (rows + 1) * (n + 1), "peak": n, "score": n, "share": n}
-    shapes |= {"weights": rows}
+    shapes |= {"weights": rows, "slack": rows + 1}
+    shapes["inner"] = (2, n)
     kinds: dict[str, Any] = {"known": np.bool_, "touched": np.bool_}
     return Work(
         **{name: np.zeros(size, kinds.get(name, np.float64)) for name, size in shapes.items()}

@@ -15,7 +15,7 @@ import numpy as np
 from graphkeel.verify.conditions import inner_radius
 from graphkeel.verify.problem import STAYS, Network, Problem, Sublevel, sublevel_of
 from graphkeel.verify.proof import VERSION, Json, encode
-from graphkeel.verify.property.network import Block, BlockNetwork
+from graphkeel.verify.property.network import Block, BlockNetwork, append_network
 from graphkeel.verify.property.proof import FORMAT, as_text
 from graphkeel.verify.property.question import Case, Inequality, Property
 from graphkeel.verify.rational import in_hole, rationals
@@ -27,9 +27,9 @@ _Ends = list[tuple[Fraction, Fraction]]
 def sublevel_network(problem: Problem) -> BlockNetwork:
     """The network y -> (V(y), V(F(y)), F(y))."""
     blocks: list[Block] = []
-    after = _append_network(blocks, problem.closed_loop, 0)
-    here = _append_network(blocks, problem.lyapunov, 0)
-    there = _append_network(blocks, problem.lyapunov, after)
+    after = append_network(blocks, problem.closed_loop, 0)
+    here = append_network(blocks, problem.lyapunov, 0)
+    there = append_network(blocks, problem.lyapunov, after)
     n = problem.n
     height = n + 2
     place = np.eye(height)
@@ -93,15 +93,6 @@ def loop_difference(content: Json, problem: Problem) -> str | None:
 
 def _layers(network: Network) -> list[Json]:
     return [{"weight": encode(a.weight), "bias": encode(a.bias)} for a in network.layers]
-
-
-def _append_network(blocks: list[Block], network: Network, source: int) -> int:
-    """Add a network that reads one value; the number of its output."""
-    for layer in network.layers:
-        blocks.append(Block(((source, layer.weight),), layer.bias, relu=True))
-        source = len(blocks)
-    blocks[-1] = Block(blocks[-1].terms, blocks[-1].bias, relu=False)
-    return source
 
 
 def _box(problem: Problem) -> _Ends:

@@ -6,20 +6,17 @@ class."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regulation
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import check_name
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, drawn_class
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
 
 CLASSICAL: dict[str, Any] = {  # each is a `Controller`
     "deadbeat": Deadbeat(),
@@ -53,27 +50,24 @@ class ControllerMethod(Baseline):
     def name(self) -> str:  # type: ignore[override]
         return f"{self.controller}-{self.classes}"
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        drawn = drawn_class(task, labelled, seed)
+    def _fit_predict(self, given: Given) -> MethodResult:
+        task, labelled = given.task, given.labelled
+        drawn = drawn_class(task, labelled, given.seed)
         chosen = [drawn] if self.classes == "one" else list(range(task.n_classes))
-        found = self._regulate(frozen, task, chosen, seed)
+        found = self._regulate(given, chosen)
         features, labels = task.x.clone(), task.y[labelled]
         for label, (regulation, _) in zip(chosen, found, strict=True):
             features[labelled[labels == label]] = regulation.anchor
         return MethodResult(
-            frozen(features, task.edge_index), features, self._decision(chosen, found)
+            given.frozen(features, task.edge_index), features, self._decision(chosen, found)
         )
 
-    def _regulate(
-        self, frozen: FrozenModel, task: GraphTask, chosen: list[int], seed: int
-    ) -> list[tuple[Regulation, dict[str, Any]]]:
-        head = extract_head(frozen.model, task.n_features)  # type: ignore[arg-type]
-        targets = torch.eye(task.n_classes, dtype=torch.float64)[chosen]
+    def _regulate(self, given: Given, chosen: list[int]) -> list[tuple[Regulation, dict[str, Any]]]:
+        head = extract_head(given.frozen.model, given.task.n_features)  # type: ignore[arg-type]
+        targets = torch.eye(given.task.n_classes, dtype=torch.float64)[chosen]
         if self.controller in CLASSICAL:
             return [(CLASSICAL[self.controller].regulate(head, target), {}) for target in targets]
-        trained = _train_neural(frozen, task, chosen, NEURAL[self.controller], seed)
+        trained = _train_neural(given, chosen, NEURAL[self.controller])
         return [
             (f.regulate(head, target), proof)
             for (f, proof), target in zip(trained, targets, strict=True)
@@ -94,15 +88,16 @@ class ControllerMethod(Baseline):
 
 
 def _train_neural(
-    frozen: FrozenModel, task: GraphTask, classes: list[int], form: str, seed: int
+    given: Given, classes: list[int], form: str
 ) -> list[tuple[NeuralController, dict[str, Any]]]:
     """Algorithm 1; each class's controller, with the verdict on it."""
     from graphkeel.lyapunov import LyapunovConfig, certify
 
-    config = LyapunovConfig(form=form, seed=seed, seconds=60.0)
+    config = LyapunovConfig(form=form, seed=given.seed, seconds=60.0)
     if form == "paper":  # has never ended in a proof
-        config = config.with_(rounds=5, seconds=20.0, verify_seconds=1.0)
-    result = certify(frozen, task.x, task.edge_index, config, classes=classes)
+        config = replace(config, rounds=5, seconds=20.0, verify_seconds=1.0)
+    task = given.task
+    result = certify(given.frozen, task.x, task.edge_index, config, classes=classes)
     rounds = len(result.log)
     return [
         (NeuralController(outcome.control), {"verdict": outcome.verdict.value, "rounds": rounds})

@@ -15,11 +15,9 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels, known_labels
 from graphkeel.graph.propagate import neighbours
-from graphkeel.models.frozen import FrozenModel
-from graphkeel_paper.baselines.rival import Candidate, Rival, clamped, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, clamped, scored
 
 
 class Setting(NamedTuple):
@@ -53,11 +51,10 @@ SETTINGS = (
 class CorrectAndSmooth(Rival):
     name = "cs"
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        beliefs = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
-        labels = known_labels(task, labelled)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        beliefs = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+        labels = known_labels(task, given.labelled)
         norms = normalisations(task.edge_index, task.n_nodes)
         starts = {}
         for setting, corrected in correct(beliefs, labels, norms, SETTINGS).items():
@@ -68,11 +65,7 @@ class CorrectAndSmooth(Rival):
 
 
 def normalisations(edge_index: Tensor, n_nodes: int) -> dict[str, sparse.csr_matrix]:
-    """The authors' three, without self-loops; a node without edges keeps an empty row.
-
-    Args:
-        edge_index: int64, shape (2, E).
-    """
+    """The authors' three, without self-loops; a node without edges keeps an empty row."""
     adjacency = neighbours(edge_index.numpy(), n_nodes).astype(np.float32)
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
     inverse = np.divide(1.0, degree, out=np.zeros_like(degree), where=degree > 0)
@@ -91,11 +84,7 @@ def correct(
     norms: Mapping[str, sparse.csr_matrix],
     settings: Iterable[Setting],
 ) -> dict[Setting, Tensor]:
-    """Beliefs plus the spread error, by setting.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Beliefs plus the spread error, by setting."""
     corrected = dict.fromkeys(settings, beliefs)
     if not len(labels):
         return corrected
@@ -107,12 +96,12 @@ def correct(
         values[labels.nodes] = seen[:, None]
         return values
 
-    scaled = [one for one in corrected if one.scale]
-    for setting, reached in _spread_errors(error, norms, scaled, keep_seen).items():
+    scaled = {one: error for one in corrected if one.scale}
+    for setting, reached in _spread_all(scaled, norms, _error_way, keep_seen).items():
         corrected[setting] = beliefs + (setting.scale or 0.0) * reached
     typical = float(error.abs().sum()) / len(labels)
-    by_node = [one for one in corrected if one.scale is None]
-    for setting, reached in _spread_errors(error, norms, by_node, _unit_ball).items():
+    by_node = {one: error for one in corrected if one.scale is None}
+    for setting, reached in _spread_all(by_node, norms, _error_way, _unit_ball).items():
         corrected[setting] = _scaled_by_node(beliefs, reached, typical)
     return corrected
 
@@ -120,19 +109,8 @@ def correct(
 def smooth(
     starts: Mapping[Setting, Tensor], norms: Mapping[str, sparse.csr_matrix]
 ) -> dict[Setting, Tensor]:
-    """The spread results, by setting.
-
-    Args:
-        starts: corrected beliefs, shape (N, n_classes), with known labels in their places.
-    """
-    found: dict[Setting, Tensor] = {}
-    for name, matrix in norms.items():
-        group = [setting for setting in starts if setting.second == name]
-        if group:
-            start = torch.stack([starts[setting] for setting in group], dim=1)
-            result = spread(matrix, start, [one.smooth for one in group], _unit_interval)
-            found.update(zip(group, result.unbind(dim=1), strict=True))
-    return found
+    """The spread results, by setting; the starts have known labels in their places."""
+    return _spread_all(starts, norms, lambda one: (one.second, one.smooth), _unit_interval)
 
 
 def spread(
@@ -143,11 +121,7 @@ def spread(
     steps: int = 50,
 ) -> Tensor:
     """Z ← after(α·A·Z + (1−α)·start), `steps` times; several α side by side, in one pass over A.
-
-    Args:
-        matrix: A, shape (N, N).
-        start: shape (N, len(alphas), n_classes).
-    """
+    The start has the shape (N, len(alphas), n_classes)."""
     far = torch.tensor(alphas)[:, None]
     kept = torch.tensor([1.0 - alpha for alpha in alphas])[:, None] * start
     result = start
@@ -157,20 +131,25 @@ def spread(
     return result
 
 
-def _spread_errors(
-    error: Tensor,
+def _spread_all(
+    starts: Mapping[Setting, Tensor],
     norms: Mapping[str, sparse.csr_matrix],
-    settings: Sequence[Setting],
+    way: Callable[[Setting], tuple[str, float]],
     after: Callable[[Tensor], Tensor],
 ) -> dict[Setting, Tensor]:
+    """Settings of one normalisation side by side; `way` names it, and says how far to spread."""
     found: dict[Setting, Tensor] = {}
     for name, matrix in norms.items():
-        group = [setting for setting in settings if setting.first == name]
+        group = [setting for setting in starts if way(setting)[0] == name]
         if group:
-            start = error[:, None].expand(-1, len(group), -1)
-            reached = spread(matrix, start, [one.correct for one in group], after)
+            start = torch.stack([starts[setting] for setting in group], dim=1)
+            reached = spread(matrix, start, [way(setting)[1] for setting in group], after)
             found.update(zip(group, reached.unbind(dim=1), strict=True))
     return found
+
+
+def _error_way(setting: Setting) -> tuple[str, float]:
+    return setting.first, setting.correct
 
 
 def _scaled_by_node(

@@ -19,10 +19,10 @@ from graphkeel.graph.labels import Labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.head import extract_head
-from graphkeel.reconstruct.by_name import replace
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.retrained.training import as_split, unit_scale
-from graphkeel_paper.baselines.rival import Baseline, drawn_class
+from graphkeel.reconstruct.correction import replace
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
+from graphkeel_paper.baselines.training import as_split, descend, seeded, unit_scale
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,7 @@ class FrgnnConfig:
 
     outputs: Literal["softmax", "logits"] = "softmax"  # what g is fed
     pairs: Literal["all", "labelled"] = "all"  # which nodes it learns from; neither needs a label
-    classes: Literal["one", "all"] = (
-        "one"  # the paper's starred rows replace one class, FRGNN itself all
-    )
+    classes: Literal["one", "all"] = "one"  # the paper's starred rows; FRGNN itself replaces all
     hidden: int = 64
     lr: float = 0.01
     epochs: int = 500
@@ -62,11 +60,10 @@ class FRGNN(Baseline):
     def retrains(self) -> bool:  # type: ignore[override]
         return self.base != "given"
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        frozen, task, labelled, seed = given.frozen, given.task, given.labelled, given.seed
         if self.base == "gcn":
-            task = as_split(task.with_features(unit_scale(task.x)), labelled, validation)
+            task = as_split(task.with_features(unit_scale(task.x)), labelled, given.validation)
             frozen = FrozenModel(train_model("gcn", task, seed=seed), n_classes=task.n_classes)
         embeddings = representatives(frozen, task, labelled, self.config, seed)
         labels = Labels(labelled, task.y[labelled], task.n_classes)
@@ -97,8 +94,7 @@ def representatives(
 
 
 def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         inverse = nn.Sequential(
             nn.Linear(outputs.shape[1], config.hidden),
             nn.ReLU(),
@@ -106,9 +102,7 @@ def _train_inverse(outputs: Tensor, features: Tensor, config: FrgnnConfig, seed:
         )
     optimiser = torch.optim.Adam(inverse.parameters(), lr=config.lr)
     for _ in range(config.epochs):
-        optimiser.zero_grad()
-        nn.functional.mse_loss(inverse(outputs), features).backward()
-        optimiser.step()
+        descend(optimiser, nn.functional.mse_loss(inverse(outputs), features))
     return inverse
 
 

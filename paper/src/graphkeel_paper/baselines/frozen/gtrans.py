@@ -22,8 +22,10 @@ from torch_geometric.nn import MessagePassing, SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Candidate, Rival
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival
+from graphkeel_paper.baselines.training import descend, seeded
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,8 @@ class GTransConfig:
     epochs: int = 10
     feature_steps: int = 4
     edge_steps: int = 1  # 0 leaves the edges alone
-    lr_features: tuple[float, ...] = (
-        1e-3,
-        1e-4,
-        5e-3,
-    )  # Cora's first; the authors tune it on validation, as we do
+    # Cora's first; the authors tune it on validation, as we do.
+    lr_features: tuple[float, ...] = (1e-3, 1e-4, 5e-3)
     lr_edges: float = 0.1
     budget: float = 0.005  # share of edges that may go
     start: float = 1e-7  # of both variables, and the least weight of an edge's removal
@@ -59,13 +58,10 @@ class GTrans(Rival):
     retrains: bool = False
     uses_labels: bool = False
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
         for lr in self.config.lr_features:
-            transformation = _Transformation(frozen, task, self.config, lr, seed)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
+            transformation = _Transformation(given, self.config, lr)
+            with seeded(given.seed):
                 transformation.learn()
             yield Candidate({"lr_features": lr}, transformation.result())
 
@@ -87,14 +83,8 @@ class Views:
         self.linear = _WeightsFirst(frozen.model.conv) if is_linear else None
 
     def logits(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
-        """On the edges that are kept (all when None); layers that take no weights see every edge as
-        one.
-
-        Args:
-            x: features, shape (N, d).
-            weights: of the edges, shape (E,).
-            kept: bool mask of the edges, shape (E,).
-        """
+        """On the edges that are kept (a bool mask; all when None); layers that take no weights see
+        every edge as one."""
         edges = self.edge_index if kept is None else self.edge_index[:, kept]
         of_edges = weights if kept is None else weights[kept]
         if self.linear is not None:
@@ -103,34 +93,16 @@ class Views:
             return self.frozen.differentiable_logits(x, edges)
 
     def embedding(self, x: Tensor, weights: Tensor, kept: Tensor | None = None) -> Tensor:
-        """The embedding of every node, shape (N, h).
-
-        Args:
-            x: features, shape (N, d).
-            weights: of the edges, shape (E,).
-            kept: bool mask of the edges, shape (E,); all when None.
-        """
+        """The embedding of every node, shape (N, h)."""
         if len(self.layers) < 2:
             return self.logits(x, weights, kept)
-        seen: list[Tensor] = []
-        handles = [
-            layer.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-            for layer in self.layers
-        ]
-        try:
-            self.logits(x, weights, kept)
-        finally:
-            for handle in handles:
-                handle.remove()
-        return seen[-1]
+        _, seen = seen_inputs(self.layers, lambda: self.logits(x, weights, kept))
+        return seen[-1][1]
 
     @contextmanager
     def weighted(self, weights: Tensor) -> Iterator[None]:
-        """Within the block every layer gets these weights; the model itself need not know of them.
-
-        Args:
-            weights: of the edges, shape (E,).
-        """
+        """Within the block every layer gets these weights; the model itself need not know of
+        them."""
         if not self.weighable:
             yield
             return
@@ -169,21 +141,12 @@ def _takes_weights(layer: nn.Module) -> bool:
 
 
 def dissimilarity(a: Tensor, b: Tensor) -> Tensor:
-    """Mean of 1 − cos over nodes.
-
-    Args:
-        a: embeddings, shape (N, h).
-    """
+    """Mean of 1 − cos over nodes."""
     return (1 - F.cosine_similarity(a, b, dim=1, eps=1e-15)).mean()
 
 
 def _surrogate_loss(views: Views, x: Tensor, weights: Tensor, drop: float) -> Tensor:
-    """Near to itself with edges dropped, far from itself with features shuffled.
-
-    Args:
-        x: features, shape (N, d).
-        weights: of the edges, shape (E,).
-    """
+    """Near to itself with edges dropped, far from itself with features shuffled."""
     plain = views.embedding(x, weights)
     dropped = views.embedding(x, weights, torch.rand(weights.shape) >= drop)
     shuffled = views.embedding(x[torch.randperm(x.shape[0])], weights)
@@ -194,11 +157,7 @@ def project(
     removals: Tensor, most: float, *, least: float = GTransConfig.start, tolerance: float = 1e-5
 ) -> Tensor:
     """The nearest removals with each in [0, 1] and their sum at most `most`, by bisection on a
-    common shift.
-
-    Args:
-        removals: shape (pairs,).
-    """
+    common shift."""
     if float(removals.clamp(0, 1).sum()) <= most:
         return removals.clamp(least, 1 - least)
     low, high = float((removals - 1).min()), float(removals.max())
@@ -216,27 +175,23 @@ class _Transformation:
 
     scores: Tensor
 
-    def __init__(
-        self, frozen: FrozenModel, task: GraphTask, config: GTransConfig, lr: float, seed: int
-    ) -> None:
-        self.task, self.config, self.lr, self.seed = task, config, lr, seed
-        self.views = Views(frozen, task)
+    def __init__(self, given: Given, config: GTransConfig, lr: float) -> None:
+        task = given.task
+        self.task, self.config, self.lr, self.seed = task, config, lr, given.seed
+        self.views = Views(given.frozen, task)
         # Both directions of an edge go together: one removal per unordered pair.
         low, high = task.edge_index.min(dim=0).values, task.edge_index.max(dim=0).values
         pairs, self.pair = torch.unique(low * task.n_nodes + high, return_inverse=True)
         self.removals = torch.full((len(pairs),), config.start)
-        self.most = (
-            int(config.budget * len(pairs)) if config.edge_steps and self.views.weighable else 0
-        )
+        movable = config.edge_steps and self.views.weighable
+        self.most = int(config.budget * len(pairs)) if movable else 0
         self.change = torch.full_like(task.x, config.start, requires_grad=True)
 
     def learn(self) -> None:
         optimiser = torch.optim.Adam([self.change], lr=self.lr)
         for _ in range(self.config.rounds):
             for _ in range(self.config.feature_steps):
-                optimiser.zero_grad()
-                self._loss().backward()
-                optimiser.step()
+                descend(optimiser, self._loss())
             for _ in range(self.config.edge_steps if self.most else 0):
                 self._step_edges()
         self.removals = self._discrete() if self.most else torch.zeros_like(self.removals)
@@ -289,6 +244,5 @@ class _Transformation:
 
     @torch.no_grad()
     def _quiet_loss(self, removals: Tensor, change: Tensor | None = None) -> float:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
+        with seeded(self.seed):
             return float(self._loss(removals, change))

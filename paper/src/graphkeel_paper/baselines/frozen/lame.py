@@ -17,11 +17,9 @@ import torch
 from sklearn.neighbors import kneighbors_graph
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 
 _Affinity = Callable[[Tensor], Tensor]
 Kernel = Callable[[Tensor], Tensor]
@@ -43,10 +41,9 @@ class LAME(Rival):
     graph_weight: float = 5.0
     batch: int = 64
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        embedding = classified_embedding(frozen, task)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task, seed = given.task, given.seed
+        embedding = classified_embedding(given.frozen, task)
         log_beliefs = embedding.logits.log_softmax(dim=-1)
         unit = torch.nn.functional.normalize(embedding.nodes, dim=1)
         propagator = Propagator(task.edge_index, task.n_nodes)
@@ -65,12 +62,8 @@ class LAME(Rival):
 def pulled_together(
     log_beliefs: Tensor, affinity: _Affinity, *, iterations: int = 100, tolerance: float = 1e-8
 ) -> Tensor:
-    """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest.
-
-    Args:
-        log_beliefs: log probabilities, shape (N, n_classes).
-        affinity: multiplies assignments, shape (N, n_classes), by W.
-    """
+    """Iterates y ← softmax(log p + Σ_j w_ij y_j) to rest; `affinity` multiplies assignments by
+    W."""
     assigned = log_beliefs.exp()
     energy = float("inf")
     for _ in range(iterations):
@@ -88,11 +81,7 @@ def _energy(log_beliefs: Tensor, pull: Tensor, assigned: Tensor) -> float:
 
 
 def neighbour_affinity(unit: Tensor, count: int = 5) -> _Affinity:
-    """w_ij = 1 where j is among the nearest of i.
-
-    Args:
-        unit: embeddings of length one, shape (N, h).
-    """
+    """w_ij = 1 where j is among the nearest of i."""
     nearest = kneighbors_graph(unit.numpy(), min(count, len(unit) - 1)).astype(np.float32)
     return lambda y: torch.from_numpy(nearest @ y.numpy())
 
@@ -112,13 +101,8 @@ def gaussian_kernel(count: int) -> Kernel:
 def in_batches(
     log_beliefs: Tensor, unit: Tensor, kernel: Kernel, seed: int, size: int = LAME.batch
 ) -> Tensor:
-    """Assignments under a dense affinity, batch by batch.
-
-    Args:
-        log_beliefs: log probabilities, shape (N, n_classes).
-        unit: embeddings of length one, shape (N, h).
-        kernel: the affinities of a batch, shape (batch, batch), from its embeddings.
-    """
+    """Assignments under a dense affinity, batch by batch; `kernel` makes it, shape (batch, batch),
+    from the batch's embeddings."""
     order = torch.randperm(len(unit), generator=torch.Generator().manual_seed(seed))
     assigned = torch.empty_like(log_beliefs)
     for batch in order.split(size):

@@ -20,11 +20,11 @@ from torch_geometric.nn import SGConv
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import Embedding
 from graphkeel_paper.baselines.frozen.lame import neighbour_affinity, pulled_together
 from graphkeel_paper.baselines.frozen.t3a import template_scores
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
+from graphkeel_paper.baselines.training import descend
 
 Assign = Callable[[Embedding], Tensor]
 
@@ -38,15 +38,12 @@ class Matcha(Rival):
     rounds: int = 10
     rates: tuple[float, ...] = (0.1, 0.01, 1.0)
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        layer = weighted_hops(frozen)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        layer = weighted_hops(given.frozen)
         if layer is None:
-            reason = "the model has no weights of hops"
-            yield Candidate({}, MethodResult(decision={"reason": reason}))
+            yield left_alone("the model has no weights of hops")
             return
-        hops = hop_features(task, layer.K)
+        hops = hop_features(given.task, layer.K)
         for name, assign in (("t3a", by_templates), ("lame", by_neighbours)):
             for rate in self.rates:
                 tuned = _tuned(layer, hops, assign, rate, self.rounds)
@@ -83,12 +80,10 @@ def _tuned(layer: SGConv, hops: Tensor, assign: Assign, rate: float, rounds: int
     optimiser = torch.optim.Adam([gamma], lr=rate)
     beliefs = torch.empty(0)
     for _ in range(rounds):
-        optimiser.zero_grad()
         nodes = torch.tensordot(gamma, hops, dims=1)
         still = nodes.detach()
         beliefs = assign(Embedding(still, weight, still @ weight.T + bias))
-        spread_ratio(nodes, beliefs.softmax(dim=-1)).backward()
-        optimiser.step()
+        descend(optimiser, spread_ratio(nodes, beliefs.softmax(dim=-1)))
     return beliefs
 
 
@@ -105,12 +100,7 @@ def by_neighbours(embedding: Embedding) -> Tensor:
 
 
 def spread_ratio(nodes: Tensor, beliefs: Tensor) -> Tensor:
-    """Variance within soft classes over the total variance.
-
-    Args:
-        nodes: embeddings, shape (N, h).
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Variance within soft classes over the total variance."""
     means = (beliefs.T @ nodes) / beliefs.sum(dim=0)[:, None].clamp_min(1e-12)
     within = (torch.cdist(nodes, means).square() * beliefs).sum()
     return within / (nodes - nodes.mean(dim=0)).square().sum()

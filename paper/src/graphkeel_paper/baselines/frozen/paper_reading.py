@@ -16,13 +16,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import Labels
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.by_name import replace
 from graphkeel.reconstruct.context import Context
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline, drawn_class, percent_right
+from graphkeel.reconstruct.correction import replace
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class, percent_right
 
 
 class _Try(NamedTuple):
@@ -50,11 +48,9 @@ class PaperReading(Baseline):
     with_validation: bool = False
     retrains: bool = False
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        tried = list(self._tries(frozen, task, labelled, validation, seed))
-        right = [percent_right(one.scores, task, validation) for one in tried]
+    def _fit_predict(self, given: Given) -> MethodResult:
+        tried = list(self._tries(given))
+        right = [percent_right(one.scores, given.task, given.validation) for one in tried]
         best = tried[max(range(len(tried)), key=right.__getitem__)]  # the first on ties
         decision = {
             "class": best.label,
@@ -65,13 +61,13 @@ class PaperReading(Baseline):
         }
         return MethodResult(best.scores, best.features, decision)
 
-    def _tries(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> Iterator[_Try]:
-        context = Context(frozen, task.x, task.edge_index, seed=seed)
-        nodes = torch.cat([labelled, validation]) if self.with_validation else labelled
+    def _tries(self, given: Given) -> Iterator[_Try]:
+        task, nodes = given.task, given.labelled
+        context = Context(given.frozen, task.x, task.edge_index, seed=given.seed)
+        if self.with_validation:
+            nodes = torch.cat([nodes, given.validation])
         labels = Labels(nodes, task.y[nodes], task.n_classes)
-        drawn = drawn_class(task, labelled, seed)
+        drawn = drawn_class(task, given.labelled, given.seed)
         for strength in self.strengths:
             for label in range(task.n_classes) if self.pick_class else (drawn,):
                 features = replace(task.x, labels, context.anchors(strength).features, label)

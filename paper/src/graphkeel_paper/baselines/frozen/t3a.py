@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.embeddings import Embedding, classified_embedding
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
 
 
 @dataclass(frozen=True)
@@ -23,10 +21,8 @@ class T3A(Rival):
     uses_labels = False
     supports: tuple[int | None, ...] = (None, 1, 5, 20, 50, 100)
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        embedding = classified_embedding(frozen, task)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        embedding = classified_embedding(given.frozen, given.task)
         for supports in self.supports:
             yield scored({"supports": supports}, template_scores(embedding, supports))
 

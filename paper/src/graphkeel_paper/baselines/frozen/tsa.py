@@ -22,12 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from graphkeel.graph import UNLABELLED, GraphTask
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.frozen.embeddings import classified_embedding
 from graphkeel_paper.baselines.frozen.gtrans import Views
 from graphkeel_paper.baselines.frozen.matcha import by_neighbours, by_templates
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
+from graphkeel_paper.baselines.training import descend
 
 
 class Setting(NamedTuple):
@@ -63,40 +62,27 @@ class TSA(Rival):
         classes[known, source.y[known]] = 1.0
         return TSA(self.name, source_pairs=class_pairs(source.edge_index, classes))
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        views = Views(frozen, task)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        views = Views(given.frozen, given.task)
         if not views.weighable:
-            reason = "the model's layers take no edge weights"
-            yield Candidate({}, MethodResult(decision={"reason": reason}))
+            yield left_alone("the model's layers take no edge weights")
             return
         for setting in SETTINGS:
-            scores = _aligned(frozen, task, views, setting, self.source_pairs)
+            scores = _aligned(given, views, setting, self.source_pairs)
             yield scored(setting._asdict(), scores)
 
 
 def class_pairs(edge_index: Tensor, classes: Tensor) -> Tensor:
-    """P(class of a neighbour | class of a node), shape (n_classes, n_classes).
-
-    Args:
-        edge_index: shape (2, E).
-        classes: class probabilities of every node, shape (N, n_classes).
-    """
+    """P(class of a neighbour | class of a node), shape (n_classes, n_classes)."""
     neighbour, node = edge_index
     counts = classes[node].T @ classes[neighbour]
     return (counts + 1e-6) / (counts + 1e-6).sum(dim=1, keepdim=True)
 
 
-def _aligned(
-    frozen: FrozenModel,
-    task: GraphTask,
-    views: Views,
-    setting: Setting,
-    source_pairs: Tensor | None,
-) -> Tensor:
+def _aligned(given: Given, views: Views, setting: Setting, source_pairs: Tensor | None) -> Tensor:
+    task = given.task
     plain = torch.ones(task.n_edges)
-    scores = _read(frozen, task, views, plain, setting)
+    scores = _read(given, views, plain, setting)
     beliefs = scores.softmax(dim=-1)
     weights = plain
     if source_pairs is not None:
@@ -105,41 +91,27 @@ def _aligned(
     optimiser = torch.optim.Adam(scale.parameters(), lr=setting.rate)
     fitted = sure(beliefs, setting.fit)
     if fitted.any():
-        optimiser.zero_grad()
         logits = views.logits(task.x, weights * scale())
         wanted = beliefs.argmax(dim=1)
-        nn.functional.cross_entropy(logits[fitted], wanted[fitted]).backward()
-        optimiser.step()
+        descend(optimiser, nn.functional.cross_entropy(logits[fitted], wanted[fitted]))
     with torch.no_grad():
-        return _read(frozen, task, views, weights * scale(), setting)
+        return _read(given, views, weights * scale(), setting)
 
 
-def _read(
-    frozen: FrozenModel, task: GraphTask, views: Views, weights: Tensor, setting: Setting
-) -> Tensor:
+def _read(given: Given, views: Views, weights: Tensor, setting: Setting) -> Tensor:
     with views.weighted(weights):
-        embedding = classified_embedding(frozen, task)
+        embedding = classified_embedding(given.frozen, given.task)
     return _BASES[setting.base](embedding)
 
 
 def sure(beliefs: Tensor, share: float) -> Tensor:
-    """Which predictions have an entropy of at most this share of the largest, shape (N,).
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Which predictions have an entropy of at most this share of the largest, shape (N,)."""
     entropy = -(beliefs * (beliefs + 1e-9).log()).sum(dim=1)
     return entropy <= share * math.log(beliefs.shape[1])
 
 
 def edge_weights(task: GraphTask, beliefs: Tensor, source_pairs: Tensor, known: Tensor) -> Tensor:
-    """P_source / P_target of every edge between sure nodes, else 1; degrees stay. Shape (E,).
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-        source_pairs: of the source, shape (n_classes, n_classes).
-        known: which predictions are sure, shape (N,).
-    """
+    """P_source / P_target of every edge between sure nodes, else 1; degrees stay. Shape (E,)."""
     neighbour, node = task.edge_index
     predicted = beliefs.argmax(dim=1)
     ratio = source_pairs / class_pairs(task.edge_index, beliefs)

@@ -12,6 +12,8 @@ from graphkeel.core.errors import ModelError
 from graphkeel.graph import GraphTask
 from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
 from graphkeel.models.networks import SGC, scores_of
+from graphkeel_paper.baselines.frozen.embeddings import seen_inputs
+from graphkeel_paper.baselines.training import seeded
 
 
 def module_of(frozen: FrozenModel) -> nn.Module:
@@ -25,8 +27,7 @@ def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
     """The architecture with weights drawn anew."""
     copied = copy.deepcopy(model).requires_grad_(True)
     clear_caches(copied)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         for module in copied.modules():
             reset = getattr(module, "reset_parameters", None)
             if callable(reset) and module is not copied:
@@ -35,12 +36,7 @@ def fresh_copy(model: nn.Module, seed: int) -> nn.Module:
 
 
 class TrainableCopy:
-    """A copy of a frozen model whose weights may move. `scores` and `embedding` have gradients.
-
-    Args:
-        frozen: the model.
-        task: the graph it is asked about.
-    """
+    """A copy of a frozen model whose weights may move. `scores` and `embedding` have gradients."""
 
     def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
         self.task = task
@@ -55,12 +51,8 @@ class TrainableCopy:
         return list(self.model.parameters())
 
     def scores(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
-        """Logits of every node, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d); the task's when None.
-            edge_index: shape (2, E); the task's when None.
-        """
+        """Logits of every node, shape (N, n_classes), for the task's features and edges where no
+        other are given."""
         features = self.task.x if x is None else x
         edges = self.task.edge_index if edge_index is None else edge_index
         given = self._asked(features, edges)
@@ -77,19 +69,8 @@ class TrainableCopy:
 
     def embedding(self, x: Tensor | None = None, edge_index: Tensor | None = None) -> Tensor:
         """The input of the last message-passing layer, shape (N, h); the logits where there is one
-        such layer only.
-
-        Args:
-            x: features, shape (N, d); the task's when None.
-            edge_index: shape (2, E); the task's when None.
-        """
+        such layer only."""
         if len(self.layers) < 2:
             return self.scores(x, edge_index)
-        seen: list[Tensor] = []
-        last = self.layers[-1]
-        handle = last.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-        try:
-            self.scores(x, edge_index)
-        finally:
-            handle.remove()
-        return seen[-1]
+        _, seen = seen_inputs(self.layers[-1:], lambda: self.scores(x, edge_index))
+        return seen[-1][1]

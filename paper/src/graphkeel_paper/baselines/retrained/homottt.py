@@ -17,10 +17,10 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.frozen.gtrans import dissimilarity
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.training import descend, seeded
 
 
 @dataclass(frozen=True)
@@ -32,42 +32,33 @@ class HomoTTT(Rival):
     uses_labels = False
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (10, 1e-2))
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        before = frozen.logits(task.x, task.edge_index).softmax(dim=-1)
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task = given.task
+        before = given.frozen.logits(task.x, task.edge_index).softmax(dim=-1)
         for epochs, lr in self.settings:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                after = _tuned(frozen, task, epochs, lr, seed)
+            with seeded(given.seed):
+                after = _tuned(given, epochs, lr)
                 yield scored({"epochs": epochs, "lr": lr}, _chosen_by_node(task, before, after))
 
 
-def _tuned(frozen: FrozenModel, task: GraphTask, epochs: int, lr: float, seed: int) -> Tensor:
-    copied = TrainableCopy(frozen, task)
+def _tuned(given: Given, epochs: int, lr: float) -> Tensor:
+    task = given.task
+    copied = TrainableCopy(given.frozen, task)
     optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
     for _ in range(epochs):
         with torch.no_grad():
             embedding = copied.embedding()
-        clusters = KMeans(task.n_classes, n_init=1, random_state=seed).fit_predict(embedding)
+        clusters = KMeans(task.n_classes, n_init=1, random_state=given.seed).fit_predict(embedding)
         homophily = node_homophily(task.edge_index, torch.from_numpy(clusters), task.n_nodes)
-        optimiser.zero_grad()
         dropped = copied.embedding(edge_index=_without_some(task.edge_index, homophily))
         plain = copied.embedding()
         shuffled = copied.embedding(x=task.x[torch.randperm(task.n_nodes)])
-        loss = dissimilarity(dropped, plain) - dissimilarity(plain, shuffled)
-        loss.backward()
-        optimiser.step()
+        descend(optimiser, dissimilarity(dropped, plain) - dissimilarity(plain, shuffled))
     return copied.scores().detach().softmax(dim=-1)
 
 
 def node_homophily(edge_index: Tensor, classes: Tensor, n_nodes: int) -> Tensor:
-    """The share of a node's neighbours in its own class, shape (N,); 0 for a node without any.
-
-    Args:
-        edge_index: shape (2, E).
-        classes: of every node, shape (N,).
-    """
+    """The share of a node's neighbours in its own class, shape (N,); 0 for a node without any."""
     source, target = edge_index
     same = (classes[source] == classes[target]).float()
     total = torch.zeros(n_nodes).index_add_(0, target, same)
@@ -87,11 +78,7 @@ def _without_some(edge_index: Tensor, homophily: Tensor, share: float = 0.5) -> 
 def _chosen_by_node(
     task: GraphTask, before: Tensor, after: Tensor, sharpness: float = 0.01
 ) -> Tensor:
-    """The new prediction where a draw accepts it, else the old one; the sharpness is k₀.
-
-    Args:
-        before: probabilities of the given model, shape (N, n_classes).
-    """
+    """The new prediction where a draw accepts it, else the old one; the sharpness is k₀."""
     classes = (before + after).argmax(dim=1)
     homophily = node_homophily(task.edge_index, classes, task.n_nodes)
     accepted = torch.bernoulli(torch.sigmoid(sharpness * homophily)).bool()

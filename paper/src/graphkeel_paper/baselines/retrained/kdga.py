@@ -15,13 +15,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.kdga_tiles import SampledGraph, Tiles, edge_loss
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.rival import Baseline, Given
+from graphkeel_paper.baselines.training import (
+    BestOnValidation,
+    descend,
+    dropout,
+    seeded,
+    unit_scale,
+)
 
 Multiply = Callable[[Tensor], Tensor]  # a normalised graph
 
@@ -74,13 +78,10 @@ class KDGA(Baseline):
     config: KDGAConfig | None = None
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        config = self.config or PRESETS.get(task.name, _CORA)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return _Training(task, labelled, validation, config, seed).run()
+    def _fit_predict(self, given: Given) -> MethodResult:
+        config = self.config or PRESETS.get(given.task.name, _CORA)
+        with seeded(given.seed):
+            return _Training(given, config).run()
 
 
 class EdgePredictor(nn.Module):
@@ -88,17 +89,11 @@ class EdgePredictor(nn.Module):
 
     def __init__(self, n_features: int, hidden: int) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Linear(n_features, hidden, bias=False),
-            nn.Linear(hidden, hidden, bias=False),
-        )
+        self.first = nn.Linear(n_features, hidden, bias=False)
+        self.second = nn.Linear(hidden, hidden, bias=False)
 
     def forward(self, spread_twice: Tensor) -> Tensor:
-        """Hidden embeddings of every node.
-
-        Args:
-            spread_twice: features after two hops, shape (N, d).
-        """
+        """Hidden embeddings of every node, from features after two hops."""
         return self.second(self.first(spread_twice)).relu()
 
 
@@ -108,26 +103,16 @@ class _Classifier(nn.Module):
     def __init__(self, n_features: int, hidden: int, n_classes: int, drop: float) -> None:
         super().__init__()
         self.first, self.second = nn.Linear(n_features, hidden), nn.Linear(hidden, hidden)
-        self.teacher_head, self.student_head = (
-            nn.Linear(hidden, n_classes),
-            nn.Linear(hidden, n_classes),
-        )
+        self.teacher_head = nn.Linear(hidden, n_classes)
+        self.student_head = nn.Linear(hidden, n_classes)
         self.drop = drop
 
     def teacher(self, graph: Multiply, x: Tensor) -> Tensor:
-        """Scores of the teacher, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d).
-        """
+        """Scores of the teacher, shape (N, n_classes)."""
         return self.teacher_head(self._trunk(graph, x))
 
     def student(self, graph: Multiply, x: Tensor) -> Tensor:
-        """Scores of the student, shape (N, n_classes).
-
-        Args:
-            x: features, shape (N, d).
-        """
+        """Scores of the student, shape (N, n_classes)."""
         return self.student_head(self._trunk(graph, x))
 
     def _trunk(self, graph: Multiply, x: Tensor) -> Tensor:
@@ -138,11 +123,7 @@ class _Classifier(nn.Module):
 
 def propagated(layer: nn.Linear, graph: Multiply, x: Tensor) -> Tensor:
     """Ŝ (x W + b), on the narrower side: (Ŝ x) W + (Ŝ 1) b when x has fewer columns than the
-    layer's output.
-
-    Args:
-        x: features, shape (N, d).
-    """
+    layer's output."""
     if layer.in_features >= layer.out_features:
         return graph(layer(x))
     moved = graph(torch.cat([x, torch.ones_like(x[:, :1])], dim=1))
@@ -154,17 +135,10 @@ def distilling_loss(
 ) -> Tensor:
     """T²·KL(teacher ‖ student) on every node, and across pairs: the student at i, the teacher at j.
 
-    Averaged over nodes *and* classes, as the published code does; gradients reach the teacher, too.
-
-
-    Args:
-        teacher: scores, shape (N, n_classes).
-        student: scores, shape (N, n_classes).
-    """
-    beliefs, wanted = (
-        F.log_softmax(student / temperature, -1),
-        F.log_softmax(teacher / temperature, -1),
-    )
+    Averaged over nodes *and* classes, as the published code does; gradients reach the teacher,
+    too."""
+    beliefs = F.log_softmax(student / temperature, -1)
+    wanted = F.log_softmax(teacher / temperature, -1)
     source, target = neighbours
     return temperature**2 * (_mean_kl(wanted, beliefs) + _mean_kl(wanted[target], beliefs[source]))
 
@@ -176,11 +150,10 @@ def _mean_kl(log_wanted: Tensor, log_beliefs: Tensor) -> Tensor:
 
 
 class _Training:
-    def __init__(
-        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: KDGAConfig, seed: int
-    ) -> None:
-        self.task, self.labelled, self.config = task, labelled, config
-        self.x, self.labels = unit_scale(task.x), task.y[labelled]
+    def __init__(self, given: Given, config: KDGAConfig) -> None:
+        task = given.task
+        self.task, self.labelled, self.config = task, given.labelled, config
+        self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
         both_ways = torch.cat([task.edge_index, task.edge_index.flip(0)], dim=1)
         pattern = Pattern(both_ways, task.n_nodes)
         weights = pattern.gcn_weights()
@@ -191,9 +164,9 @@ class _Training:
         self.classifier = _Classifier(
             task.n_features, config.hidden, task.n_classes, config.dropout
         )
-        self.best = BestOnValidation(self.classifier, task, validation)
-        self.warm_up = BestOnValidation(self.classifier, task, validation)
-        self.noise = np.random.default_rng(seed)
+        self.best = BestOnValidation(self.classifier, task, given.validation)
+        self.warm_up = BestOnValidation(self.classifier, task, given.validation)
+        self.noise = np.random.default_rng(given.seed)
         self.drawn_edges = 0
 
     def run(self) -> MethodResult:
@@ -215,7 +188,7 @@ class _Training:
     def _train_predictor(self) -> None:
         optimiser = torch.optim.Adam(self.predictor.parameters(), lr=self.config.lr)
         for _ in range(self.config.edge_epochs):
-            _step(optimiser, edge_loss(self.predictor(self.spread_twice), self.tiles))
+            descend(optimiser, edge_loss(self.predictor(self.spread_twice), self.tiles))
 
     def _train_classifier(self) -> int:
         """Teacher and student on the original graph; ends early, but keeps its last weights."""
@@ -224,7 +197,7 @@ class _Training:
             self.classifier.train()
             teacher = self.classifier.teacher(self.original, self.x)
             student = self.classifier.student(self.original, self.x)
-            _step(optimiser, self._supervised(teacher) + self._supervised(student))
+            descend(optimiser, self._supervised(teacher) + self._supervised(student))
             self.warm_up.update(epoch, self._predict(self.classifier.teacher))
             if self.warm_up.waited >= self.config.classifier_patience:
                 return epoch + 1
@@ -234,7 +207,7 @@ class _Training:
         optimiser = self._optimiser(self.predictor, self.classifier)
         for epoch in range(self.config.epochs):
             self.classifier.train()
-            _step(optimiser, self._loss())
+            descend(optimiser, self._loss())
             self.best.update(epoch, self._predict(self.classifier.student))
             if self.best.waited >= self.config.patience:
                 return epoch + 1
@@ -265,9 +238,3 @@ class _Training:
     def _predict(self, head: Callable[[Multiply, Tensor], Tensor]) -> Tensor:
         self.classifier.eval()
         return head(self.original, self.x)
-
-
-def _step(optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()

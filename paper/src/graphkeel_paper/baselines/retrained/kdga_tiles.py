@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-EPSILON = torch.finfo(
-    torch.float32
-).eps  # probabilities and noise are clamped there, as torch's distribution does
+# Probabilities and noise are clamped there, as torch's distribution does.
+EPSILON = torch.finfo(torch.float32).eps
 
 
 @dataclass(frozen=True)
@@ -48,11 +47,7 @@ class _Tile:
         return self.rows == self.columns
 
     def upper(self, values: Tensor) -> Tensor:
-        """Pairs on and below the diagonal become zero, in place.
-
-        Args:
-            values: of the tile, shape (rows, columns).
-        """
+        """Pairs on and below the diagonal become zero, in place."""
         return values.triu_(1) if self.diagonal else values
 
     def uniforms(self, seed: int, dtype: torch.dtype) -> Tensor:
@@ -103,11 +98,7 @@ class Tiles:
 
 
 def edge_loss(hidden: Tensor, tiles: Tiles) -> Tensor:
-    """norm · mean BCE(h hᵀ, A), for h ≥ 0.
-
-    Args:
-        hidden: embeddings of the nodes, shape (N, h).
-    """
+    """norm · mean BCE(h hᵀ, A), for h ≥ 0."""
     return _EdgeLoss.apply(hidden, tiles)
 
 
@@ -163,17 +154,9 @@ def _add_products(gradient: Tensor, hidden: Tensor, tile: _Tile, slope: Tensor) 
 
 
 class SampledGraph:
-    """One draw of the augmented graph, differentiable in what it was drawn from.
-
-    Args:
-        hidden: h ≥ 0, shape (N, k).
-        alpha: the predictor's share in the edge probabilities.
-        temperature: of the relaxed Bernoulli.
-        seed: of this draw.
-
-    Attributes:
-        loss: norm · mean BCE(h hᵀ, A), from the same sweep.
-    """
+    """One draw of the augmented graph, differentiable in the h ≥ 0 that it was drawn from. Alpha is
+    the predictor's share in the edge probabilities, the temperature that of the relaxed Bernoulli;
+    `loss` is norm · mean BCE(h hᵀ, A), from the same sweep."""
 
     def __init__(
         self, hidden: Tensor, tiles: Tiles, alpha: float, temperature: float, seed: int
@@ -185,11 +168,7 @@ class SampledGraph:
         self.loss, self._token = _Sample.apply(hidden, peak, self._draw)
 
     def product(self, values: Tensor) -> Tensor:
-        """D^-1/2 S D^-1/2 values.
-
-        Args:
-            values: shape (N, k).
-        """
+        """D^-1/2 S D^-1/2 values."""
         return _SampledProduct.apply(self._token, values, self._draw)
 
     @property
@@ -325,10 +304,8 @@ class _Sample(torch.autograd.Function):
         for tile in draw.tiles:
             logits = hidden[tile.rows] @ hidden[tile.columns].T
             slope = (left[tile.rows] @ right[tile.columns].T).mul_(draw.alpha / peak)
-            noise, probabilities = (
-                tile.uniforms(draw.seed, hidden.dtype),
-                draw.probabilities(tile, logits, peak),
-            )
+            noise = tile.uniforms(draw.seed, hidden.dtype)
+            probabilities = draw.probabilities(tile, logits, peak)
             _times_steepness(
                 slope.numpy(), noise.numpy(), probabilities.numpy(), draw.temperature, EPSILON
             )

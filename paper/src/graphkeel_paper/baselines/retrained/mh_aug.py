@@ -17,12 +17,17 @@ import torch.nn.functional as F
 from scipy.special import betaln, ndtr, ndtri
 from torch import Tensor, nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import BestOnValidation, dropout, unit_scale
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel_paper.baselines.rival import Baseline, Given
+from graphkeel_paper.baselines.training import (
+    BestOnValidation,
+    descend,
+    dropout,
+    entropy,
+    seeded,
+    unit_scale,
+)
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,7 @@ class MHAugConfig:
     width_nodes: float = 1.0
     weight_edges: float = 1.0  # λ1
     weight_nodes: float = 1.0
-    multiplicity_edges: float = (
-        0.0  # λ2: the proposal's count of equal drops; off in the published runs
-    )
+    multiplicity_edges: float = 0.0  # λ2: of the count of equal drops; off in the published runs
     multiplicity_nodes: float = 0.0
     consistency: float = 2.0  # weight of the KL term
     entropy: float = 0.2  # weight of the entropy term
@@ -99,12 +102,8 @@ class Chain:
         return torch.from_numpy(self.rng.choice(count, drop, replace=False))
 
     def step(self, uncertainty: Tensor) -> tuple[State, State] | None:
-        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is entropy in
-        [0, 1] per node.
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """Propose; returns (old, new) when accepted, None otherwise. `uncertainty` is the entropy
+        of each node's prediction, in [0, 1]."""
         old, new = self.state, self.propose()
         if math.log(self.rng.random()) >= self.log_acceptance(old, new, uncertainty):
             return None
@@ -118,11 +117,7 @@ class Chain:
         return old, new
 
     def log_acceptance(self, old: State, new: State, uncertainty: Tensor) -> float:
-        """log of π(new) q(old | new) / π(old) q(new | old).
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """log of π(new) q(old | new) / π(old) q(new | old)."""
         gain = float((self.target(new, uncertainty) - self.target(old, uncertainty)).sum())
         return gain - (self._proposal(old, new) - self._proposal(new, old))
 
@@ -131,11 +126,7 @@ class Chain:
         return float(state.entries[edges].float().mean()) if len(edges) else 1.0
 
     def target(self, state: State, uncertainty: Tensor) -> Tensor:
-        """Log-density of every node's ego-graph change, up to a constant.
-
-        Args:
-            uncertainty: entropy of the predictions, shape (N,).
-        """
+        """Log-density of every node's ego-graph change, up to a constant."""
         c = self.config
         edges, nodes = self.ego_change(state)
         return c.weight_edges * _log_normal(
@@ -192,14 +183,10 @@ class _Gcn(nn.Module):
 
     def __init__(self, n_features: int, hidden: int, n_classes: int, dropout: float) -> None:
         super().__init__()
-        self.first, self.second = (
-            nn.Linear(n_features, hidden, bias=False),
-            nn.Linear(hidden, n_classes, bias=False),
-        )
-        self.first_bias, self.second_bias = (
-            nn.Parameter(torch.zeros(hidden)),
-            nn.Parameter(torch.zeros(n_classes)),
-        )
+        self.first = nn.Linear(n_features, hidden, bias=False)
+        self.second = nn.Linear(hidden, n_classes, bias=False)
+        self.first_bias = nn.Parameter(torch.zeros(hidden))
+        self.second_bias = nn.Parameter(torch.zeros(n_classes))
         nn.init.xavier_uniform_(self.first.weight)
         nn.init.xavier_uniform_(self.second.weight)
         self.dropout = dropout
@@ -218,29 +205,25 @@ class MHAug(Baseline):
     config: MHAugConfig = field(default_factory=MHAugConfig)
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return _Training(task, labelled, validation, self.config, seed).run()
+    def _fit_predict(self, given: Given) -> MethodResult:
+        with seeded(given.seed):
+            return _Training(given, self.config).run()
 
 
 class _Training:
-    def __init__(
-        self, task: GraphTask, labelled: Tensor, validation: Tensor, config: MHAugConfig, seed: int
-    ) -> None:
-        self.task, self.labelled, self.config = task, labelled, config
-        self.x, self.labels = unit_scale(task.x), task.y[labelled]
+    def __init__(self, given: Given, config: MHAugConfig) -> None:
+        task = given.task
+        self.task, self.labelled, self.config = task, given.labelled, config
+        self.x, self.labels = unit_scale(task.x), task.y[given.labelled]
         self.pattern = Pattern(task.edge_index, task.n_nodes)
-        self.chain = Chain(self.pattern, config, seed)
+        self.chain = Chain(self.pattern, config, given.seed)
         self.clean = self.pattern.gcn_weights()
         self.clean_spread = self.pattern.product(self.clean, self.x)
         self.model = _Gcn(task.n_features, config.hidden, task.n_classes, config.dropout)
         self.optimiser = torch.optim.Adam(
             self.model.parameters(), lr=config.lr, weight_decay=config.weight_decay
         )
-        self.best = BestOnValidation(self.model, task, validation)
+        self.best = BestOnValidation(self.model, task, given.validation)
 
     def run(self) -> MethodResult:
         accepted = proposals = 0
@@ -267,9 +250,7 @@ class _Training:
         moved = self.chain.step(uncertainty)
         if moved is None:
             return False
-        self.optimiser.zero_grad()
-        self._loss(scores, *moved).backward()
-        self.optimiser.step()
+        descend(self.optimiser, self._loss(scores, *moved))
         self.best.update(step, self._predict())
         return True
 
@@ -297,13 +278,3 @@ class _Training:
     def _predict(self) -> Tensor:
         self.model.eval()
         return self.model(self.pattern, self.clean, self.clean_spread)
-
-
-def entropy(scores: Tensor) -> Tensor:
-    """Of every node's class distribution, in nats.
-
-    Args:
-        scores: class scores, shape (N, n_classes).
-    """
-    logs = scores.log_softmax(-1)
-    return -(logs.exp() * logs).sum(-1)

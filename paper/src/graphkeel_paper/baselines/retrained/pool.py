@@ -23,10 +23,17 @@ from torch import Tensor
 from graphkeel.graph import GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.graph.propagate.propagator import Propagator
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.averaging import average
-from graphkeel_paper.baselines.rival import Candidate, Judged, Rival, scored
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.averaging import as_beliefs, average
+from graphkeel_paper.baselines.rival import (
+    Candidate,
+    Given,
+    Judged,
+    Rival,
+    clamped,
+    left_alone,
+    scored,
+)
 
 
 @dataclass(frozen=True)
@@ -46,28 +53,22 @@ class Pool(Rival):
     alphas: tuple[float, ...] = (0.9, 0.5, 0.8, 0.95, 0.99)
     strengths: tuple[float, ...] = (1.0, 10.0)
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        task, labelled = given.task, given.labelled
         classes = task.y[labelled]
         if len(classes.unique()) < 2:
-            reason = "labels of fewer than two classes"
-            yield Candidate({}, MethodResult(decision={"reason": reason}))
+            yield left_alone("labels of fewer than two classes")
             return
         propagator = Propagator(task.edge_index, task.n_nodes)
         for name, features in self._smoothed(task.x, propagator):
             for kind, classifier in self._classifiers(few=len(classes) <= len(classes.unique())):
                 setting = {"features": name, "classifier": kind}
                 yield scored(setting, _fitted(classifier, features, labelled, classes, task))
-        known = torch.zeros(task.n_nodes, task.n_classes)
-        known[labelled] = known_labels(task, labelled).one_hot()
+        nothing = torch.zeros(task.n_nodes, task.n_classes)
+        known = clamped(nothing, known_labels(task, labelled))
         for alpha in self.alphas:
             spread = propagator.smooth(known, 1.0 - alpha)
-            total = spread.sum(dim=1, keepdim=True)
-            share = 1.0 / task.n_classes  # of a class where no label arrives
-            even = torch.full_like(spread, share)
-            beliefs = torch.where(total > 0, spread / total.clamp_min(1e-30), even)
-            yield scored({"spreading": alpha}, beliefs)
+            yield scored({"spreading": alpha}, as_beliefs(spread))
 
     def choose(self, judged: Sequence[Judged]) -> MethodResult:
         return average(judged)

@@ -12,15 +12,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from graphkeel.graph import GraphTask
 from graphkeel.models import RECIPES, TrainingConfig
-from graphkeel.models.frozen import FrozenModel
 from graphkeel.models.networks import SGC, scores_of
 from graphkeel.models.training import train
-from graphkeel.reconstruct.method import MethodResult
 from graphkeel_paper.baselines.retrained.copies import fresh_copy, module_of
-from graphkeel_paper.baselines.retrained.training import as_split
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, left_alone, scored
+from graphkeel_paper.baselines.training import as_split, seeded
 
 
 @dataclass(frozen=True)
@@ -33,18 +30,16 @@ class Retrain(Rival):
     retrains = True
     weight_decays: tuple[float | None, ...] = (None, 5e-4, 5e-3)
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        if not len(labelled):
-            yield _untouched()
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        if not len(given.labelled):
+            yield left_alone("there is no label to train on")
             return
-        recipe = _recipe_of(module_of(frozen))
+        recipe = _recipe_of(module_of(given.frozen))
         for decay in self.weight_decays:
             config = recipe if decay is None else replace(recipe, weight_decay=decay)
-            model = fresh_copy(module_of(frozen), seed)
+            model = fresh_copy(module_of(given.frozen), given.seed)
             setting = {"weight_decay": config.weight_decay}
-            yield scored(setting, _trained(model, task, labelled, config, seed))
+            yield scored(setting, _trained(model, given, given.labelled, config))
 
 
 @dataclass(frozen=True)
@@ -56,18 +51,16 @@ class FineTune(Rival):
     rates: tuple[float, ...] = (0.01, 0.1, 0.001)
     epochs: int = 100
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        unseen = labelled[~task.train_mask[labelled]]
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        unseen = given.labelled[~given.task.train_mask[given.labelled]]
         if not len(unseen):
-            yield _untouched()
+            yield left_alone("there is no label to train on")
             return
-        recipe = _recipe_of(module_of(frozen))
+        recipe = _recipe_of(module_of(given.frozen))
         for rate in self.rates:
             config = replace(recipe, lr=rate, epochs=self.epochs, patience=None)
-            model = copy.deepcopy(module_of(frozen)).requires_grad_(True)
-            yield scored({"lr": rate}, _trained(model, task, unseen, config, seed))
+            model = copy.deepcopy(module_of(given.frozen)).requires_grad_(True)
+            yield scored({"lr": rate}, _trained(model, given, unseen, config))
 
 
 def _recipe_of(model: nn.Module) -> TrainingConfig:
@@ -76,18 +69,11 @@ def _recipe_of(model: nn.Module) -> TrainingConfig:
     return kinds.get(type(model), RECIPES["gcn"].training)
 
 
-def _trained(
-    model: nn.Module, task: GraphTask, labelled: Tensor, config: TrainingConfig, seed: int
-) -> Tensor:
-    nobody = labelled[:0]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+def _trained(model: nn.Module, given: Given, labelled: Tensor, config: TrainingConfig) -> Tensor:
+    task, nobody = given.task, labelled[:0]
+    with seeded(given.seed):
         trained = train(model, as_split(task, labelled, nobody), config)
     with torch.no_grad():
         if isinstance(trained, SGC):
             return scores_of(trained, task.x, task.edge_index)
         return trained(task.x, task.edge_index)
-
-
-def _untouched() -> Candidate:
-    return Candidate({}, MethodResult(decision={"reason": "there is no label to train on"}))

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from graphkeel.graph import GraphTask
 from graphkeel.graph.propagate import neighbours
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.copies import TrainableCopy
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.training import descend
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,18 @@ class SOGA(Rival):
     settings: tuple[tuple[int, float], ...] = ((1, 1e-3), (10, 1e-3), (100, 1e-3), (100, 1e-2))
     terms: int = 2
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        generators = [np.random.default_rng([seed, term]) for term in range(self.terms)]
-        samples = [contrasts(task, rng) for rng in generators]
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        generators = [np.random.default_rng([given.seed, term]) for term in range(self.terms)]
+        samples = [contrasts(given.task, rng) for rng in generators]
         for epochs, lr in self.settings:
-            copied = TrainableCopy(frozen, task)
+            copied = TrainableCopy(given.frozen, given.task)
             optimiser = torch.optim.Adam(copied.parameters(), lr=lr)
             for _ in range(epochs):
-                optimiser.zero_grad()
                 beliefs = copied.scores().softmax(dim=-1)
                 loss = information_loss(beliefs)
                 for positive, negative in samples:
                     loss = loss + contrastive_loss(beliefs, positive, negative)
-                loss.backward()
-                optimiser.step()
+                descend(optimiser, loss)
             yield scored({"epochs": epochs, "lr": lr}, copied.scores().detach())
 
 
@@ -72,24 +68,15 @@ def contrasts(
 
 
 def information_loss(beliefs: Tensor) -> Tensor:
-    """Mean entropy of the predictions minus the entropy of their mean.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-    """
+    """Mean entropy of the predictions minus the entropy of their mean."""
     entropy = -(beliefs * (beliefs + 1e-5).log()).sum(dim=1).mean()
     mean = beliefs.mean(dim=0)
     return entropy + (mean * (mean + 1e-8).log()).sum()
 
 
 def contrastive_loss(beliefs: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """−log of exp(p·p⁺) / Σ exp(p·p⁻), averaged over nodes.
-
-    Args:
-        beliefs: class probabilities, shape (N, n_classes).
-        positive: a node like each, shape (N,).
-        negative: nodes unlike each, shape (N, k).
-    """
+    """−log of exp(p·p⁺) / Σ exp(p·p⁻), averaged over nodes; `positive` (N,) is a node like each,
+    `negative` (N, k) are nodes unlike it."""
     alike = (beliefs * beliefs[positive]).sum(dim=1)
     unlike = (beliefs[:, None] * beliefs[negative]).sum(dim=2)
     return (unlike.logsumexp(dim=1) - alike).mean()

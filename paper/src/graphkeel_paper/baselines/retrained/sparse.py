@@ -30,9 +30,8 @@ class Pattern:
         self.rows, self.columns = codes // n_nodes, codes % n_nodes
         self.edges = (self.rows != self.columns).nonzero().flatten()
         self._starts = _row_starts(self.rows, n_nodes)
-        self._turn = torch.argsort(
-            self.columns * n_nodes + self.rows
-        )  # entries in column order: the transpose
+        # Entries in column order: the transpose.
+        self._turn = torch.argsort(self.columns * n_nodes + self.rows)
         self._turned_starts = _row_starts(self.columns, n_nodes)
         self._turned_columns = self.rows[self._turn]
 
@@ -42,11 +41,7 @@ class Pattern:
 
     def gcn_weights(self, kept: Tensor | None = None) -> Tensor:
         """Symmetric normalisation of the entries that are kept (all when None); degrees count kept
-        entries only.
-
-        Args:
-            kept: weights of the entries that stay, shape (entries,).
-        """
+        entries only."""
         present = torch.ones(self.rows.shape[0]) if kept is None else kept.float()
         scale = self.row_sums(present).rsqrt()
         return present * scale[self.rows] * scale[self.columns]
@@ -58,36 +53,19 @@ class Pattern:
         return kept
 
     def row_sums(self, weights: Tensor) -> Tensor:
-        """The sum of every row, shape (N,).
-
-        Args:
-            weights: of the entries, shape (entries,).
-        """
+        """The sum of every row, shape (N,)."""
         return torch.zeros(self.n_nodes, dtype=weights.dtype).index_add_(0, self.rows, weights)
 
     def product(self, weights: Tensor, values: Tensor) -> Tensor:
-        """The weighted matrix times values of shape (N, k), differentiable in the values.
-
-        Args:
-            weights: of the entries, shape (entries,).
-            values: shape (N, k).
-        """
+        """The weighted matrix times values of shape (N, k), differentiable in the values."""
         return _Product.apply(self, weights, values)
 
     def matrix(self, weights: Tensor) -> Tensor:
-        """The weighted matrix, shape (N, N).
-
-        Args:
-            weights: of the entries, shape (entries,).
-        """
+        """The weighted matrix, shape (N, N)."""
         return csr(self._starts, self.columns, weights, (self.n_nodes, self.n_nodes))
 
     def transposed(self, weights: Tensor) -> Tensor:
-        """The transposed weighted matrix, shape (N, N).
-
-        Args:
-            weights: of the entries, shape (entries,).
-        """
+        """The transposed weighted matrix, shape (N, N)."""
         shape = (self.n_nodes, self.n_nodes)
         return csr(self._turned_starts, self._turned_columns, weights[self._turn], shape)
 
@@ -113,11 +91,7 @@ def _row_starts(rows: Tensor, n_rows: int) -> Tensor:
 
 
 def csr(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A matrix in CSR form, without the warning that the form is new.
-
-    Args:
-        shape: of the matrix.
-    """
+    """A matrix in CSR form, without the warning that the form is new."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR|invariant)")
         return torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
-from graphkeel.reconstruct.method import MethodResult
+from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import dropout, unit_scale
-from graphkeel_paper.baselines.rival import Baseline, percent_right
+from graphkeel_paper.baselines.rival import Baseline, Given, percent_right
+from graphkeel_paper.baselines.training import descend, dropout, seeded, unit_scale
 
 Array = NDArray[np.float64]
 
@@ -53,17 +52,15 @@ class SRGNN(Baseline):
     config: SRGNNConfig = field(default_factory=SRGNNConfig)
     retrains: bool = True
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        task, labelled = given.task, given.labelled
         config = self.config
         pattern = Pattern(task.edge_index, task.n_nodes)
-        sample = _random_sample(task, labelled, seed)
+        sample = _random_sample(task, labelled, given.seed)
         rows = ppr_rows(pattern, torch.cat([labelled, sample]), config.teleport)
         mine, theirs = rows[: len(labelled)], rows[len(labelled) :]
         weights = matching_weights(mine, theirs, task.y[labelled].numpy(), config)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(given.seed):
             scores = _train(
                 task, pattern, labelled, sample, torch.from_numpy(weights).float(), config
             )
@@ -71,7 +68,7 @@ class SRGNN(Baseline):
             **asdict(config),
             "least": float(weights.min()),
             "largest": float(weights.max()),
-            "validation": percent_right(scores, task, validation),
+            "validation": percent_right(scores, task, given.validation),
         }
         return MethodResult(scores, None, decision)
 
@@ -98,12 +95,10 @@ def _train(
     x, labels = unit_scale(task.x), task.y[labelled]
     for _ in range(config.epochs):
         model.train()
-        optimiser.zero_grad()
         scores, hidden = model(x)
         supervised = (weights * F.cross_entropy(scores[labelled], labels, reduction="none")).mean()
         shift = central_moment_discrepancy(hidden[labelled], hidden[sample], config.moments)
-        (supervised + config.cmd_weight * shift).backward()
-        optimiser.step()
+        descend(optimiser, supervised + config.cmd_weight * shift)
     model.eval()
     with torch.no_grad():
         scores, _ = model(x)
@@ -136,12 +131,7 @@ class _Appnp(nn.Module):
 
 
 def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor:
-    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments.
-
-    Args:
-        a: rows of one sample, shape (n, h).
-        b: rows of the other, shape (m, h).
-    """
+    """‖E a − E b‖ + Σ_k ‖E(a − E a)^k − E(b − E b)^k‖, k = 2 … moments."""
     mean_a, mean_b = a.mean(dim=0), b.mean(dim=0)
     total = (mean_a - mean_b).norm()
     for k in range(2, moments + 1):
@@ -151,11 +141,7 @@ def central_moment_discrepancy(a: Tensor, b: Tensor, moments: int = 5) -> Tensor
 
 def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: float = 1e-7) -> Array:
     """Rows of α (I − (1−α) Ã)^-1; Ã is symmetric, so its columns by iteration. Shape (len(nodes),
-    N).
-
-    Args:
-        nodes: ids, shape (n,).
-    """
+    N)."""
     matrix = pattern.matrix((1 - teleport) * pattern.gcn_weights())
     start = torch.zeros(pattern.n_nodes, len(nodes))
     start[nodes, torch.arange(len(nodes))] = teleport
@@ -168,16 +154,11 @@ def ppr_rows(pattern: Pattern, nodes: Tensor, teleport: float, *, tolerance: flo
 def matching_weights(
     mine: Array, theirs: Array, labels: NDArray[np.int64], config: SRGNNConfig
 ) -> Array:
-    """Kernel mean matching: weights under which `mine` has the kernel mean of `theirs`.
+    """Kernel mean matching: weights under which `mine` (n, N) has the kernel mean of `theirs` (m,
+    N).
 
     min ½ wᵀHw + fᵀw with every w at least `least_weight` and the weights of a class summing to its
-    size.
-
-    Args:
-        mine: rows of the training nodes, shape (n, N).
-        theirs: rows of the sample, shape (m, N).
-        labels: classes of the training nodes, shape (n,).
-    """
+    size."""
     gram = _mean_kernel(mine, mine, config.kernels)
     linear = -len(mine) / len(theirs) * _mean_kernel(mine, theirs, config.kernels).sum(axis=1)
     return _constrained_quadratic(gram, linear, labels, config.least_weight)

@@ -7,16 +7,15 @@ A model without batch norm has nothing that TENT could move, and is left alone w
 
 from __future__ import annotations
 
-import copy
 from dataclasses import asdict, dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel, ReturnType, clear_caches
-from graphkeel.reconstruct.method import MethodResult
-from graphkeel_paper.baselines.rival import Baseline
+from graphkeel.runs.method import MethodResult
+from graphkeel_paper.baselines.retrained.copies import TrainableCopy
+from graphkeel_paper.baselines.rival import Baseline, Given
+from graphkeel_paper.baselines.training import descend, entropy
 
 
 @dataclass(frozen=True)
@@ -37,23 +36,22 @@ class Tent(Baseline):
     config: TentConfig = field(default_factory=TentConfig)
     retrains: bool = True  # a copy's batch norms, no more
 
-    def _fit_predict(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, validation: Tensor, seed: int
-    ) -> MethodResult:
+    def _fit_predict(self, given: Given) -> MethodResult:
+        frozen = given.frozen
         norms = batch_norms(frozen.model) if isinstance(frozen.model, nn.Module) else []
         if not norms:
             return MethodResult(
                 decision={"applied": False, "reason": "the model has no batch norm with weights"}
             )
-        copied = _Adaptable(frozen, task)
-        before = copied.entropy().detach()
-        optimiser = torch.optim.Adam(copied.weights, lr=self.config.lr)
+        copied = TrainableCopy(frozen, given.task)
+        weights = _norm_weights(copied.model)
+        before = entropy(copied.scores()).mean().detach()
+        optimiser = torch.optim.Adam(weights, lr=self.config.lr)
         for _ in range(self.config.steps):
-            optimiser.zero_grad()
-            copied.entropy().backward()
-            optimiser.step()
+            descend(optimiser, entropy(copied.scores()).mean())
         with torch.no_grad():
-            scores, after = copied.scores(), copied.entropy()
+            scores = copied.scores()
+            after = entropy(copied.scores()).mean()
         entropies = {"entropy_before": float(before), "entropy_after": float(after)}
         return MethodResult(scores, None, {"applied": True, **asdict(self.config), **entropies})
 
@@ -65,27 +63,11 @@ def batch_norms(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, kinds) and module.affine]
 
 
-class _Adaptable:
-    """A copy of the model in which only batch norm weights can move."""
-
-    def __init__(self, frozen: FrozenModel, task: GraphTask) -> None:
-        self.task, self.return_type = task, frozen.return_type
-        model = copy.deepcopy(frozen.model).eval()  # type: ignore[union-attr]
-        self.model: nn.Module = model.requires_grad_(False)
-        clear_caches(self.model)
-        self.weights: list[nn.Parameter] = []
-        for norm in batch_norms(self.model):
-            norm.train()  # statistics of the graph at hand, not of the training's running average
-            self.weights += norm.requires_grad_(True).parameters()
-
-    def scores(self) -> Tensor:
-        given = self.model(self.task.x, self.task.edge_index)
-        clear_caches(self.model)
-        if self.return_type is ReturnType.PROBS:
-            return given.clamp_min(torch.finfo(given.dtype).tiny).log()
-        return given
-
-    def entropy(self) -> Tensor:
-        """Mean entropy of the predictions on all nodes; no label is needed."""
-        logs = self.scores().log_softmax(dim=-1)
-        return -(logs.exp() * logs).sum(dim=-1).mean()
+def _norm_weights(model: nn.Module) -> list[nn.Parameter]:
+    """The weights of the batch norms, which alone may move; their statistics become those of the
+    graph at hand instead of the training's running average."""
+    model.requires_grad_(False)
+    weights: list[nn.Parameter] = []
+    for norm in batch_norms(model):
+        weights += norm.train().requires_grad_(True).parameters()
+    return weights

@@ -17,10 +17,9 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from graphkeel.graph import GraphTask
-from graphkeel.models.frozen import FrozenModel
 from graphkeel_paper.baselines.retrained.sparse import Pattern
-from graphkeel_paper.baselines.retrained.training import dropout, unit_scale
-from graphkeel_paper.baselines.rival import Candidate, Rival, scored
+from graphkeel_paper.baselines.rival import Candidate, Given, Rival, scored
+from graphkeel_paper.baselines.training import dropout, seeded, unit_scale
 
 
 @dataclass(frozen=True)
@@ -61,19 +60,14 @@ class Words(Rival):
     epochs: int = 200
     retrains: bool = True
 
-    def _candidates(
-        self, frozen: FrozenModel, task: GraphTask, labelled: Tensor, seed: int
-    ) -> Iterator[Candidate]:
-        yield from self.candidates_of(frozen, task, [labelled], seed)[0]
+    def candidates(self, given: Given) -> Iterator[Candidate]:
+        yield from self.candidates_of(given, [given.labelled])[0]
 
-    def candidates_of(
-        self, frozen: FrozenModel, task: GraphTask, sets: Sequence[Tensor], seed: int
-    ) -> list[list[Candidate]]:
+    def candidates_of(self, given: Given, sets: Sequence[Tensor]) -> list[list[Candidate]]:
         settings = [{"weight_decay": c.weight_decay, "unit": c.unit} for c in self.settings]
-        wanted = _Wanted.of(sets, task.y)
-        networks = _Networks(self, task, wanted.nodes, len(sets), seed)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        wanted = _Wanted.of(sets, given.task.y)
+        networks = _Networks(self, given.task, wanted.nodes, len(sets), given.seed)
+        with seeded(given.seed):
             scores = _train(networks, wanted)
         made = zip(cycle(settings), scores.unbind(dim=1))
         found = [scored(setting, one.contiguous()) for setting, one in made]
@@ -98,21 +92,14 @@ class _Wanted:
 
     @classmethod
     def of(cls, sets: Sequence[Tensor], y: Tensor) -> _Wanted:
-        """The union of the sets.
-
-        Args:
-            y: labels of every node, shape (N,).
-        """
+        """The union of the sets."""
         nodes = torch.cat(list(sets)).unique()
         shares = [torch.isin(nodes, one) / len(one) for one in sets]
         return cls(nodes, y[nodes], torch.stack(shares, dim=1))
 
     def loss(self, scores: Tensor) -> Tensor:
-        """The sum of the cross-entropies, each a mean over its own set.
-
-        Args:
-            scores: shape (n, sets · settings, n_classes), the settings of a set beside each other.
-        """
+        """The sum of the cross-entropies, each a mean over its own set, of scores (n, sets ·
+        settings, n_classes), the settings of a set beside each other."""
         members = scores.shape[1]
         classes = self.classes.repeat_interleave(members)
         losses = F.cross_entropy(scores.flatten(end_dim=1), classes, reduction="none")
@@ -139,8 +126,7 @@ class _Networks(nn.Module):
         scales = [unit if config.unit else 1.0 for config in kind.settings]
         self.decays = torch.tensor(decays).repeat(n_sets)[:, None]
         self.scales = torch.tensor(scales).repeat(n_sets)[:, None]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             first = nn.Linear(task.x.shape[1], kind.hidden)
             second = nn.Linear(kind.hidden, task.n_classes)
         count = n_sets * len(kind.settings)
@@ -218,11 +204,7 @@ def _train(networks: _Networks, wanted: _Wanted) -> Tensor:
 
 
 class SparseRows:
-    """A matrix of mostly zeros whose entries may be dropped and rescaled, and products with it.
-
-    Args:
-        x: dense, shape (N, d), or a sparse matrix.
-    """
+    """A matrix of mostly zeros whose entries may be dropped and rescaled, and products with it."""
 
     def __init__(self, x: Tensor | sparse.csr_matrix) -> None:
         self.matrix = sparse.csr_matrix(x.numpy()) if isinstance(x, Tensor) else x
@@ -237,11 +219,7 @@ class SparseRows:
         return SparseRows(kept)
 
     def product(self, right: Tensor) -> Tensor:
-        """This matrix times another, differentiable in the other.
-
-        Args:
-            right: shape (d, k).
-        """
+        """This matrix times another, differentiable in the other."""
         result: Tensor = _RowsProduct.apply(self, right)
         return result
 

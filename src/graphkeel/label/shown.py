@@ -1,0 +1,109 @@
+"""Columns of the user's own, shown beside a node: text, links, and images by path."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphkeel.core.errors import DataError
+
+IMAGES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+_LINKS = ("http://", "https://")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a person sees of a node.
+
+    Attributes:
+        columns: their names.
+        cells: by node, in the order of the columns.
+        folder: images lie in it; a path that leads out of it is shown as text.
+        longest: characters of a cell that are shown.
+    """
+
+    columns: tuple[str, ...] = ()
+    cells: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    folder: Path = Path()
+    longest: int = 4000
+
+    @classmethod
+    def read(cls, path: Path) -> Shown:
+        """The columns of a CSV file, of which one is `node`.
+
+        Args:
+            path: the file; paths of images in it begin at its folder.
+        """
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                header, *rows = csv.reader(file)
+                at = header.index("node")
+                cells = {int(row[at]): tuple(row[:at] + row[at + 1 :]) for row in rows if row}
+        except (OSError, UnicodeDecodeError, csv.Error, ValueError, IndexError) as error:
+            raise DataError(
+                f"{path} must be a CSV file with a column node of whole numbers",
+                got=str(error)[:200],
+            ) from error
+        return cls(tuple(header[:at] + header[at + 1 :]), cells, path.parent.resolve())
+
+    def of(self, node: int) -> list[dict[str, Any]]:
+        """The cells of a node that are not empty: name, kind (text, link or image) and value.
+
+        Args:
+            node: its id.
+        """
+        found = []
+        for number, (name, cell) in enumerate(
+            zip(self.columns, self.cells.get(node, ()), strict=False)
+        ):
+            if self.image(node, number) is not None:
+                found.append({"name": name, "kind": "image", "value": f"image/{node}/{number}"})
+            elif cell.strip():
+                kind = "link" if cell.startswith(_LINKS) else "text"
+                found.append({"name": name, "kind": kind, "value": cell[: self.longest]})
+        return found
+
+    def image(self, node: int, column: int) -> Path | None:
+        """The image that a cell names; None where it is none, missing, or outside the folder.
+
+        Args:
+            node: its id.
+            column: the column's number.
+        """
+        row = self.cells.get(node, ())
+        cell = row[column] if 0 <= column < len(row) else ""
+        if Path(cell).suffix.lower() not in IMAGES or "\0" in cell:
+            return None
+        try:
+            path = (self.folder / cell).resolve()
+            return path if path.is_relative_to(self.folder) and path.is_file() else None
+        except (OSError, RuntimeError):  # a name that is too long, a loop of links
+            return None
+
+
+def read_names(path: Path, n_classes: int) -> tuple[str, ...]:
+    """Names of the classes from a text file, a line each, in the order of the classes.
+
+    Args:
+        path: the file.
+        n_classes: how many there must be.
+    """
+    try:
+        names = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"the names {path} cannot be read", got=str(error)[:200]) from error
+    names = [name for name in names if name]
+    if len(names) != n_classes or len(set(names)) != n_classes:
+        raise DataError(
+            f"{path} must hold {n_classes} different names, a line each", got=f"{len(names)} names"
+        )
+    return tuple(names)

@@ -1,0 +1,87 @@
+"""Certificates for the anchors in use, or for others where these cannot be certified."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import fields, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from graphkeel.control.anchors import Anchors
+from graphkeel.core.names import check_name
+from graphkeel.lyapunov.certify import certify
+from graphkeel.lyapunov.config import LyapunovConfig
+from graphkeel.lyapunov.result import CertifyResult
+from graphkeel.models.frozen import FrozenModel
+
+_log = logging.getLogger(__name__)
+
+IN_USE = "the certificate is about the anchors in use"
+CERTIFIED = "neural"  # who holds anchors that are certified
+
+
+class OnGraph(Protocol):
+    """A frozen model on its graph, with class anchors in use."""
+
+    @property
+    def frozen(self) -> FrozenModel: ...
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def model_kwargs(self) -> dict[str, Any]: ...
+    @property
+    def typical_strength(self) -> float: ...
+    def anchors(self) -> Anchors: ...
+
+
+def certify_in_use(
+    graph: OnGraph, verifier: str, settings: dict[str, Any]
+) -> tuple[CertifyResult, Anchors | None]:
+    """Certify the anchors in use as they are; or others, where the settings ask for a strength or a
+    shift, or where the head answers an anchor in use with another class.
+
+    Returns:
+        What was proved, and the anchors that it is about, where all of it is.
+    """
+    kept = graph.anchors()
+    as_they_are = not {"strength", "shift", "form"} & set(settings)
+    for name in settings:
+        check_name("a setting of certify", name, [field.name for field in fields(LyapunovConfig)])
+    config = LyapunovConfig(**{"strength": graph.typical_strength, **settings})
+    result = certify(
+        graph.frozen,
+        graph.x,
+        graph.edge_index,
+        config,
+        verifier=verifier,
+        anchors=kept.features if as_they_are else None,
+        constant=as_they_are,
+        **graph.model_kwargs,
+    )
+    if result.certificate is None:
+        return result, None
+    features = result.anchors()
+    others = (features != kept.features).any(dim=1).nonzero().flatten()
+    if not len(others):
+        anchors = replace(kept, controller=CERTIFIED)
+        return result.with_remark(IN_USE), anchors if result else None
+    targets = config.strength * torch.eye(result.head.n_out, dtype=torch.float64)
+    residuals = (result.head(features.double()) - targets).norm(dim=1)
+    anchors = Anchors(features, config.strength, tuple(residuals.tolist()), CERTIFIED)
+    labels = ", ".join(map(str, others.tolist()))
+    remark = f"the certificate is about other anchors than those in use for class {labels}"
+    return result.with_remark(remark), anchors if result else None
+
+
+def warn_of(result: CertifyResult) -> None:
+    """Whatever keeps a certificate from being all that was asked for, in words."""
+    if result.certificate is None:
+        _log.warning("nothing is proved: %s", result.reason)
+    for label, reason in result.reasons.items():
+        _log.warning("class %d is not proved: %s", label, reason)
+    if "other anchors" in result.remark:
+        _log.warning("%s", result.remark)

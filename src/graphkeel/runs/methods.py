@@ -1,0 +1,172 @@
+"""The methods by name, as tables compare them: `auto`, the paper's `replace` and `diffuse`, and two
+controls that show what the frozen model contributes."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphkeel.core.names import check_name
+from graphkeel.graph import UNLABELLED, GraphTask
+from graphkeel.graph.labels import known_labels
+from graphkeel.models.frozen import FrozenModel
+from graphkeel.reconstruct.context import Context
+from graphkeel.reconstruct.correction import replace
+from graphkeel.reconstruct.inputs import ClassWeight, MethodName
+from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.runs.method import Method, MethodResult, check_nodes
+
+
+@dataclass
+class Reconstruction:
+    """A `Reconstructor` on the labels that a table allows.
+
+    The paper's methods take what validation prefers, so that the table shows what the method itself
+    does.
+
+    Attributes:
+        name: of the row.
+        method: the Reconstructor's; None: the name.
+        risk: up to which a change is kept.
+        class_weight: None, or `balanced`.
+        without: sources of evidence that are left out.
+        random_weights: the model keeps its form and loses what it has learned.
+    """
+
+    name: str
+    method: MethodName | None = None
+    risk: float = 0.5
+    class_weight: ClassWeight = None
+    without: tuple[str, ...] = ()
+    random_weights: bool = False
+    retrains: bool = False
+
+    def fit_predict(
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
+    ) -> MethodResult:
+        """Class scores of every node, or the untouched model."""
+        check_nodes(task, labelled, validation, needs_labels=bool(self.without))
+        rec = self.reconstructor(
+            frozen.model,
+            seed,
+            risk=self.risk,
+            labels="train",
+            return_type=frozen.return_type.value,
+        )
+        trained_on = task.train_mask[labelled]
+        data = _visible(task, labelled[trained_on], validation)
+        fresh = labelled[~trained_on]
+        rec.fit(data, nodes=fresh, labels=task.y[fresh])
+        decision = rec.guard_.to_dict()
+        if rec.guard_.left_alone and not self.random_weights:
+            return MethodResult(None, None, decision)
+        scores = rec.scores(data)
+        # Features for random weights would mean nothing to the model that was handed over.
+        return MethodResult(scores, None if self.random_weights else rec.features_, decision)
+
+    def reconstructor(self, model: Any, seed: int, **settings: Any) -> Reconstructor:
+        """The reconstructor behind the row; what is not set is a user's default."""
+        rec = Reconstructor(
+            untrained(model, seed) if self.random_weights else model,
+            method=self.method or cast(MethodName, self.name),
+            class_weight=self.class_weight,
+            seed=seed,
+            **settings,
+        )
+        rec._without = self.without
+        return rec
+
+
+def untrained(model: nn.Module, seed: int) -> nn.Module:
+    """A copy with weights as before training."""
+    twin = copy.deepcopy(model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for part in twin.modules():
+            if hasattr(part, "reset_parameters"):
+                part.reset_parameters()  # type: ignore[operator]
+    return twin
+
+
+def _visible(task: GraphTask, train: Tensor, validation: Tensor) -> Data:
+    """The graph with these labels and no others."""
+    masks = torch.zeros(2, task.n_nodes, dtype=torch.bool)
+    masks[0, train] = True
+    masks[1, validation] = True
+    y = torch.where(masks.any(dim=0), task.y, torch.full_like(task.y, UNLABELLED))
+    return Data(x=task.x, edge_index=task.edge_index, y=y, train_mask=masks[0], val_mask=masks[1])
+
+
+@dataclass
+class ReplaceOne:
+    """The paper's protocol: the class of a randomly drawn training node is replaced, with m = 1; no
+    selection."""
+
+    name: str = "replace-one"
+    retrains: bool = False
+
+    def fit_predict(
+        self,
+        frozen: FrozenModel,
+        task: GraphTask,
+        labelled: Tensor,
+        validation: Tensor,
+        seed: int = 0,
+    ) -> MethodResult:
+        """Class scores of every node, or the untouched model."""
+        check_nodes(task, labelled, validation, needs_labels=True)
+        context = Context(frozen, task.x, task.edge_index, seed=seed)
+        labels = known_labels(task, labelled)
+        drawn = torch.randint(len(labels), (1,), generator=torch.Generator().manual_seed(seed))
+        label = int(labels.classes[drawn])
+        anchors = context.anchors(1.0)
+        features = replace(context.x, labels, anchors.features, only=label)
+        decision = {
+            "chosen": [f"replace(class {label}, m=1)"],
+            "residual": anchors.relative_residual,
+        }
+        return MethodResult(context.logits_for(features), features, decision)
+
+
+METHODS: dict[str, Method] = {
+    "replace": Reconstruction("replace", risk=1.0),
+    "replace-one": ReplaceOne(),
+    "diffuse": Reconstruction("diffuse", risk=1.0),
+    "auto": Reconstruction("auto"),
+    "auto-balanced": Reconstruction("auto-balanced", method="auto", class_weight="balanced"),
+    "no-model": Reconstruction("no-model", method="auto", without=("model", "model~")),
+    "random-weights": Reconstruction("random-weights", method="auto", random_weights=True),
+}
+OURS = {name: row for name, row in METHODS.items() if isinstance(row, Reconstruction)}
+
+
+def get_method(name: str) -> Method:
+    """One of our own methods; those we are compared with are in `graphkeel_paper.baselines`.
+
+    Args:
+        name: one of `METHODS`.
+    """
+    check_name("the method", name, ("none", *METHODS))
+    return METHODS[name]
+
+
+def check_ours(name: str) -> None:
+    """Refuse a name that is not a `Reconstructor`'s, where a table's other methods cannot serve:
+    labels that arrive, another graph."""
+    check_name("the method", name, OURS)
+
+
+def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:
+    """The reconstructor behind a row of ours, with a user's defaults."""
+    check_ours(name)
+    return OURS[name].reconstructor(model, seed)

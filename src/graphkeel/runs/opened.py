@@ -1,0 +1,96 @@
+"""The folder of a run, opened again: its graph, its model, and the reconstruction of one seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch_geometric.data import Data
+
+from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
+from graphkeel.runs.adapt import on_target
+from graphkeel.runs.adapt_case import make_case
+from graphkeel.runs.feedback import fitted
+from graphkeel.runs.methods import reconstructor_of
+from graphkeel.runs.run import prepare
+from graphkeel.store.store import read_run
+
+
+def opened(folder: Path, specs: Any, seed: int | None = None) -> tuple[Reconstructor, Data, int]:
+    """The reconstructor of a seed on its graph, both made as the run made them, and the seed.
+
+    Args:
+        folder: written by `keel run`, `keel adapt` or `keel feedback` with --out.
+        specs: a module with `RunSpec` and `AdaptSpec`.
+        seed: None: the first that the run has.
+    """
+    found = read_run(folder)
+    if found is None:
+        return _fed_back(folder, specs)
+    manifest, rows = found
+    first = next((row for row in rows if seed in (None, row.get("seed"))), None)
+    if first is None:
+        raise ConfigError(f"{folder} holds no finished seed of that number", got=seed)
+    number = int(first["seed"])
+    spec = _spec(folder, specs, manifest["spec"])
+    method = "auto" if spec.method == "none" else spec.method
+    spec = replace(spec, method=method)
+    if isinstance(spec, specs.AdaptSpec):
+        case = make_case(spec, number).case
+        rec = on_target(reconstructor_of(method, case.frozen.model, number), spec, case)
+        data, same = case.target.to_data(), case.target.hash
+    else:
+        same = spec.data_hash(number)
+        rec, data = fitted(spec, number)
+    if same != first.get("data"):
+        raise DataError(f"the graph is not the one of the run in {folder}", fix="Run it again.")
+    return rec, data, number
+
+
+def _fed_back(folder: Path, specs: Any) -> tuple[Reconstructor, Data, int]:
+    """Of `keel feedback --out`, whose notes say what was run."""
+    spec, seed = _noted(folder)
+    prepared = prepare(_spec(folder, specs, spec), seed)
+    data = prepared.task.to_data()
+    return load_reconstructor(folder, prepared.frozen.model).attach(data), data, seed
+
+
+def features_of(folder: Path, specs: Any) -> str:
+    """How the features of a run were prepared, for a graph that is to have the same ones.
+
+    Args:
+        folder, specs: as for `opened`.
+    """
+    found = read_run(folder)
+    spec = _spec(folder, specs, _noted(folder)[0] if found is None else found[0]["spec"])
+    is_fitted = isinstance(spec, specs.AdaptSpec) and spec.features == "auto"
+    return "pca" if is_fitted else str(spec.features)
+
+
+def _noted(folder: Path) -> tuple[Any, int]:
+    """Specification and seed in the notes of a reconstruction."""
+    try:
+        notes = load_reconstructor(folder).notes_
+        return notes["spec"], int(notes["seed"])
+    except DataError:
+        what, fix = "there is no run in this folder", ""
+    except (KeyError, TypeError, ValueError):
+        what = "the folder does not say which model it is for"
+        fix = "; keel monitor also takes the model, with --weights and --factory"
+    raise ConfigError(
+        what,
+        got=str(folder),
+        fix=f"Write one: keel run --out DIR, or keel feedback --out DIR{fix}.",
+    )
+
+
+def _spec(folder: Path, specs: Any, stored: Any) -> Any:
+    kind = specs.AdaptSpec if "source" in stored else specs.RunSpec
+    try:
+        return kind(**stored)
+    except TypeError as error:
+        raise DataError(
+            f"{folder} was written by another version or program", got=str(error)[:200]
+        ) from error
