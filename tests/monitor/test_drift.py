@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ks_2samp
 
-from graphkeel.monitor.advice import MonitorSettings, advise, wilson
+from graphkeel.core.statistics import wilson
+from graphkeel.monitor.advice import MonitorSettings, advise
 from graphkeel.monitor.drift import (
     DriftSettings,
     confidence_drift,
@@ -78,6 +79,6 @@ def test_the_advice_is_the_cheapest_step_that_is_worth_it(gain, fall, beyond, ac
 
 def test_the_interval_is_that_of_a_few_labels() -> None:
     interval = binomtest(36, 45).proportion_ci(0.9, method="wilson")
-    assert wilson(0.8, MonitorSettings()) == pytest.approx((interval.low, interval.high))
-    low, high = wilson(1.0, MonitorSettings())
+    assert wilson(0.8, 45.0, 0.9) == pytest.approx((interval.low, interval.high))
+    low, high = wilson(1.0, 45.0, 0.9)
     assert 0.9 < low < high == 1.0

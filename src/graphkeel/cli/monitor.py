@@ -4,10 +4,10 @@
   keel monitor runs/mine --data this_week.npz
   keel monitor runs/mine --data this_week.npz --weights net.safetensors --factory net:make
 
-RUN was written by keel run, keel adapt or keel feedback with --out, or by `Reconstructor.save`: then
-its model is yours to name, and the graph it was fitted on is not needed. WEEK is that graph as it is now: old nodes keep their ids, new ones come
-after them; labels in it are not looked at. Each look adds a line to RUN/monitor.jsonl and writes
-RUN/monitor.html, the page with the trend.
+RUN was written by keel run, keel adapt or keel feedback with --out; or by `Reconstructor.save`,
+and then the model is yours to name and the graph of the fit is not needed. WEEK is that graph as it
+is now: old nodes keep their ids, new ones come after them; labels in it are not looked at. Each
+look adds a line to RUN/monitor.jsonl and writes RUN/monitor.html, the page with the trend.
 
 Exit codes, for cron: 0 nothing to do, 4 update, 5 label the nodes that are named, 6 retrain;
 2 bad input.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scipy.stats import norm
-
 from graphkeel.monitor.drift import DriftSettings
 
 NOTHING, UPDATE, LABEL, RETRAIN = "nothing", "update", "label", "retrain"
@@ -63,12 +61,3 @@ def advise(gain: float, fall: float, beyond: float, settings: MonitorSettings) -
     if gain >= settings.update_gain:
         return UPDATE, f"an update is expected to bring {gain:.1f} points"
     return NOTHING, "the answers are expected to be about as right as an update would make them"
-
-
-def wilson(share: float, settings: MonitorSettings) -> tuple[float, float]:
-    """Wilson's interval of a share in a sample that is worth so many labels."""
-    z = float(norm.ppf(0.5 + settings.confidence / 2.0))
-    n = settings.worth
-    centre = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
-    reach = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)) ** 0.5 / (1.0 + z * z / n)
-    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))

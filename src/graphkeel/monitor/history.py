@@ -15,8 +15,8 @@ from graphkeel.monitor.page import write_page
 HISTORY = "monitor.jsonl"
 
 
-def keep_look(folder: Path, report: DriftReport) -> None:
-    """Add a look to the folder's history, and write the page about all of them.
+def keep_look(folder: Path, report: DriftReport) -> DriftReport:
+    """Add a look to the folder's history, and write the page about all of them; returns the look.
 
     Without the extra `report` there is no page; the history is kept all the same.
 
@@ -30,6 +30,7 @@ def keep_look(folder: Path, report: DriftReport) -> None:
         write_text(folder / HISTORY, "\n".join(lines) + "\n")
         if is_installed("jinja2"):
             write_page(folder, looks)
+    return report
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphkeel.core.statistics import wilson
 from graphkeel.graph.node_graph import check_graph, node_graph
-from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise, wilson
+from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise
 from graphkeel.monitor.drift import (
     DriftTest,
     confidence_drift,
@@ -119,7 +120,7 @@ def monitor(
     fall = profile.expected - expected
     beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
     action, reason = advise(expected - expected_now, fall, beyond, settings)
-    low, high = wilson(expected / 100.0, settings)
+    low, high = wilson(expected / 100.0, settings.worth, settings.confidence)
     edges = now.edge_index.shape[1]
     return DriftReport(
         time=datetime.now(UTC).isoformat(timespec="seconds"),

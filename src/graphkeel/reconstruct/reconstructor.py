@@ -23,7 +23,7 @@ from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
-from graphkeel.core.names import did_you_mean
+from graphkeel.core.names import check_name
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
@@ -158,13 +158,8 @@ class Reconstructor(BaseEstimator):
             params: by name.
         """
         known = self._get_param_names()
-        unknown = sorted(set(params) - set(known))
-        if unknown:
-            raise ConfigError(
-                f"the parameters are {', '.join(known)}",
-                got=", ".join(unknown),
-                fix=did_you_mean(unknown[0], known),
-            )
+        for name in params:
+            check_name("a parameter", name, known)
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -494,9 +489,7 @@ class Reconstructor(BaseEstimator):
         """
         self._check_whole()
         found = monitor(self, data, another=another, **model_kwargs)
-        if folder is not None:
-            keep_look(Path(folder), found)
-        return found
+        return found if folder is None else keep_look(Path(folder), found)
 
     def _profile(self) -> Profile:
         """Of the graph that was last decided on."""
