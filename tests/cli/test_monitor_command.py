@@ -67,12 +67,33 @@ def test_a_run_of_feedback_says_which_model(tmp_path, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["drifted"] == []
 
 
+def test_a_run_says_which_model(tmp_path, capsys) -> None:
+    assert main(["run", "--dataset", "digits:0,1,2", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    capsys.readouterr()
+    words = ["monitor", str(tmp_path), "--data", "digits:0,1,2", "--json"]
+    assert main(words) in (0, 4)
+    assert json.loads(capsys.readouterr().out)["drifted"] == []
+    assert len(read_history(tmp_path)) == 1
+    assert main([*words, "--seed", "7"]) == 2
+    assert "no finished seed" in capsys.readouterr().err
+
+
+def test_components_of_a_source_are_not_those_of_a_week(tmp_path, capsys) -> None:
+    pair = ["--source", "digits:0,1,2", "--target", "digits:0,1,2", "--seeds", "1"]
+    assert main(["adapt", *pair, "--out", str(tmp_path / "fitted")]) == 0
+    assert main(["adapt", *pair, "--features", "raw", "--out", str(tmp_path / "raw")]) == 0
+    assert main(["monitor", str(tmp_path / "raw"), "--data", "digits:0,1,2"]) in (0, 4)
+    capsys.readouterr()
+    assert main(["monitor", str(tmp_path / "fitted"), "--data", "digits:0,1,2"]) == 2
+    assert "components of another graph" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["nowhere", "--data", "same.npz"], "holds no stored reconstruction"),
-        (["run", "--data", "same.npz"], "Name it with --weights and --factory"),
-        (["run", "--data", "absent.npz"], "Name it with"),
+        (["nowhere", "--data", "same.npz"], "there is no run in this folder"),
+        (["run", "--data", "same.npz"], "with --weights and --factory"),
+        (["run", "--data", "absent.npz"], "with --weights and --factory"),
     ],
 )
 def test_bad_input(words, change, message, capsys) -> None:
