@@ -28,9 +28,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certificate": {"checker", "core", "graph", "models"},
     "report": {"core", "store", "certificate"},
     "lyapunov": {"core", "graph", "models", "control", "verify", "certificate"},
-    "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report"},
+    "monitor": {"core", "graph", "report"},
+    "reconstruct": {"core", "graph", "models", "control", "lyapunov", "report", "monitor"},
     "label": {"core", "graph", "reconstruct"},
-    "runs": {"core", "graph", "store", "models", "reconstruct", "label"},
+    "runs": {"core", "graph", "store", "models", "reconstruct", "report", "label"},
     "testing": {"core", "graph", "models", "control", "runs"},
     "cli": {
         "checker",
@@ -42,6 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "lyapunov",
         "report",
         "label",
+        "monitor",
         "runs",
     },
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from graphkeel.cli.main import main
 from graphkeel.core.errors import ModelError
@@ -155,3 +156,47 @@ def test_one_option_without_the_other_is_refused(own, capsys):
     assert main(["run", *own[:2]]) == 2
     assert "needs both --weights FILE and --factory" in capsys.readouterr().err
     assert main(["report"]) == 2
+
+
+# ---- the masks of the user's graph
+
+
+@pytest.fixture
+def graphs(folder):
+    """Two graphs like digits, one with masks that no split of ours would draw."""
+    task = load("digits")
+    order = np.random.default_rng(9).permutation(task.n_nodes)
+    masks = {
+        f"{name}_mask": np.isin(np.arange(task.n_nodes), order[first:last])
+        for name, first, last in (("train", 0, 300), ("val", 300, 500), ("test", 500, 1797))
+    }
+    arrays = {"x": task.x.numpy(), "edge_index": task.edge_index.numpy(), "y": task.y.numpy()}
+    np.savez(folder / "masked.npz", **arrays, **masks)
+    np.savez(folder / "bare.npz", **arrays)
+    return masks
+
+
+def test_run_takes_the_masks_of_the_file(own, graphs, tmp_path, capsys) -> None:
+    words = ["run", "--dataset", "masked.npz", "--method", "none", "--json", "--out", str(tmp_path)]
+    assert main([*words, *own]) == 0
+    split = load_file(tmp_path / "nodes" / "seed-0000.safetensors")["split"]
+    assert np.array_equal(split.numpy() == 1, graphs["train_mask"])
+    assert "is drawn" not in capsys.readouterr().err
+
+
+def test_without_masks_it_says_that_a_split_is_drawn(own, graphs, capsys) -> None:
+    assert main(["run", "--dataset", "bare.npz", "--method", "none", "--json", *own]) == 0
+    assert "nobody says what the model was trained on" in capsys.readouterr().err
+
+
+def test_adapt_with_a_model_of_ones_own(own, graphs, tmp_path, capsys) -> None:
+    words = ["adapt", "--source", "masked.npz", "--target", "bare.npz", "--target-labels", "30"]
+    assert main([*words, "--json", "--out", str(tmp_path), *own]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (row,) = found["rows"]
+    assert found["model"] == "own"
+    assert row["accuracy"] > 80
+    nodes = load_file(tmp_path / "nodes" / "seed-0000.safetensors")
+    model = own_model("net.safetensors", "own_net_for_tests:make", 64, 10)
+    task = load("digits")
+    assert torch.equal(nodes["before"], model(task.x, task.edge_index).argmax(dim=1))

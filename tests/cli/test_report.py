@@ -7,8 +7,12 @@ import json
 
 import pytest
 
+from graphkeel import Reconstructor
 from graphkeel.cli import report
-from graphkeel.core.errors import StorageError
+from graphkeel.cli.main import main
+from graphkeel.core.errors import ConfigError, StorageError
+from graphkeel.graph import load
+from graphkeel.models import train_model
 from graphkeel.runs.run import run_seeds
 from graphkeel.runs.specs import RunSpec
 
@@ -37,3 +41,37 @@ def test_another_place_and_places_that_cannot_be(tmp_path):
     assert (tmp_path / "deep" / "page.html").exists()
     with pytest.raises(StorageError, match="cannot be written"):
         call(tmp_path / "run", "--to", "/dev/null/page.html")
+
+
+def test_a_folder_of_feedback_becomes_a_page(tmp_path, capsys):
+    words = ["feedback", "--dataset", "digits:0,1,2", "--simulate", "60", "--batches", "2"]
+    assert main([*words, "--out", str(tmp_path), "--json"]) == 0
+    steps = json.loads(capsys.readouterr().out)["steps"]
+    (tmp_path / "names.txt").write_text("zero\none\ntwo\n")
+    assert call(tmp_path, "--classes", tmp_path / "names.txt") == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "sgc on digits:0,1,2" in page
+    assert 'id="decision"' in page
+    for step in steps:
+        assert f"<td>{step['known']}</td><td>{step['base']:.2f}</td>" in page
+    assert f'id="after">{steps[-1]["accuracy"]:.2f}<' in page
+    assert "<td>zero</td>" in page
+
+
+def test_a_saved_reconstruction_becomes_a_page_without_its_graph(tmp_path):
+    task = load("digits:0,1,2")
+    rec = Reconstructor(train_model("sgc", task)).fit(task.to_data())
+    rec.save(tmp_path / "whole")
+    assert call(tmp_path / "whole") == 0
+    page = (tmp_path / "whole" / "report.html").read_text()
+    assert rec.guard_.reason[1:] in page
+    assert 'id="class-table"' not in page
+    rec.save(tmp_path / "summary", keep="summary")
+    with pytest.raises(ConfigError, match="nothing to report on"):
+        call(tmp_path / "summary")
+
+
+def test_names_that_cannot_be(tmp_path):
+    run_seeds(RunSpec(dataset="sbm"), range(1), out=tmp_path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        call(tmp_path, "--classes", tmp_path / "absent.txt")

@@ -106,6 +106,7 @@ def test_help_fits(command, capsys) -> None:
         main([*command.split(), "--help"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if len(line) > WIDTH] == []
+    assert [line for line in lines if line.endswith("-")] == [], "no word is broken"
 
 
 @pytest.mark.parametrize(

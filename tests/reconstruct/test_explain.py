@@ -11,8 +11,9 @@ from small_graphs import known, small_scene
 
 from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.reconstruct.decide import decide
-from graphkeel.reconstruct.explain import KINDS, explain_node, kind_of, shares_by_kind, sources_of
+from graphkeel.reconstruct.explain import explain_node, kind_of, sources_of
 from graphkeel.reconstruct.reconstructor import Reconstructor
+from graphkeel.report.fit_facts import KINDS, shares_by_kind
 
 
 @pytest.fixture(scope="module")

@@ -56,7 +56,7 @@ def test_scikit_learns_contract(model, data):
     twin = clone(rec)
     assert twin.get_params()["method"] == "replace"
     assert twin.set_params(seed=5).seed == 5
-    with pytest.raises(ConfigError, match="the parameters are model, method"):
+    with pytest.raises(ConfigError, match="a parameter must be one of model, method"):
         rec.set_params(colour="red")
     out = rec.fit_transform(data)
     assert torch.equal(out.x, rec.features_)

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import binomtest
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.statistics import expected_accuracy
 from graphkeel.reconstruct.statement import (
     StatementSettings,
     allowed_margin,
     approximate_statement,
     exact_statement,
-    expected_accuracy,
     margins_behind,
 )
 

@@ -118,6 +118,24 @@ def test_it_fits_a_phone(page):
     assert "<title>width 360</title>" in browse(with_script(page, probe), "--dump-dom").stdout
 
 
+def test_no_column_is_cut_on_a_phone(page):
+    """The effect is what people look for: the tables of nodes and of classes fit their boxes."""
+    measure = (
+        "for (const name of ['node', 'class']) {"
+        " const box = byId(name + '-table').parentElement;"
+        " document.title += ` ${name} ${box.scrollWidth <= box.clientWidth}`; }"
+        " parent.postMessage(document.title, '*');"
+    )
+    inner = with_script(page, measure)
+    frame = page.with_name("phone.html")
+    frame.write_text(
+        "<script>onmessage = (e) => { document.title = e.data; };</script>"
+        f'<iframe src="{inner.name}" width="360" height="800"></iframe>'
+    )
+    dom = browse(frame, "--dump-dom", "--virtual-time-budget=5000").stdout
+    assert "node true class true</title>" in dom
+
+
 def distinct_colours(path: Path) -> int:
     """Colours in a PNG of eight bits a channel, read without an imaging library."""
     raw = path.read_bytes()

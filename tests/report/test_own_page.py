@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphkeel.core.errors import DataError
+from graphkeel.core.errors import ConfigError, DataError
 from graphkeel.graph import load
 from graphkeel.models import train_model
 from graphkeel.reconstruct.reconstructor import Reconstructor
@@ -82,3 +82,46 @@ def test_another_graph_is_refused(fitted, tmp_path) -> None:
     other.x = torch.zeros_like(data.x)
     with pytest.raises(DataError, match="not the graph"):
         rec.report(tmp_path / "page.html", other)
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", page))
+
+
+def test_the_verdict_and_what_it_rests_on_come_first(fitted, tmp_path) -> None:
+    rec, data = fitted
+    page = rec.report(tmp_path / "page.html", data).read_text()
+    assert 'id="verdict">features rewritten<' in page
+    lead = text_of(re.search(r'<p class="lead" id="decided">(.*?)</p>', page, re.S)[1])
+    kinds = {source.kind for source in rec.evidence_ if source.share > 0.02}
+    assert len(re.findall(r"\(\d+ %\)", lead)) >= len(kinds)
+
+
+def test_names_of_classes_stand_for_their_numbers(fitted, tmp_path) -> None:
+    rec, data = fitted
+    names = [f"digit <{i}>" for i in range(10)]
+    page = rec.report(tmp_path / "page.html", data, classes=names).read_text()
+    table = re.search(r'id="class-table">(.*?)</table>', page, re.S)[1]
+    assert table.count("<td>digit &lt;3&gt;</td>") == 1
+    assert '"digit \\u003c3\\u003e"' in page, "the list of nodes"
+    assert "class 3</text>" not in page
+    with pytest.raises(ConfigError, match=r"10 classes to name \(got 3 names\)"):
+        rec.report(tmp_path / "page.html", data, classes=names[:3])
+
+
+def test_nodes_to_label_are_those_of_suggest(fitted, tmp_path) -> None:
+    rec, data = fitted
+    page = rec.report(tmp_path / "page.html", data).read_text()
+    table = re.search(r'id="suggested-table">.*?<tbody>(.*?)</tbody>', page, re.S)[1]
+    assert [int(node) for node in re.findall(r"<tr><td>(\d+)</td>", table)] == rec.suggest(
+        20
+    ).tolist()
+
+
+def test_versions_and_hashes_are_folded_away(fitted, tmp_path) -> None:
+    rec, data = fitted
+    rec.certify()
+    page = rec.report(tmp_path / "page.html", data).read_text()
+    shown = re.sub(r"<details>.*?</details>|<script.*?</script>", "", page, flags=re.S)
+    hashes = re.findall(r"[0-9a-f]{64}", shown)
+    assert len(hashes) <= 1, "the certificate's own, which people compare"

@@ -6,8 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from graphkeel.core.names import check_name
 from graphkeel.runs import specs
-from graphkeel.runs.specs import one_of, split_number
+from graphkeel.runs.specs import split_number
 
 if TYPE_CHECKING:
     from torch import nn
@@ -69,9 +70,9 @@ class RunSpec(specs.RunSpec):
         from graphkeel_paper.datasets.registry import OUTSIDE
 
         if self.model not in (OWN, *NAMED):
-            one_of("the model", self.model.removesuffix(TUNED), MODELS)
-        one_of("the split", self.split.partition(":")[0], (*KINDS, OUTSIDE))
-        one_of("features", self.features, FEATURES)
+            check_name("the model", self.model.removesuffix(TUNED), MODELS)
+        check_name("the split", self.split.partition(":")[0], (*KINDS, OUTSIDE))
+        check_name("features", self.features, FEATURES)
 
     @property
     def follows_the_paper(self) -> bool:

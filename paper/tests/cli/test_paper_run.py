@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from graphkeel_paper.cli.main import main
+from graphkeel_paper.cli.main import PROGRAM, main
 
 
 def run_json(capsys, *argv):
@@ -77,3 +77,12 @@ def test_commands_of_the_library_run_on_the_papers_datasets(capsys, data_folder,
     stored = [str(tmp_path / name) for name in ("certificate.json", "model.safetensors")]
     checked = run_json(capsys, "check", stored[0], "--model", stored[1], "--data", "cora")
     assert checked["accepted"] and checked["data_checked"]
+
+
+@pytest.mark.parametrize("command", ["", *PROGRAM.commands])
+def test_help_fits_and_breaks_no_word(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80 or line.endswith("-")] == []

@@ -25,6 +25,7 @@ from graphkeel.checker.graph import derive_graph, not_covered
 from graphkeel.checker.networks import read_source
 from graphkeel.checker.reading import VERSION
 from graphkeel.core.errors import CertificateError
+from graphkeel.core.names import check_name
 
 FORMAT = "graphkeel-certificate"
 _VERDICTS = ("proved", "refuted", "unknown")
@@ -180,8 +181,7 @@ def _answer(report: Any) -> dict[str, Any]:
         remarks = {"engine": "none", "reason": "not asked", "seconds": 0.0, "nodes": 0}
         return {"verdict": "unknown", **remarks, "proof": None, "counterexample": None}
     verdict = str(getattr(report.verdict, "value", report.verdict))
-    if verdict not in _VERDICTS:
-        raise CertificateError(f"a verdict must be one of {_VERDICTS}", got=verdict)
+    check_name("a verdict", verdict, _VERDICTS, CertificateError)
     point = report.counterexample
     return {
         "verdict": verdict,

@@ -3,16 +3,18 @@
   keel adapt --source citationv1.npz --target dblpv7.npz
   keel adapt --source citationv1.npz --target dblpv7.npz --target-labels 20 --keep summary
   keel adapt --source old.npz --target new.npz --target-labels known.csv --out runs/new
+  keel adapt --source old.npz --target new.npz --weights net.pt --factory net:make
 
 Source and target have the same features and classes. The model is trained on the source and
-frozen; labels of the target are drawn at random (a number) or named by a CSV file with the header
-node,label. --keep says what may be kept of the source: the graph itself, a summary of it
-(sizes alone), or nothing but the model; the answers are the same. Accuracies are percent of the
-target's nodes whose label is not in use."""
+frozen, or is one of your own; labels of the target are drawn at random (a number) or named by a CSV
+file with the header node,label. --keep says what may be kept of the source: the graph itself, a
+summary of it (sizes alone), or nothing but the model; the answers are the same. Accuracies are
+percent of the target's nodes whose label is not in use."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +30,15 @@ from graphkeel.cli.shared.common import (
     verbatim,
     whole_number,
 )
-from graphkeel.cli.shared.own_model import add_class_weight, chosen_method, specs
+from graphkeel.cli.shared.own_model import (
+    OWN,
+    add_class_weight,
+    add_own_model,
+    chosen_method,
+    chosen_model,
+    own_split,
+    specs,
+)
 from graphkeel.core.statistics import plus_minus
 
 if TYPE_CHECKING:
@@ -65,20 +75,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
         type=positive_int,
-        default=5,
+        default=None,
         metavar="N",
-        help="how many seeds, from --seed on (default 5)",
+        help="how many seeds, from --seed on (default 5; 1 for a model of your own)",
     )
     parser.add_argument(
         "--split",
-        default="most",
-        help="of the source: most (four fifths train), biased, random or public (default most)",
+        default=None,
+        help="of the source: most (four fifths train), biased, random or public (default most; "
+        "with --weights public, where the source has masks)",
     )
     parser.add_argument(
         "--features",
-        default="auto",
-        help="auto (components of the source), raw or rownorm (default auto)",
+        default=None,
+        help="auto (components of the source), raw or rownorm (default auto; raw with --weights)",
     )
+    add_own_model(parser)
     parser.add_argument(
         "--components",
         type=positive_int,
@@ -98,23 +110,29 @@ def _labels(text: str) -> int | str:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
+    model, options = chosen_model(args)
+    own = model == OWN
     spec = specs(args).AdaptSpec(
         source=args.source,
         target=args.target,
-        model=args.model,
+        model=model,
         method=chosen_method(args),
         keep=args.keep,
         target_labels=args.target_labels,
-        split=args.split,
-        features=args.features,
+        split=args.split or "most",
+        features=args.features or ("raw" if own else "auto"),
         components=args.components,
+        model_options=options,
     )
+    if own and args.split is None:
+        spec = replace(spec, split=own_split(spec.graph(spec.source), spec.split))
     if isinstance(spec.target_labels, str):
         Path(spec.target_labels).stat()  # a wrong name fails before anything is trained
     spec.check(args.seed)
     if args.out is not None:
         make_out_dir(args.out)
-    result = run_with_progress(spec, range(args.seed, args.seed + args.seeds), out=args.out)
+    seeds = args.seeds or (1 if own else 5)
+    result = run_with_progress(spec, range(args.seed, args.seed + seeds), out=args.out)
     if args.json:
         emit_json(payload(result))
     else:

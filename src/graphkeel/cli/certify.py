@@ -37,8 +37,8 @@ from graphkeel.cli.shared.common import (
 )
 from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.names import did_you_mean
 from graphkeel.core.signals import end_if_asked
-from graphkeel.core.text import did_you_mean
 
 if TYPE_CHECKING:
     from torch import nn
@@ -235,7 +235,7 @@ def _chosen(words: list[str]) -> dict[str, Any]:
             raise ConfigError(
                 f"--set takes NAME=VALUE, where NAME is one of {', '.join(sorted(kinds))}",
                 got=repr(word),
-                fix=did_you_mean(name, kinds) or None,
+                fix=did_you_mean(name, kinds),
             )
         chosen[name] = _value(name, text, kinds[name])
     return chosen

@@ -36,6 +36,7 @@ from graphkeel.cli.shared.common import (
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
+    add_split,
     chosen_spec,
     model_name,
 )
@@ -51,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags of this command."""
     add_dataset(parser)
     parser.add_argument("--model", default="sgc", help="sgc, gcn, gat, sage or appnp (default sgc)")
-    parser.add_argument(
-        "--split", default="biased", help="biased, random or public (default biased)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--features", default="auto", help="auto, raw, rownorm or pca (default auto)"
     )

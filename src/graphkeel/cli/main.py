@@ -25,7 +25,8 @@ from graphkeel.core.signals import Terminated, terminable
 from graphkeel.core.steps import progress_shown
 from graphkeel.core.text import printable
 
-_EPILOG = "exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown"
+_EPILOG = """exit codes: 0 done or proved, 1 refuted or rejected, 2 bad input, 3 unknown;
+of keel monitor also 4 update, 5 label, 6 retrain"""
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ COMMANDS = {
         "adapt",
         "feedback",
         "label",
+        "monitor",
         "certify",
         "check",
         "verify",

@@ -4,7 +4,8 @@
   keel certify --out runs/digits
   keel report runs/digits                          writes runs/digits/report.html
   keel report runs/digits tables/ --to page.html   several folders, one page
-  keel report --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
+  keel report runs/fed_back --classes names.txt    of keel feedback, with names
+  keel report --dataset my_graph.npz --weights net.safetensors --factory net:make
         a model of your own, fitted now
 
 The page needs no network and no file beside it; it is light or dark as the reader's system is.
@@ -24,7 +25,7 @@ from graphkeel.cli.shared.common import (
     path_type,
     seed_type,
 )
-from graphkeel.cli.shared.own_model import add_own_model, chosen_spec
+from graphkeel.cli.shared.own_model import add_own_model, add_split, chosen_spec
 from graphkeel.core.errors import ConfigError
 
 HELP = "one self-contained HTML page about a run, its certificate, figures and tables"
@@ -53,10 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write report.html into this folder",
     )
-    add_dataset(parser)
     parser.add_argument(
-        "--split", default="biased", help="of --weights: biased, random or public (default biased)"
+        "--classes", type=path_type, metavar="FILE", help="names of the classes, a line each"
     )
+    add_dataset(parser)
+    add_split(parser)
     parser.add_argument(
         "--features",
         default="auto",
@@ -80,9 +82,10 @@ def run(args: argparse.Namespace) -> int:
             fix="Name a folder written with --out, or a model with --weights and --factory.",
         )
     from graphkeel.report import find_sources, write_report
+    from graphkeel.runs.later import told_by
 
     path = args.to or (args.out or args.folders[0]) / "report.html"
-    sources = find_sources(args.folders)
+    sources = find_sources(args.folders, told_by(args.folders), _names(args))
     write_report(sources, path)
     if args.json:
         held = {
@@ -97,6 +100,17 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
+def _names(args: argparse.Namespace) -> list[str]:
+    """The names of the classes, a line each."""
+    if args.classes is None:
+        return []
+    try:
+        lines = args.classes.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{args.classes} cannot be read", got=str(error)[:200]) from error
+    return [line.strip() for line in lines if line.strip()]
+
+
 def _own(args: argparse.Namespace) -> int:
     """Fit a model of the user's own, and write its page."""
     from graphkeel.runs.feedback import fitted
@@ -106,7 +120,7 @@ def _own(args: argparse.Namespace) -> int:
             "folders and a model of your own make two pages", got=str(args.folders[0])
         )
     rec, data = fitted(chosen_spec(args), args.seed)
-    path = rec.report(args.to or (args.out or Path()) / "report.html", data)
+    path = rec.report(args.to or (args.out or Path()) / "report.html", data, classes=_names(args))
     if args.json:
         held = {"run": True, "certificate": False, "figures": 0, "tables": 0}
         emit_json({"command": "report", "report": str(path), "bytes": path.stat().st_size, **held})

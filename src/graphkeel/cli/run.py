@@ -3,7 +3,7 @@
   keel run                                            digits, nothing downloaded
   keel run --method none --seeds 10                   the untouched model
   keel run --dataset my_graph.npz --model gcn --method auto --out runs/mine
-  keel run --dataset my_graph.npz --split public --weights net.safetensors --factory net:make
+  keel run --dataset my_graph.npz --weights net.safetensors --factory net:make
 
 Each seed is one split and one trained model. With --out every finished seed is kept: an interrupted
 run continues where it stopped. Accuracies are percent of the test nodes; the method never sees a
@@ -29,6 +29,7 @@ from graphkeel.cli.shared.common import (
 from graphkeel.cli.shared.own_model import (
     add_class_weight,
     add_own_model,
+    add_split,
     chosen_spec,
 )
 from graphkeel.core.statistics import plus_minus
@@ -56,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many seeds, from --seed on (default 10; 1 for a model of your own)",
     )
-    parser.add_argument(
-        "--split", default="biased", help="biased, random or public (default biased)"
-    )
+    add_split(parser)
     parser.add_argument(
         "--features",
         default="auto",

@@ -13,7 +13,7 @@ from graphkeel.control import CLASSICAL, Controller
 from graphkeel.control.base import Layers, Plant
 from graphkeel.control.levenberg import NAME as LEVENBERG
 from graphkeel.control.levenberg import levenberg_marquardt
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 
 _NON_NEGATIVE = "non-negative least squares"  # who found the anchors of `blendable_anchors`
 
@@ -144,6 +144,5 @@ def hidden_is_free(layers: Layers) -> bool:
 
 def _named_controller(name: str) -> Controller:
     """A classical controller by name."""
-    if name not in CLASSICAL:
-        raise ConfigError(f"the controller must be one of {', '.join(CLASSICAL)}", got=repr(name))
+    check_name("the controller", name, CLASSICAL)
     return CLASSICAL[name]()

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from graphkeel.control.base import Controller, Plant, Regulation, origin, regulation_at, set_point
 from graphkeel.control.deadbeat import solve_anchor
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 
 FORMS = ("anchored", "homogeneous", "paper")
 
@@ -124,8 +125,7 @@ class ControllerBatch(nn.Module):
         anchors: Tensor | None = None,
     ) -> None:
         super().__init__()
-        if form not in FORMS:
-            raise ConfigError(f"form must be one of {FORMS}", got=repr(form))
+        check_name("form", form, FORMS)
         self.form = form
         self.targets = targets.double()
         self.unit = width.double()

@@ -1,4 +1,5 @@
-"""Accuracy in percent and the spread of a few values: one definition each for the whole package."""
+"""Accuracy in percent, the spread of a few values, and intervals of shares: one definition each
+for the whole package."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 
@@ -17,6 +20,15 @@ def percent(correct: Tensor) -> float:
         correct: bool, shape (k,).
     """
     return 100.0 * float(correct.float().mean()) if len(correct) else float("nan")
+
+
+def expected_accuracy(posterior: NDArray[np.float32]) -> float:
+    """Percent of nodes right by the posterior's own account: the mean of its largest probability.
+
+    Args:
+        posterior: shape (N, C).
+    """
+    return min(100.0, float(100.0 * posterior.max(axis=1).mean()))
 
 
 def sample_std(values: Sequence[float]) -> float | None:
@@ -31,3 +43,28 @@ def sample_std(values: Sequence[float]) -> float | None:
 def plus_minus(mean: float, std: float | None) -> str:
     """`72.10 ± 1.02`, or the mean alone where there is no deviation."""
     return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+
+
+def wilson(share: float, size: float, confidence: float) -> tuple[float, float]:
+    """Wilson's score interval for a share seen in a sample of this size."""
+    z = _deviations(confidence)
+    centre = (share + z * z / (2.0 * size)) / (1.0 + z * z / size)
+    spread = (share * (1.0 - share) / size + z * z / (4.0 * size * size)) ** 0.5
+    reach = z * spread / (1.0 + z * z / size)
+    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))
+
+
+def agresti_min(won: float, lost: float, size: float, confidence: float) -> tuple[float, float]:
+    """An adjusted Wald interval for the difference of paired proportions: half a label is added to
+    each of the four cells."""
+    total = size + 2.0
+    won = (won * size + 0.5) / total
+    lost = (lost * size + 0.5) / total
+    centre = won - lost
+    reach = _deviations(confidence) * ((won + lost - centre**2) / total) ** 0.5
+    return max(-1.0, centre - reach), min(1.0, centre + reach)
+
+
+def _deviations(confidence: float) -> float:
+    """Standard deviations within which a normal variable lies so often."""
+    return statistics.NormalDist().inv_cdf(0.5 + confidence / 2.0)

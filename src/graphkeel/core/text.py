@@ -1,14 +1,10 @@
-"""Names from outside as a terminal may show them, and names that were probably meant. Standard
-library only.
+"""Names from outside as a terminal may show them. Standard library only.
 
 A file's name can hold an escape sequence that recolours the screen, moves the cursor or writes a
 line of its own, and half a character that no terminal can encode. So everything that came from
 outside goes through `printable` before a person sees it. JSON escapes such characters itself."""
 
 from __future__ import annotations
-
-import difflib
-from collections.abc import Iterable
 
 
 def printable(text: object) -> str:
@@ -26,12 +22,3 @@ def printable(text: object) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
-
-
-def did_you_mean(typed: str, known: Iterable[str], near: float = 0.6) -> str:
-    """A question with the nearest known word, or an empty text where none is near.
-
-    >>> did_you_mean("certfy", ["certify", "check"])
-    'Did you mean certify?'"""
-    nearest = difflib.get_close_matches(typed, list(known), n=1, cutoff=near)
-    return f"Did you mean {nearest[0]}?" if nearest else ""

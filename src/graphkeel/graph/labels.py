@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import operator
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.stats import binomtest
 from torch import Tensor
+from torch_geometric.data import Data
 
-from graphkeel.core.errors import DataError
+from graphkeel.core.errors import DataError, KeelWarning
 from graphkeel.graph.task import GraphTask
+
+Ids = Tensor | NDArray[np.int64] | Sequence[int]  # of nodes or classes, shape (k,)
+_MASKS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -81,6 +90,48 @@ def known_labels(task: GraphTask, nodes: Tensor) -> Labels:
         nodes: node ids, int64, shape (k,).
     """
     return Labels(nodes, task.y[nodes], task.n_classes)
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Attributes:
+    level: of the test that labels in `train_mask` are what the model was trained on.
+    """
+
+    level: float = 0.001
+
+
+_DOUBT = _Doubt()
+
+
+def warn_of_labels(data: Data, task: GraphTask, logits: Tensor) -> None:
+    """Warn of labels that no mask selects, and of some that the model has hardly been trained on.
+
+    Training makes a model at least as often right on its own labels as it is sure of them."""
+    labelled = getattr(data, "y", None) is not None and bool((data.y >= 0).any())
+    masked = any(getattr(data, f"{name}_mask", None) is not None for name in _MASKS)
+    if labelled and not masked:
+        warnings.warn(
+            "data.y has labels, but no mask selects any of them, so none is used; set train_mask "
+            "to the nodes that the model was trained on, and val_mask to others whose label is "
+            "known",
+            KeelWarning,
+            stacklevel=2,
+        )
+    trained = task.train_mask.nonzero().flatten()
+    if not len(trained):
+        return
+    sure = float(logits[trained].softmax(dim=1).amax(dim=1).mean())
+    right = int((logits[trained].argmax(dim=1) == task.y[trained]).sum())
+    if binomtest(right, len(trained), min(1.0, sure), "less").pvalue < _DOUBT.level:
+        warnings.warn(
+            f"the model is right on {100 * right / len(trained):.0f} % of train_mask and is "
+            f"{100 * sure:.0f} % sure there, so it was hardly trained on these labels; leave "
+            "in train_mask what it was trained on, and hand over new labels in val_mask or "
+            "with feedback",
+            KeelWarning,
+            stacklevel=2,
+        )
 
 
 def checked_labels(

@@ -124,8 +124,8 @@ def _refuse_other_containers(data: Any) -> None:
         raise DataError(
             "a graph with several node types is taken one type at a time",
             got=f"HeteroData with {', '.join(data.node_types)}",
-            fix="model, graph = gk.for_node_type(model, data, 'paper') makes a model and a graph "
-            "of one type.",
+            fix=f"model, graph = gk.for_node_type(model, data, {_labelled_type(data)!r}) makes a "
+            "model and a graph of one type.",
         )
     if not isinstance(data, Data | Tensor | str) and hasattr(data, "__getitem__"):
         holds_graphs = hasattr(data, "__len__") and len(data) and _first_is_graph(data)
@@ -135,6 +135,12 @@ def _refuse_other_containers(data: Any) -> None:
                 got=f"{type(data).__name__} of {len(data)}",
                 fix="Hand over one of them: dataset[0].",
             )
+
+
+def _labelled_type(data: HeteroData) -> str:
+    """The first node type that has labels; else the first one."""
+    labelled = [name for name in data.node_types if data[name].get("y") is not None]
+    return str([*labelled, *data.node_types, "…"][0])
 
 
 def _first_is_graph(data: Any) -> bool:

@@ -12,8 +12,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.errors import DataError
 from graphkeel.core.files import user_cache
+from graphkeel.core.names import check_name
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.ppr import PprDistance
 from graphkeel.graph.propagate import neighbours, normalise
@@ -61,8 +62,7 @@ def make_split(graph: RawGraph, kind: str, seed: int) -> Split:
         kind: one of `KINDS`.
         seed: number of the split.
     """
-    if kind not in KINDS:
-        raise ConfigError(f"the split must be one of {', '.join(KINDS)}", got=repr(kind))
+    check_name("the split", kind, KINDS)
     if kind == "public":
         return _public(graph)
     if not (graph.y >= 0).any():

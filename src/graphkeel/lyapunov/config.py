@@ -9,6 +9,7 @@ from typing import Any
 
 from graphkeel.control.neural import FORMS
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 
 _LOSSES = ("margin", "paper")
 _GAUGES = ("l1", "general")
@@ -85,10 +86,10 @@ class LyapunovConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _one_of("form", self.form, FORMS)
-        _one_of("gauge", self.gauge, _GAUGES)
+        check_name("form", self.form, FORMS)
+        check_name("gauge", self.gauge, _GAUGES)
         if self.loss is not None:
-            _one_of("loss", self.loss, _LOSSES)
+            check_name("loss", self.loss, _LOSSES)
         for name in (
             "hidden",
             "rounds",
@@ -180,8 +181,3 @@ class FitSettings:
     neighbours: int = 15
     kept: int = 2048
     passing: float = 0.9
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name} must be one of {known}", got=repr(value))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from graphkeel.control.anchors import Anchors
+from graphkeel.core.names import check_name
 from graphkeel.lyapunov.certify import certify
 from graphkeel.lyapunov.config import LyapunovConfig
 from graphkeel.lyapunov.result import CertifyResult
@@ -48,6 +49,8 @@ def certify_in_use(
     """
     kept = graph.anchors()
     as_they_are = not {"strength", "shift", "form"} & set(settings)
+    for name in settings:
+        check_name("a setting of certify", name, [field.name for field in fields(LyapunovConfig)])
     config = LyapunovConfig(**{"strength": graph.typical_strength, **settings})
     result = certify(
         graph.frozen,

@@ -122,6 +122,11 @@ class CertifyResult:
     passing: Aggregation = field(default_factory=Aggregation)
     steering: dict[str, Tensor] | None = None
 
+    def __repr__(self) -> str:
+        proved = len(self.verdicts) - len(self.reasons)
+        said = f"{proved} of {len(self.verdicts)} classes proved" if self.verdicts else self.reason
+        return f"CertifyResult({said}, {self.seconds:.1f} s)"
+
     def __bool__(self) -> bool:
         return bool(self.verdicts) and set(self.verdicts.values()) == {"proved"}
 

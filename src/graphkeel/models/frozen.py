@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from graphkeel.core.digests import sha256_of
 from graphkeel.core.errors import ModelError
 from graphkeel.core.locks import lock_of
+from graphkeel.core.names import check_name
 from graphkeel.models.calling import (
     CallableModule,
     Calling,
@@ -67,13 +68,9 @@ class FrozenModel:
             raise ModelError(
                 "a model must be a torch module or a callable", got=type(model).__name__
             )
-        try:
-            self.return_type = ReturnType(return_type)
-        except ValueError:
-            choices = ", ".join(kind.value for kind in ReturnType)
-            raise ModelError(
-                f"return_type must be one of {choices}", got=repr(return_type)
-            ) from None
+        if not isinstance(return_type, ReturnType):
+            check_name("return_type", return_type, [kind.value for kind in ReturnType], ModelError)
+        self.return_type = ReturnType(return_type)
         self.model = uncompiled(model)
         self.module = as_module(self.model)
         self.n_classes = n_classes

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from graphkeel.core.digests import tensors_sha256
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.names import check_name
 from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph.task import GraphTask
 from graphkeel.models.networks import APPNP, GAT, GCN, SGC, GraphSAGE
@@ -57,8 +58,7 @@ def build_model(name: str, n_features: int, n_classes: int, **options: Any) -> n
         n_classes: how many classes there are.
         options: of the network's constructor.
     """
-    if name not in RECIPES:
-        raise ConfigError(f"the model must be one of {', '.join(MODELS)}", got=repr(name))
+    check_name("the model", name, MODELS)
     try:
         return RECIPES[name].build(n_features, n_classes, **{**RECIPES[name].options, **options})
     except TypeError as error:

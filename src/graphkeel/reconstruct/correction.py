@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphkeel.core.statistics import percent
+from graphkeel.core.statistics import expected_accuracy, percent
 from graphkeel.graph.labels import Labels
 from graphkeel.graph.propagate.diffusion import diffuse
 from graphkeel.graph.propagate.propagator import Propagator
@@ -36,7 +36,6 @@ from graphkeel.reconstruct.statement import (
     StatementSettings,
     approximate_statement,
     exact_statement,
-    expected_accuracy,
 )
 from graphkeel.reconstruct.steer import Steered, SteerSettings, steer
 

@@ -1,30 +1,17 @@
-"""Explanations: the share of each source of evidence for the whole graph, the terms of the sum
-for one node, and the data of the report."""
+"""Explanations: the share of each source of evidence for the whole graph, and the terms of the sum
+for one node."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from graphkeel.graph.labels import checked_node
 from graphkeel.reconstruct.decide import Decision, Known
 from graphkeel.reconstruct.scene import Scene
-
-if TYPE_CHECKING:
-    from graphkeel.reconstruct.reconstructor import Reconstructor
-
-KINDS = {
-    "model": "the frozen model",
-    "labels": "labels spread over the graph",
-    "features": "features like those of labelled nodes",
-    "self-training": "what the other sources agree on (self-training)",
-}
-_TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's list
 
 
 @dataclass(frozen=True)
@@ -33,7 +20,7 @@ class Source:
 
     Attributes:
         name: as in the pool.
-        kind: a group of `KINDS`.
+        kind: its group: model, labels, features or self-training.
         weight: w_k.
         share: of all sources' part in the margin between the decided class and the next one, on
             average over the nodes; a source that speaks against the decided classes has none.
@@ -158,14 +145,6 @@ def sources_of(decision: Decision) -> tuple[Source, ...]:
     return tuple(sorted(found, key=lambda source: -source.share))
 
 
-def shares_by_kind(sources: tuple[Source, ...]) -> dict[str, float]:
-    """The share of each group, in the words of `KINDS`, largest first."""
-    sums = dict.fromkeys(KINDS.values(), 0.0)
-    for source in sources:
-        sums[KINDS[source.kind]] += source.share
-    return dict(sorted(sums.items(), key=lambda item: -item[1]))
-
-
 def explain_node(
     scene: Scene, decision: Decision, known: Known, node: int, most: int = 5
 ) -> Explanation:
@@ -220,47 +199,3 @@ def _alike(scene: Scene, labels: dict[int, int], node: int) -> list[tuple[int, f
     others = np.array([u for u in labels if u != node], dtype=np.int64)
     likeness = scene.smoothed_directions[others] @ scene.smoothed_directions[node]
     return [(int(others[i]), float(likeness[i])) for i in np.argsort(-likeness)]
-
-
-def page_data(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
-    """Data of the report: decision, sizes and a column per fact of every node; the graph has labels
-    of test nodes."""
-    context = rec._context
-    before = context.answers
-    after = context.logits_for(rec.features_).argmax(dim=1)
-    y, part = _labels_and_parts(rec, data)
-    model = context.frozen.model
-    return {
-        "model": type(model).__name__ if isinstance(model, torch.nn.Module) else "a function",
-        "nodes": len(before),
-        "edges": int(context.edge_index.shape[1]),
-        "features": int(context.x.shape[1]),
-        "classes": context.n_classes,
-        "labels": len(rec.labels_),
-        "decision": rec.guard_.to_dict(),
-        "evidence": shares_by_kind(rec.evidence_),
-        "change": float(rec.change_.median()),
-        "weights": context.frozen.weights_hash,
-        "columns": {
-            "y": y,
-            "split": part,
-            "before": before,
-            "after": after.numpy(),
-            "degree": torch.bincount(context.edge_index[1], minlength=len(before)).numpy(),
-        },
-    }
-
-
-def _labels_and_parts(rec: Reconstructor, data: Any | None) -> tuple[Any, Any]:
-    """The labels there are (-1: none), and what part each node has."""
-    y = np.full(len(rec.features_), -1)
-    part = np.zeros(len(y), np.int8)
-    mask = getattr(data, "test_mask", None)
-    if isinstance(mask, Tensor) and isinstance(getattr(data, "y", None), Tensor):
-        scored = mask.cpu().nonzero().flatten().numpy()
-        y[scored] = data.y.cpu().long().numpy()[scored]  # type: ignore[union-attr]
-        part[scored] = _TEST
-    known = rec._known()
-    y[known.nodes] = known.classes
-    part[known.nodes] = np.where(rec._trained_on[known.nodes], _TRAIN, _VALIDATION)
-    return y, part

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, get_args
 
-from graphkeel.control import CLASSICAL
 from graphkeel.core.errors import ConfigError, ModelError
+from graphkeel.core.names import check_name
+
+MethodName = Literal["auto", "replace", "diffuse"]
+ControllerName = Literal["deadbeat", "mfac", "pid", "lqr", "neural"]
+LabelUse = Literal["all", "train"]  # what validation labels do: serve and judge, or judge alone
+GuardName = Literal["cross-fit", "holdout"]
+ClassWeight = Literal["balanced"] | None
+KeepName = Literal["graph", "summary", "model"]
 
 LARGEST_SEED = 2**32 - 1  # NumPy's generators and scikit-learn take no larger one
 CHOICES: dict[str, tuple[str | None, ...]] = {
-    "method": ("auto", "replace", "diffuse"),
-    "labels": ("all", "train"),  # what validation labels do: serve and judge, or judge alone
-    "guard": ("cross-fit", "holdout"),
+    "method": get_args(MethodName),
+    "labels": get_args(LabelUse),
+    "guard": get_args(GuardName),
     "class_weight": (None, "balanced"),
 }
 
@@ -36,14 +43,13 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
 
 def check_choice(name: str, value: object, known: Sequence[str | None]) -> None:
     """Refuse what is none of the known names; None may be one."""
-    if not isinstance(value, str | None) or value not in known:
-        names = ", ".join(one for one in known if one)
-        raise ConfigError(f"{name} must be one of {names}", got=repr(value))
+    if value is not None or None not in known:
+        check_name(name, value, [one for one in known if one is not None])
 
 
 def _check_controller(value: object) -> None:
     if not hasattr(value, "regulate"):  # a controller of the user's own may be an object
-        check_choice("the controller", value, (*CLASSICAL, "neural"))
+        check_choice("the controller", value, get_args(ControllerName))
 
 
 def _check_verifier(value: object) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from sklearn.base import BaseEstimator
@@ -18,14 +18,16 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from graphkeel.control import Controller
 from graphkeel.control.anchors import Anchors
 from graphkeel.core.errors import ConfigError, DataError, ModelError
 from graphkeel.core.locks import one_at_a_time
 from graphkeel.core.memory import require_memory
+from graphkeel.core.names import check_name
 from graphkeel.core.steps import Callback, step
 from graphkeel.graph import GraphTask
 from graphkeel.graph.fingerprint import Fingerprint, carried_by
-from graphkeel.graph.labels import Labels, checked_labels, known_labels
+from graphkeel.graph.labels import Ids, Labels, checked_labels, known_labels, warn_of_labels
 from graphkeel.graph.node_graph import check_graph, check_grown, check_width, node_graph
 from graphkeel.graph.propagate.propagator import Propagator
 from graphkeel.graph.suggest import suggested_nodes
@@ -35,6 +37,7 @@ from graphkeel.models.linear_map import LinearMap
 from graphkeel.models.networks import share_convolution
 from graphkeel.models.outputs import ReturnType
 from graphkeel.models.units import relative_change
+from graphkeel.monitor import DriftReport, Profile, keep_look, monitor
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import (
     Correction,
@@ -45,8 +48,17 @@ from graphkeel.reconstruct.correction import (
     written,
 )
 from graphkeel.reconstruct.decide import Decision, Known, decide_again
-from graphkeel.reconstruct.explain import Explanation, Source, explain_node, page_data, sources_of
-from graphkeel.reconstruct.inputs import check_choice, check_parameters
+from graphkeel.reconstruct.explain import Explanation, Source, explain_node, sources_of
+from graphkeel.reconstruct.inputs import (
+    ClassWeight,
+    ControllerName,
+    GuardName,
+    KeepName,
+    LabelUse,
+    MethodName,
+    check_choice,
+    check_parameters,
+)
 from graphkeel.reconstruct.statement import allowed_margin, margins_behind
 from graphkeel.reconstruct.steer import SteerSettings, linear_units
 from graphkeel.reconstruct.storage import FOLDER, contents, restore
@@ -114,12 +126,12 @@ class Reconstructor(BaseEstimator):
         self,
         model: nn.Module | Scores | None = None,
         *,
-        method: str = "auto",
-        controller: str = "deadbeat",
+        method: MethodName = "auto",
+        controller: ControllerName | Controller = "deadbeat",
         verifier: str = "auto",
-        labels: str = "all",
-        guard: str = "cross-fit",
-        class_weight: str | None = None,
+        labels: LabelUse = "all",
+        guard: GuardName = "cross-fit",
+        class_weight: ClassWeight = None,
         risk: float = 0.5,
         return_type: str = ReturnType.AUTO.value,
         seed: int = 0,
@@ -146,9 +158,8 @@ class Reconstructor(BaseEstimator):
             params: by name.
         """
         known = self._get_param_names()
-        unknown = sorted(set(params) - set(known))
-        if unknown:
-            raise ConfigError(f"the parameters are {', '.join(known)}", got=", ".join(unknown))
+        for name in params:
+            check_name("a parameter", name, known)
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -172,7 +183,9 @@ class Reconstructor(BaseEstimator):
     evidence_: tuple[Source, ...]
     certificate_: dict[str, Any] | None
     states_: dict[str, Tensor] | None
+    n_features_in_: int
     _without: tuple[str, ...] = ()  # sources of evidence that a control leaves out
+    _fitted_profile: Profile | None = None  # of the graph that was last decided on
 
     # ---- fitting
 
@@ -182,8 +195,8 @@ class Reconstructor(BaseEstimator):
         data: Data,
         y: None = None,
         *,
-        nodes: Tensor | None = None,
-        labels: Tensor | None = None,
+        nodes: Ids | None = None,
+        labels: Ids | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Decide what the model should answer, and write features under which it does.
@@ -211,12 +224,14 @@ class Reconstructor(BaseEstimator):
         self,
         data: Data,
         model_kwargs: dict[str, Any],
-        nodes: Tensor | None,
-        labels: Tensor | None,
+        nodes: Ids | None,
+        labels: Ids | None,
         n_classes: int | None = None,
     ) -> None:
         """The choice on a graph, with further labels where there are any."""
         task = self._make_context(data, model_kwargs, n_classes)
+        self.__dict__.pop("n_features_in_", None)  # a fit that is interrupted is no fit
+        warn_of_labels(data, task, self._context.logits)
         known = known_labels(task, task.train_mask.nonzero().flatten())
         validation = known_labels(task, task.val_mask.nonzero().flatten())
         if self.labels == "all":
@@ -295,7 +310,6 @@ class Reconstructor(BaseEstimator):
         )
         if data.x.dtype == task.x.dtype:
             self._context.logits = frozen.as_logits(scores).to("cpu", task.x.dtype)  # asked already
-        self.n_features_in_ = task.n_features
         self.classes_ = torch.arange(task.n_classes)
         self._fingerprint = Fingerprint.of(data.x, data.edge_index, carried_by(data))
         self._weight_digests = frozen.weight_digests
@@ -308,7 +322,7 @@ class Reconstructor(BaseEstimator):
         return self._choose(*self._start)
 
     @one_at_a_time
-    def feedback(self, nodes: Tensor, labels: Tensor) -> Reconstructor:
+    def feedback(self, nodes: Ids, labels: Ids) -> Reconstructor:
         """Take in new labels and decide anew; what no label changes is not computed again.
 
         A validation node whose label is fed back is used from now on, and no longer only judges.
@@ -339,6 +353,7 @@ class Reconstructor(BaseEstimator):
 
             self.certificate_ = released(self.certificate_)  # the loop on this graph is another
             self.states_ = None
+        self._fitted_profile = None
         self.labels_ = labels
         self._validation = validation
         self._keep(found)
@@ -358,6 +373,7 @@ class Reconstructor(BaseEstimator):
         decision, steered = found.decision, found.steered
         self.guard_ = found.guard
         self.features_ = found.features if found.guard.kept else self._context.x.clone()
+        self.n_features_in_ = int(self.features_.shape[1])
         self.change_ = relative_change(self.features_, self._context.x)
         self.fall_ = () if steered is None else steered.fall
         self._passes = 0 if steered is None else steered.passes
@@ -418,12 +434,15 @@ class Reconstructor(BaseEstimator):
             rechoose: decide and judge anew with the labels there are.
             model_kwargs: passed to the model on the new graph, as in `fit`.
         """
-        self._check_context()
+        self._check_whole()
+        self._check_same_model()
         graph = node_graph(data)
         check_graph(graph)
-        check_grown(self._context.x, graph.x)
-        arguments = arguments_again(self._context.model_kwargs, model_kwargs, graph)
+        check_grown(self.features_, graph.x)
+        before = self._context.model_kwargs if hasattr(self, "_context") else {}
+        arguments = arguments_again(before, model_kwargs, graph)
         with self._step("update") as facts:
+            self._profile()  # what later graphs are compared with stays the fitted one
             bare = copy.copy(graph)
             for name in ("y", "train_mask", "val_mask", "test_mask"):
                 bare[name] = None
@@ -451,6 +470,35 @@ class Reconstructor(BaseEstimator):
         self._keep(Correction(guard, features, decision, steered, *self._held))
 
     @one_at_a_time
+    def monitor(
+        self,
+        data: Data,
+        folder: str | Path | None = None,
+        *,
+        another: bool = False,
+        **model_kwargs: Any,
+    ) -> DriftReport:
+        """A look at the graph as it is now, without labels: what has drifted since the fit, how
+        right the answers still are, and what to do. Changes nothing.
+
+        Args:
+            data: the fitted graph as it is now, as for `update`.
+            folder: where a line of history is added, and the page with the trend is written.
+            another: it is a graph of its own instead, whose nodes are others.
+            model_kwargs: passed to the model on this graph, as in `fit`.
+        """
+        self._check_whole()
+        found = monitor(self, data, another=another, **model_kwargs)
+        return found if folder is None else keep_look(Path(folder), found)
+
+    def _profile(self) -> Profile:
+        """Of the graph that was last decided on."""
+        if self._fitted_profile is None:
+            self._check_context()
+            self._fitted_profile = Profile.of(self)
+        return self._fitted_profile
+
+    @one_at_a_time
     def suggest(self, k: int = 50, *, among: Tensor | None = None) -> Tensor:
         """The nodes whose labels would help most, best first.
 
@@ -466,18 +514,22 @@ class Reconstructor(BaseEstimator):
         """
         self._check_context()
         with self._step("suggest") as facts:
-            if self._rounds:
-                probabilities = torch.from_numpy(self._decided().posterior)
-            else:
-                probabilities = self._context.logits_for(self.features_).softmax(dim=1)
             propagator = Propagator.of_matrix(self._context.scene.matrix)
             labelled = (self.labels_.nodes, self._validation.nodes)
-            nodes = suggested_nodes(propagator, probabilities, *labelled, k, among)
+            nodes = suggested_nodes(propagator, self._probabilities(), *labelled, k, among)
             facts["nodes"] = len(nodes)
         return nodes
 
+    def _probabilities(self) -> Tensor:
+        """Of the classes as decided, shape (N, n_classes)."""
+        if self._rounds:
+            return torch.from_numpy(self._decided().posterior)
+        return self._context.logits_for(self.features_).softmax(dim=1)
+
     @one_at_a_time
-    def report(self, path: str | Path, data: Data | None = None) -> Path:
+    def report(
+        self, path: str | Path, data: Data | None = None, *, classes: Sequence[str] = ()
+    ) -> Path:
         """One self-contained HTML page about this fit: what was decided and why, what changed, for
         which nodes, and what is proved.
 
@@ -485,13 +537,15 @@ class Reconstructor(BaseEstimator):
             path: the HTML file to write.
             data: the graph with `y` and `test_mask`, to score by labels that took no part; None:
                 the page shows the guard's own estimate.
+            classes: the names of the classes, in their order; by default their numbers.
         """
         self._check_context()
         if data is not None:
             data = node_graph(self._same_graph(data))
-        from graphkeel.report import write_own_report  # needs what the extra `report` installs
+        from graphkeel.report import fit_facts, write_own_report  # needs the extra `report`
 
-        return write_own_report(page_data(self, data), self.certificate_, Path(path))
+        facts = fit_facts(self, data)
+        return write_own_report(facts, self.certificate_, Path(path), tuple(classes))
 
     # ---- another graph
 
@@ -499,10 +553,10 @@ class Reconstructor(BaseEstimator):
     def adapt(
         self,
         target: Data,
-        nodes: Tensor | None = None,
-        labels: Tensor | None = None,
+        nodes: Ids | None = None,
+        labels: Ids | None = None,
         *,
-        keep: str | None = None,
+        keep: KeepName | None = None,
         **model_kwargs: Any,
     ) -> Reconstructor:
         """Decide and steer on another graph than the one the model was trained on.
@@ -525,8 +579,8 @@ class Reconstructor(BaseEstimator):
             A fitted Reconstructor of the target: `predict(target)`, `feedback`, `guard_`, ….
         """
         if keep is None:
-            keep = "graph" if hasattr(self, "n_features_in_") else "model"
-        check_choice("keep", keep, ("graph", "summary", "model"))
+            keep = "graph" if self.__sklearn_is_fitted__() else "model"
+        check_choice("keep", keep, get_args(KeepName))
         with self._step("adapt") as facts:
             adapted = Reconstructor(**self.get_params())
             adapted._without = self._without
@@ -571,6 +625,15 @@ class Reconstructor(BaseEstimator):
         """
         return self.fit(data, y, **model_kwargs).transform(data)
 
+    @one_at_a_time
+    def fit_predict(self, data: Data, y: None = None, **model_kwargs: Any) -> Tensor:
+        """`fit`, then `predict`.
+
+        Args:
+            data, y, model_kwargs: as for `fit`.
+        """
+        return self.fit(data, y, **model_kwargs).predict(data)
+
     def scores(self, data: Data, **model_kwargs: Any) -> Tensor:
         """The frozen model's own output on the new features.
 
@@ -609,8 +672,16 @@ class Reconstructor(BaseEstimator):
         Args:
             data, model_kwargs: the graph that was fitted; further arguments of the model.
         """
+        return self.decision_function(data, **model_kwargs).softmax(dim=-1)
+
+    def decision_function(self, data: Data, **model_kwargs: Any) -> Tensor:
+        """The logits of every class, shape (N, n_classes), whatever the model itself returns.
+
+        Args:
+            data, model_kwargs: the graph that was fitted; further arguments of the model.
+        """
         frozen, scores = self._answers(data, model_kwargs)
-        return frozen.as_logits(scores).to(node_graph(data).x.dtype).softmax(dim=-1)
+        return frozen.as_logits(scores).to(node_graph(data).x.dtype)
 
     def score(
         self,
@@ -786,7 +857,7 @@ class Reconstructor(BaseEstimator):
         return bind(model, data, model_kwargs, return_type=self.return_type)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFitted("this Reconstructor is not fitted", fix="Call fit(data) first.")
 
     def _check_context(self) -> None:
@@ -797,15 +868,18 @@ class Reconstructor(BaseEstimator):
                 fix="Call attach(data) first.",
             )
 
-    def _same_graph(self, data: Data) -> Data:
-        """The graph, if it is the one that was fitted; another one is refused with the
-        difference."""
+    def _check_whole(self) -> None:
         self._check_fitted()
         if not hasattr(self, "features_"):
             raise ConfigError(
                 "this folder holds the summary of a source graph, not its features",
                 fix="Call adapt(target).",
             )
+
+    def _same_graph(self, data: Data) -> Data:
+        """The graph, if it is the one that was fitted; another one is refused with the
+        difference."""
+        self._check_whole()
         data = data[0] if isinstance(data, list | tuple) and len(data) == 1 else data
         graph = node_graph(data)
         check_graph(graph)

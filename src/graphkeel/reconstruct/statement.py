@@ -1,5 +1,4 @@
-"""Statements about the answers: accuracy and gain with intervals, prediction sets, and an
-expected accuracy where no label judges.
+"""Statements about the answers: accuracy and gain with intervals, and prediction sets.
 
 All of it reads the cross-fitted pool: answers at labels that were left out of the evidence and of
 its last weights (strengths of ridges, the first round's weights and the prior's two numbers are
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.statistics import agresti_min, wilson
 
 Bools = NDArray[np.bool_]
 Array = NDArray[np.float32]
@@ -91,8 +91,8 @@ def approximate_statement(
     crossed = served < 1.0
     spread = settings.cross_fitted if crossed else 1.0
     gain_spread = settings.cross_fitted_gain if crossed else 1.0
-    accuracy = _wilson(judged + learnt, size / spread**2, settings.confidence)
-    low, high = _agresti_min(won, lost, size / gain_spread**2, settings.confidence)
+    accuracy = wilson(judged + learnt, size / spread**2, settings.confidence)
+    low, high = agresti_min(won, lost, size / gain_spread**2, settings.confidence)
     return Statement(
         settings.confidence,
         n,
@@ -137,27 +137,6 @@ def exact_statement(
     )
 
 
-def _wilson(share: float, size: float, confidence: float) -> tuple[float, float]:
-    """Wilson's score interval for a share seen in a sample of this size."""
-    z = float(norm.ppf(0.5 + confidence / 2.0))
-    centre = (share + z * z / (2.0 * size)) / (1.0 + z * z / size)
-    spread = (share * (1.0 - share) / size + z * z / (4.0 * size * size)) ** 0.5
-    reach = z * spread / (1.0 + z * z / size)
-    return max(0.0, min(share, centre - reach)), min(1.0, max(share, centre + reach))
-
-
-def _agresti_min(won: float, lost: float, size: float, confidence: float) -> tuple[float, float]:
-    """An adjusted Wald interval for the difference of paired proportions: half a label is added to
-    each of the four cells."""
-    total = size + 2.0
-    won = (won * size + 0.5) / total
-    lost = (lost * size + 0.5) / total
-    centre = won - lost
-    error = ((won + lost - centre**2) / total) ** 0.5
-    reach = float(norm.ppf(0.5 + confidence / 2.0)) * error
-    return max(-1.0, centre - reach), min(1.0, centre + reach)
-
-
 # ---- prediction sets
 
 
@@ -190,15 +169,3 @@ def allowed_margin(scores: Array, classes: NDArray[np.int64], coverage: float) -
         return math.inf
     own = margins_behind(scores)[np.arange(n), classes]
     return float(np.sort(own)[rank - 1])
-
-
-# ---- without labels
-
-
-def expected_accuracy(posterior: Array) -> float:
-    """Percent of nodes right by the posterior's own account: the mean of its largest probability.
-
-    Args:
-        posterior: shape (N, C).
-    """
-    return min(100.0, float(100.0 * posterior.max(axis=1).mean()))

@@ -13,6 +13,7 @@ from graphkeel.control.anchors import Anchors
 from graphkeel.core.tensor_folder import Contents, TensorFolder
 from graphkeel.graph.fingerprint import Fingerprint
 from graphkeel.graph.labels import Labels
+from graphkeel.monitor import Profile
 from graphkeel.reconstruct.decide import PoolWeights
 from graphkeel.reconstruct.explain import Source
 from graphkeel.reconstruct.guard import GuardDecision
@@ -20,9 +21,10 @@ from graphkeel.reconstruct.guard import GuardDecision
 if TYPE_CHECKING:
     from graphkeel.reconstruct.reconstructor import Reconstructor
 
-FOLDER = TensorFolder("reconstruction", format=4)
+FOLDER = TensorFolder("reconstruction", format=5)
 _LABELS = ("label", "judging", "start", "start_judging")  # begin the names of tensors of labels
 _AT_REST = "equilibrium."  # begins the names of the graph's states at its equilibrium
+_PROFILE = "profile."  # begins the names of what a later graph is compared with
 
 
 def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
@@ -54,8 +56,11 @@ def contents(rec: Reconstructor, keep: str, notes: dict[str, Any]) -> Contents:
     if rec.posterior_ is not None:
         tensors["posterior"] = rec.posterior_
     tensors |= {f"{_AT_REST}{name}": part for name, part in (rec.states_ or {}).items()}
+    profile, profile_facts = rec._profile().stored()
+    tensors |= {f"{_PROFILE}{name}": part for name, part in profile.items()}
     rounds = [{"weights": one.weights, "offsets": one.offsets.tolist()} for one in rec._rounds]
     facts |= {
+        "profile": profile_facts,
         "guard": rec.guard_.to_dict(),
         "rounds": rounds,
         "evidence": [asdict(source) for source in rec.evidence_],
@@ -107,7 +112,12 @@ def restore(rec: Reconstructor, tensors: dict[str, Tensor], facts: dict[str, Any
     )
     rec.guard_ = GuardDecision.from_dict(facts["guard"])
     rec.certificate_ = facts["certificate"]
-    at_rest = [key for key in tensors if key.startswith(_AT_REST)]
-    rec.states_ = {key.removeprefix(_AT_REST): tensors[key] for key in at_rest} or None
+    rec.states_ = _named(tensors, _AT_REST) or None
+    rec._fitted_profile = Profile.restored(_named(tensors, _PROFILE), facts["profile"])
     rec.n_features_in_ = int(rec.features_.shape[1])
     rec._fingerprint = Fingerprint(**facts["graph"])
+
+
+def _named(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:
+    """Those whose names begin so, without that beginning."""
+    return {key.removeprefix(start): part for key, part in tensors.items() if key.startswith(start)}

@@ -31,7 +31,13 @@ _LAYOUT = _Layout()
 
 
 def dumbbells(rows: list[dict[str, Any]], *, label: str, neutral: bool = False) -> Markup:
-    """A chart with a line a row from `before` to `after`, in percent."""
+    """A chart with a line a row from `before` to `after`, in percent.
+
+    Args:
+        rows: with `name`, `before` and `after`.
+        label: what is drawn.
+        neutral: neither direction is better.
+    """
     if not rows:
         return Markup("")
     low = min(min(row["before"], row["after"]) for row in rows)
@@ -93,6 +99,44 @@ def bars(rows: list[dict[str, Any]], *, label: str) -> Markup:
             ),
         ]
     return Markup("").join([*parts, Markup("</svg>")])
+
+
+def trend(values: list[float], *, label: str, low: list[float], high: list[float]) -> Markup:
+    """A line through values in percent, oldest first, in a band from `low` to `high`.
+
+    Args:
+        values: in percent.
+        label: what is drawn.
+        low: the lower edge of the band, as many.
+        high: its upper edge.
+    """
+    bottom = max(0.0, 5.0 * (min(low) // 5.0) - 5.0)
+    top = min(100.0, 5.0 * (max(high) // 5.0) + 10.0)
+    wide = _LAYOUT.width - _LAYOUT.right
+    height = 6 * _LAYOUT.row
+
+    def x(i: int) -> float:
+        return _LAYOUT.left + (wide - _LAYOUT.left) * (i + 0.5) / len(values)
+
+    def y(value: float) -> float:
+        return 8 + (height - 16) * (top - value) / (top - bottom)
+
+    def path(edge: list[float], which: list[int]) -> str:
+        return " ".join(f"{x(i):.1f},{y(edge[i]):.1f}" for i in which)
+
+    forth = list(range(len(values)))
+    frame = Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">')
+    parts = [frame.format(_LAYOUT.width, height, label)]
+    for tick in _ticks(bottom, top):
+        line = Markup('<line class="rule" x1="{}" x2="{}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        words = Markup('<text class="axis" x="4" y="{:.1f}">{:g} %</text>')
+        parts += [line.format(_LAYOUT.left, wide, y=y(tick)), words.format(y(tick) + 4, tick)]
+    band = Markup('<polygon class="band" points="{} {}"/><polyline class="fall" points="{}"/>')
+    parts.append(band.format(path(low, forth), path(high, forth[::-1]), path(values, forth)))
+    dot = Markup('<circle class="now" cx="{:.1f}" cy="{:.1f}" r="4"/>')
+    parts += [dot.format(x(i), y(value)) for i, value in enumerate(values)]
+    last = Markup('<text class="gain" x="{}" y="{:.1f}">{:.1f}</text></svg>')
+    return Markup("").join([*parts, last.format(_LAYOUT.width - 4, y(values[-1]) + 4, values[-1])])
 
 
 def _dumbbell(row: dict[str, Any], kind: str, before: float, after: float, y: int) -> Markup:

@@ -14,20 +14,23 @@ def own_view(facts: dict[str, Any]) -> dict[str, Any]:
     """Everything the template needs, in plain values."""
     decision = facts["decision"]
     columns = facts["columns"]
-    changed = columns["before"] != columns["after"]
+    changed = None if columns is None else columns["before"] != columns["after"]
     return {
         **{key: facts[key] for key in ("model", "nodes", "edges", "features", "classes", "labels")},
         "weights": facts["weights"],
+        "suggested": facts["suggested"],
+        "steps": facts.get("steps", []),
+        "folder": facts.get("folder"),
         "reason": decision["reason"],
         "kept": decision["kept"],
         "statement": decision["statement"],
         "expected": decision["expected"],
         "change": 100.0 * facts["change"],
         "evidence": _evidence(facts["evidence"]),
-        "changed": int(changed.sum()),
-        "tested": _tested(columns),
-        "by_class": _by_class(columns, facts["classes"]),
-        "left_out": max(0, len(changed) - PAGE.nodes),
+        "changed": None if changed is None else int(changed.sum()),
+        "tested": None if columns is None else _tested(columns),
+        "by_class": [] if columns is None else _by_class(columns, facts["classes"]),
+        "left_out": 0 if changed is None else max(0, len(changed) - PAGE.nodes),
     }
 
 
@@ -42,6 +45,8 @@ def _evidence(shares: dict[str, float]) -> list[dict[str, Any]]:
 def own_nodes(facts: dict[str, Any]) -> dict[str, Any]:
     """Columns for the page's search."""
     columns = facts["columns"]
+    if columns is None:
+        return {}
     changed = columns["before"] != columns["after"]
     order = np.argsort(~changed, kind="stable")[: PAGE.nodes]
     shown = np.sort(order)

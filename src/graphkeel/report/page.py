@@ -44,16 +44,23 @@ def write_report(sources: Sources, path: Path) -> Path:
     return path
 
 
-def write_own_report(facts: dict[str, Any], certificate: dict[str, Any] | None, path: Path) -> Path:
+def write_own_report(
+    facts: dict[str, Any],
+    certificate: dict[str, Any] | None,
+    path: Path,
+    names: tuple[str, ...] = (),
+) -> Path:
     """Write the page about a model of the user's own; returns its path.
 
     Args:
         facts: what the reconstructor says of itself.
         certificate: the JSON object of a certificate, checked for the page; None: there is none.
         path: the HTML file.
+        names: of the classes; empty: their numbers.
     """
     checked = None if certificate is None else check_certificate(certificate)
-    return write_report(Sources(own=facts, certificate=certificate, checked=checked), path)
+    sources = Sources(own=facts, certificate=certificate, checked=checked, names=names)
+    return write_report(sources, path)
 
 
 def render_page(sources: Sources) -> str:
@@ -84,29 +91,41 @@ def _rendered(sources: Sources) -> str:
     run = run_view(sources.run) if sources.run else None
     own = own_view(sources.own) if sources.own else None
     certificate = _certificate(sources)
+    names = _class_names(sources, run, own)
     data = {
+        "names": names,
         "nodes": _nodes(sources),
         "loops": loop_data(sources.certificate) if sources.certificate else [],
     }
-    page = _template().render(
+    return rendered(
+        "report.html.j2",
         title=_own_title(own) if own else _title(run, certificate),
         run=run,
         own=own,
+        names=names,
         certificate=certificate,
         same_data=_same_data(sources),
         figures=[_figure(path) for path in sources.figures],
         tables=[_table(content) for content in sources.tables],
         seed_chart=_seed_chart(run),
-        class_chart=_class_chart(run),
-        own_chart=_own_chart(own),
+        class_chart=_class_chart(run, names),
+        own_chart=_own_chart(own, names),
         evidence_chart=bars(own["evidence"] if own else [], label="what the answers rest on"),
         commands=_commands(run, None if own else certificate),
         data=script_json(data),
-        style=Markup(_text("report.css")),
         script=Markup(_text("report.js")),
-        version=__version__,
     )
-    return _visible(page)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of ours with these values, every string escaped and visible.
+
+    Args:
+        template: its file's name.
+        values: by name.
+    """
+    style = Markup(_text("report.css"))
+    return _visible(_template(template).render(style=style, version=__version__, **values))
 
 
 def _visible(page: str) -> str:
@@ -125,10 +144,27 @@ def _own_title(own: dict[str, Any]) -> str:
     return f"{own['model']} on {own['nodes']:,} nodes"
 
 
-def _own_chart(own: dict[str, Any] | None) -> Markup:
+def _class_names(
+    sources: Sources, run: dict[str, Any] | None, own: dict[str, Any] | None
+) -> list[str]:
+    """The names that were given; empty: classes go by their numbers."""
+    if not sources.names:
+        return []
+    labels = [row["label"] for row in run["classes"]] if run else []
+    needed = own["classes"] if own else max(labels, default=-1) + 1
+    if len(sources.names) < needed:
+        raise ConfigError(f"there are {needed} classes to name", got=f"{len(sources.names)} names")
+    return list(map(printable, sources.names))
+
+
+def _called(label: int, names: list[str]) -> str:
+    return names[label] if names else f"class {label}"
+
+
+def _own_chart(own: dict[str, Any] | None, names: list[str]) -> Markup:
     if own is None:
         return Markup("")
-    rows = [{**row, "name": f"class {row['label']}"} for row in own["by_class"]]
+    rows = [{**row, "name": _called(row["label"], names)} for row in own["by_class"]]
     if own["tested"]:
         tested = [{**row, **row["tested"]} for row in rows if row["tested"]]
         return dumbbells(tested, label="test accuracy of each class, before and after")
@@ -161,7 +197,7 @@ def _undefined() -> type[Exception]:
 
 
 @cache
-def _template() -> Any:
+def _template(name: str) -> Any:
     jinja2 = import_optional("jinja2", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("graphkeel.report", "templates"),
@@ -170,7 +206,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _text(name: str) -> str:
@@ -238,8 +274,9 @@ def _seed_chart(run: dict[str, Any] | None) -> Markup:
     return dumbbells(rows, label="test accuracy of each seed, before and after")
 
 
-def _class_chart(run: dict[str, Any] | None) -> Markup:
-    rows = [{**row, "name": f"class {row['label']}"} for row in run["classes"]] if run else []
+def _class_chart(run: dict[str, Any] | None, names: list[str]) -> Markup:
+    classes = run["classes"] if run else []
+    rows = [{**row, "name": _called(row["label"], names)} for row in classes]
     return dumbbells(rows, label="test accuracy of each class, before and after")
 
 

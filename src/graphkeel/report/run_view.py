@@ -21,6 +21,7 @@ def run_view(run: RunFiles) -> dict[str, Any]:
     rows = [_seed_row(row) for row in run.rows]
     return {
         "spec": run.spec,
+        "verdict": _verdict(run),
         "lead": _lead(run.spec, len(run.rows)),
         "program": _program(run.manifest),
         "versions": _versions(run.manifest),
@@ -39,6 +40,19 @@ def run_view(run: RunFiles) -> dict[str, Any]:
         "data": run.rows[0].get("data", ""),
         "weights": run.rows[0].get("weights", ""),
     }
+
+
+def _verdict(run: RunFiles) -> dict[str, str]:
+    """In three words, how it went; the untouched model is not judged against itself."""
+    gains = [row["accuracy"] - row["base"] for row in run.rows]
+    better = sum(gain > 0 for gain in gains)
+    if run.spec.get("method") == "none":
+        return {"kind": "mild", "words": "the untouched model"}
+    if not any(gains):
+        return {"kind": "mild", "words": "left unchanged"}
+    kind = "good" if min(gains) >= 0 else "bad" if better == 0 else "mild"
+    words = "better" if len(gains) == 1 and better else f"better on {better} of {len(gains)} seeds"
+    return {"kind": kind, "words": words}
 
 
 def _program(manifest: dict[str, Any]) -> str:

@@ -64,13 +64,19 @@ class Sources:
     checked: CheckResult | None = None  # what the independent checker says of it, asked now
     figures: list[Path] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
+    names: tuple[str, ...] = ()  # of the classes; empty: their numbers
 
 
-def find_sources(folders: Sequence[Path]) -> Sources:
+def find_sources(
+    folders: Sequence[Path], own: dict[str, Any] | None = None, names: Sequence[str] = ()
+) -> Sources:
     """Read each folder; the first run and the first certificate found count.
 
     Args:
         folders: written by other commands' --out.
+        own: what a reconstruction in one of them tells of itself; where there is a run it counts
+            instead.
+        names: of the classes, in their order.
     """
     for folder in folders:
         if not folder.is_dir():
@@ -82,16 +88,19 @@ def find_sources(folders: Sequence[Path]) -> Sources:
     certificates = [path for path in paths if path.is_file()]
     sources = Sources(
         run=runs[0] if runs else None,
+        own=None if runs else own,
+        names=tuple(names),
         certificate=_certificate(certificates[0]) if certificates else None,
         checked=check_certificate(certificates[0]) if certificates else None,
         figures=_files(folders, "figure-*.svg"),
         tables=[_table(path) for path in _files(folders, "table-*.json")],
     )
-    if not (sources.run or sources.certificate or sources.figures or sources.tables):
+    found = (sources.run, sources.own, sources.certificate, sources.figures, sources.tables)
+    if not any(found):
         raise ConfigError(
-            "nothing to report on: no run, certificate, figure or table was found",
+            "nothing to report on: no run, reconstruction, certificate, figure or table was found",
             got=", ".join(map(str, folders)),
-            fix="Write some with --out of keel run or keel certify, or of keel-paper.",
+            fix="Write some with --out of keel run, feedback or certify, or of keel-paper.",
         )
     return sources
 
@@ -113,7 +122,7 @@ def _run(folder: Path) -> RunFiles | None:
     nodes = {}
     for row in rows:
         seed = row["seed"]
-        columns = _nodes(folder / "nodes" / f"seed-{seed:04d}.safetensors")
+        columns = read_nodes(folder, seed)
         if columns is not None:
             nodes[seed] = columns
     return RunFiles(folder, manifest, rows, nodes)
@@ -128,8 +137,14 @@ def _is_row(row: dict[str, Any]) -> bool:
     return all(type(score) in (int, float) for score in scores)
 
 
-def _nodes(path: Path) -> Nodes | None:
-    """Predictions of one seed; None where the file is missing or not whole."""
+def read_nodes(folder: Path, seed: int) -> Nodes | None:
+    """Predictions of one seed in a folder; None where the file is missing or not whole.
+
+    Args:
+        folder: of the run.
+        seed: which.
+    """
+    path = folder / "nodes" / f"seed-{seed:04d}.safetensors"
     try:
         found = load_file(path)
     except (OSError, SafetensorError, ValueError):

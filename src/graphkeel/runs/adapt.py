@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from graphkeel.core.errors import ConfigError
 from graphkeel.core.statistics import percent
 from graphkeel.graph import GraphTask
 from graphkeel.graph.task import graph_sha256
+from graphkeel.reconstruct.inputs import KeepName
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.adapt_case import Case, ScoredCase, make_case
 from graphkeel.runs.fingerprint import code_fingerprint
@@ -88,7 +89,7 @@ def on_target(rec: Reconstructor, spec: AdaptSpec, case: Case) -> Reconstructor:
         rec = _fitted(spec.method, spec.keep, case)
     nodes = case.nodes if len(case.nodes) else None
     classes = None if nodes is None else case.target.y[nodes]
-    return rec.adapt(case.target.to_data(), nodes, classes, keep=spec.keep)
+    return rec.adapt(case.target.to_data(), nodes, classes, keep=cast(KeepName, spec.keep))
 
 
 _FITTED: dict[tuple[str, str, str, int], Reconstructor] = {}  # of the source last worked on

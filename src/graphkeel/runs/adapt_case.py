@@ -16,6 +16,7 @@ from torch import Tensor
 
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.datasets.raw import RawGraph
 from graphkeel.graph.datasets.registry import assemble
@@ -25,6 +26,8 @@ from graphkeel.graph.splits import Split, make_split
 from graphkeel.label.files import read_labels
 from graphkeel.models import train_model
 from graphkeel.models.frozen import FrozenModel
+from graphkeel.models.zoo import OWN
+from graphkeel.runs.run import own_model_of
 from graphkeel.runs.specs import AdaptSpec
 
 
@@ -99,7 +102,10 @@ def _trained(
 ) -> tuple[GraphTask, GraphTask, FrozenModel, Tensor]:
     spec = kind(**json.loads(fields))
     source, target = tasks(spec, seed)
-    model = train_model(spec.model, source, seed=seed, **spec.model_options)
+    if spec.model == OWN:
+        model = own_model_of(spec.model_options, source)
+    else:
+        model = train_model(spec.model, source, seed=seed, **spec.model_options)
     frozen = FrozenModel(model, n_classes=source.n_classes)
     return source, target, frozen, frozen(target.x, target.edge_index)
 
@@ -137,8 +143,7 @@ def _features(
     source: RawGraph, target: RawGraph, kind: str, components: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Both graphs' features; what is fitted is fitted on the source and travels."""
-    if kind not in ("auto", "raw", "rownorm"):
-        raise ConfigError("features must be one of auto, raw, rownorm", got=repr(kind))
+    check_name("features", kind, ("auto", "raw", "rownorm"))
     both = [_compact(graph.x) for graph in (source, target)]
     if kind == "rownorm":
         both = [row_normalise(x) for x in both]

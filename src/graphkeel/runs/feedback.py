@@ -15,12 +15,13 @@ from torch_geometric.data import Data
 
 from graphkeel.core.digests import json_sha256
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.tensor_files import save_tensors
 from graphkeel.graph import GraphTask
 from graphkeel.label.files import Batch
 from graphkeel.models import accuracy
 from graphkeel.reconstruct.reconstructor import Reconstructor, load_reconstructor
 from graphkeel.runs.methods import reconstructor_of
-from graphkeel.runs.run import Prepared, prepare
+from graphkeel.runs.run import Prepared, node_columns, prepare
 from graphkeel.runs.specs import RunSpec
 
 
@@ -66,7 +67,12 @@ def run_feedback(
         fresh = arriving[:number] if number == first else arriving[number - 1 : number]
         if fresh:
             rec.feedback(torch.cat([b.nodes for b in fresh]), torch.cat([b.labels for b in fresh]))
-        journal.keep(_step(rec, prepared, scored, time.perf_counter() - start), rec)
+        step = _step(rec, prepared, scored, time.perf_counter() - start)
+        if out is not None:
+            save_tensors(
+                out / "nodes" / f"seed-{seed:04d}.safetensors", _nodes(rec, prepared, scored)
+            )
+        journal.keep(step, rec)
         yield journal.steps[-1]
 
 
@@ -116,6 +122,17 @@ def _step(rec: Reconstructor, prepared: Prepared, scored: Tensor, seconds: float
         reason=rec.guard_.reason,
         seconds=seconds,
     )
+
+
+def _nodes(rec: Reconstructor, prepared: Prepared, scored: Tensor) -> dict[str, Tensor]:
+    """The columns of the report's list of nodes."""
+    task = prepared.task
+    split = torch.zeros(task.n_nodes, dtype=torch.int8)
+    split[rec.labels_.nodes] = 2
+    split[task.train_mask] = 1
+    split[scored] = 3
+    after = prepared.frozen(rec.features_, task.edge_index)
+    return node_columns(task.edge_index, task.y, split, prepared.base, after)
 
 
 def simulated(task: GraphTask, count: int, n_batches: int, seed: int) -> list[Batch]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.graph import UNLABELLED, GraphTask
 from graphkeel.graph.labels import known_labels
 from graphkeel.models.frozen import FrozenModel
 from graphkeel.reconstruct.context import Context
 from graphkeel.reconstruct.correction import replace
+from graphkeel.reconstruct.inputs import ClassWeight, MethodName
 from graphkeel.reconstruct.reconstructor import Reconstructor
 from graphkeel.runs.method import Method, MethodResult, check_nodes
 
@@ -38,9 +39,9 @@ class Reconstruction:
     """
 
     name: str
-    method: str | None = None
+    method: MethodName | None = None
     risk: float = 0.5
-    class_weight: str | None = None
+    class_weight: ClassWeight = None
     without: tuple[str, ...] = ()
     random_weights: bool = False
     retrains: bool = False
@@ -77,7 +78,7 @@ class Reconstruction:
         """The reconstructor behind the row; what is not set is a user's default."""
         rec = Reconstructor(
             untrained(model, seed) if self.random_weights else model,
-            method=self.method or self.name,
+            method=self.method or cast(MethodName, self.name),
             class_weight=self.class_weight,
             seed=seed,
             **settings,
@@ -155,16 +156,14 @@ def get_method(name: str) -> Method:
     Args:
         name: one of `METHODS`.
     """
-    if name not in METHODS:
-        raise ConfigError(f"the method must be one of none, {', '.join(METHODS)}", got=repr(name))
+    check_name("the method", name, ("none", *METHODS))
     return METHODS[name]
 
 
 def check_ours(name: str) -> None:
     """Refuse a name that is not a `Reconstructor`'s, where a table's other methods cannot serve:
     labels that arrive, another graph."""
-    if name not in OURS:
-        raise ConfigError(f"the method must be one of {', '.join(OURS)}", got=repr(name))
+    check_name("the method", name, OURS)
 
 
 def reconstructor_of(name: str, model: Any, seed: int) -> Reconstructor:

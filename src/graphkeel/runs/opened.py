@@ -51,18 +51,39 @@ def opened(folder: Path, specs: Any, seed: int | None = None) -> tuple[Reconstru
 
 def _fed_back(folder: Path, specs: Any) -> tuple[Reconstructor, Data, int]:
     """Of `keel feedback --out`, whose notes say what was run."""
-    try:
-        notes = load_reconstructor(folder).notes_
-        spec, seed = notes["spec"], int(notes["seed"])
-    except (DataError, KeyError, TypeError, ValueError):
-        raise ConfigError(
-            "there is no run in this folder",
-            got=str(folder),
-            fix="Write one: keel run --out DIR, or keel feedback --out DIR.",
-        ) from None
+    spec, seed = _noted(folder)
     prepared = prepare(_spec(folder, specs, spec), seed)
     data = prepared.task.to_data()
     return load_reconstructor(folder, prepared.frozen.model).attach(data), data, seed
+
+
+def features_of(folder: Path, specs: Any) -> str:
+    """How the features of a run were prepared, for a graph that is to have the same ones.
+
+    Args:
+        folder, specs: as for `opened`.
+    """
+    found = read_run(folder)
+    spec = _spec(folder, specs, _noted(folder)[0] if found is None else found[0]["spec"])
+    is_fitted = isinstance(spec, specs.AdaptSpec) and spec.features == "auto"
+    return "pca" if is_fitted else str(spec.features)
+
+
+def _noted(folder: Path) -> tuple[Any, int]:
+    """Specification and seed in the notes of a reconstruction."""
+    try:
+        notes = load_reconstructor(folder).notes_
+        return notes["spec"], int(notes["seed"])
+    except DataError:
+        what, fix = "there is no run in this folder", ""
+    except (KeyError, TypeError, ValueError):
+        what = "the folder does not say which model it is for"
+        fix = "; keel monitor also takes the model, with --weights and --factory"
+    raise ConfigError(
+        what,
+        got=str(folder),
+        fix=f"Write one: keel run --out DIR, or keel feedback --out DIR{fix}.",
+    )
 
 
 def _spec(folder: Path, specs: Any, stored: Any) -> Any:

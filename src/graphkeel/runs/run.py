@@ -181,9 +181,14 @@ def prepare(spec: RunSpec, seed: int) -> Prepared:
 def model_of(spec: RunSpec, task: GraphTask, seed: int) -> nn.Module:
     """The frozen model of a seed: one of ours, trained now, or the user's own."""
     if spec.model == OWN:
-        weights, factory = (str(spec.model_options[name]) for name in ("weights", "factory"))
-        return own_model(weights, factory, task.n_features, task.n_classes)
+        return own_model_of(spec.model_options, task)
     return spec.trained(task, seed)
+
+
+def own_model_of(options: dict[str, Any], task: GraphTask) -> nn.Module:
+    """The user's own model, for a graph like this one."""
+    weights, factory = (str(options[name]) for name in ("weights", "factory"))
+    return own_model(weights, factory, task.n_features, task.n_classes)
 
 
 def _apply_method(spec: RunSpec, seed: int, prepared: Prepared) -> tuple[Row, MethodResult]:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from torch import nn
 
     from graphkeel.graph import GraphTask, RawGraph
@@ -63,8 +62,7 @@ class RunSpec:
     method_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.labels not in LABELS:
-            raise ConfigError(f"labels must be one of {', '.join(LABELS)}", got=repr(self.labels))
+        check_name("labels", self.labels, LABELS)
 
     def graph(self) -> RawGraph:
         """The dataset, before a split is drawn."""
@@ -115,9 +113,9 @@ class RunSpec:
         from graphkeel.models.zoo import MODELS, OWN
 
         if self.model != OWN:
-            one_of("the model", self.model, MODELS)
-        one_of("the split", self.split.partition(":")[0], KINDS)
-        one_of("features", self.features, FEATURES)
+            check_name("the model", self.model, MODELS)
+        check_name("the split", self.split.partition(":")[0], KINDS)
+        check_name("features", self.features, FEATURES)
 
     def data_hash(self, seed: int) -> str:
         """SHA-256 of the split of a seed."""
@@ -146,7 +144,7 @@ class AdaptSpec:
 
     Args:
         source, target: datasets or files with the same features and classes.
-        model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen.
+        model: sgc, gcn, gat, sage or appnp, trained on the source and then frozen, or `own`.
         method: `none`, or one of ours (`auto`, `auto-balanced`, …).
         keep: what ours may keep of the source: the graph, its summary, or the model alone.
         target_labels: how many labels are drawn at random from the target, or a CSV file with the
@@ -176,12 +174,8 @@ class AdaptSpec:
     model_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.keep not in _KEEPS:
-            raise ConfigError(f"keep must be one of {', '.join(_KEEPS)}", got=repr(self.keep))
-        if self.split not in _SPLITS:
-            raise ConfigError(
-                f"the split must be one of {', '.join(_SPLITS)}", got=repr(self.split)
-            )
+        check_name("keep", self.keep, _KEEPS)
+        check_name("the split", self.split, _SPLITS)
         if isinstance(self.target_labels, int) and self.target_labels < 0:
             raise ConfigError("target labels must not be negative", got=self.target_labels)
 
@@ -214,9 +208,10 @@ class AdaptSpec:
 
     def check(self, seed: int) -> None:
         """That model, method and data exist, before any work."""
-        from graphkeel.models.zoo import MODELS
+        from graphkeel.models.zoo import MODELS, OWN
 
-        one_of("the model", self.model, MODELS)
+        if self.model != OWN:
+            check_name("the model", self.model, MODELS)
         self.code_version()  # looks the method up
         self.data_hash(seed)
 
@@ -245,12 +240,6 @@ def split_number(split: str, seed: int) -> tuple[str, int]:
     if not number.isdecimal():
         raise ConfigError("the number of a split must be a whole number", got=repr(split))
     return kind, int(number)
-
-
-def one_of(what: str, name: str, known: Iterable[str]) -> None:
-    """Refuse a name that is not among the known ones."""
-    if name not in tuple(known):
-        raise ConfigError(f"{what} must be one of {', '.join(known)}", got=repr(name))
 
 
 def _short_name(name: str) -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.core.optional import is_installed
 from graphkeel.verify.problem import (
     CONDITIONS,
@@ -41,8 +41,7 @@ def load_engine(name: str) -> Verifier:
     Args:
         name: one of `ENGINES`.
     """
-    if name not in _ENGINES:
-        raise ConfigError(f"a verification engine must be one of {tuple(_ENGINES)}", got=repr(name))
+    check_name("a verification engine", name, _ENGINES)
     module, cls, _ = _ENGINES[name]
     verifier: Verifier = getattr(import_module(module), cls)()
     return verifier

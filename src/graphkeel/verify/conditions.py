@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphkeel.core.errors import ProblemError
+from graphkeel.core.names import check_name
 from graphkeel.verify.affine import TINY, compose, errors_of, output_row, scaled, zero
 from graphkeel.verify.problem import Affine, Array, Problem
 from graphkeel.verify.query import Form, Layers, Row, form_over
@@ -25,8 +26,7 @@ def rows_of(problem: Problem, condition: str) -> list[Row]:
         "invariance": _invariance,
         "region": region_rows,
     }
-    if condition not in builders:
-        raise ProblemError(f"a condition must be one of {tuple(builders)}", got=repr(condition))
+    check_name("a condition", condition, builders, ProblemError)
     return builders[condition](problem)
 
 

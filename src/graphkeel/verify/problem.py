@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphkeel.core.errors import ProblemError
+from graphkeel.core.names import check_name
 
 Array = NDArray[np.float64]
 
@@ -275,8 +276,7 @@ class Problem:
         self._check_numbers()
 
     def _check_numbers(self) -> None:
-        if self.hole_norm not in _NORMS:
-            raise ProblemError(f"hole_norm must be one of {_NORMS}", got=repr(self.hole_norm))
+        check_name("hole_norm", self.hole_norm, _NORMS, ProblemError)
         if not (np.isfinite(self.hole_radius) and self.hole_radius >= 0):
             raise ProblemError("hole_radius must be finite and not negative", got=self.hole_radius)
         if not 0 < self.rho <= 1:
@@ -339,8 +339,7 @@ def check_conditions(problem: Problem, conditions: Sequence[str]) -> None:
     """Refuse a name that is no condition: a proof of something else must not be filed under it."""
     known = (*CONDITIONS, _REGION, *SUBLEVEL)
     for condition in conditions:
-        if condition not in known:
-            raise ProblemError(f"a condition must be one of {known}", got=repr(condition))
+        check_name("a condition", condition, known, ProblemError)
         if condition == _REGION:
             region_of(problem)
         if condition in SUBLEVEL:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.runs.method import Method
 
 
@@ -77,8 +78,7 @@ def get_baseline(name: str) -> Method:
     """
     if name.endswith(AVERAGED):
         return _averaged(name)
-    if name not in _TABLE:
-        raise ConfigError(f"the baseline must be one of {', '.join(BASELINES)}", got=repr(name))
+    check_name("the baseline", name, BASELINES)
     entry = _TABLE[name]
     module_name, class_name = entry.place.split(":")
     module = importlib.import_module(f"graphkeel_paper.baselines.{module_name}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import joblib
 
-from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.core.optional import import_optional
 
 _BACKENDS = ("loky", "dask")
@@ -38,10 +38,7 @@ class Workers:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        if self.backend not in _BACKENDS:
-            raise ConfigError(
-                f"the backend must be one of {', '.join(_BACKENDS)}", got=repr(self.backend)
-            )
+        check_name("the backend", self.backend, _BACKENDS)
 
 
 @contextmanager

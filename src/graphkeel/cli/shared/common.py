@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphkeel.core.errors import ConfigError
-from graphkeel.core.text import did_you_mean, printable
+from graphkeel.core.names import did_you_mean
+from graphkeel.core.text import printable
 from graphkeel.graph.datasets.names import DATASETS
 
 if TYPE_CHECKING:
@@ -102,8 +103,8 @@ class Parser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             known = [str(choice) for choice in action.choices or ()]
             typed = _shown(str(value))
-            words = f"{error.message}. {did_you_mean(typed, known)}".rstrip()
-            raise argparse.ArgumentError(action, words) from None
+            words = f"{error.message}. {did_you_mean(typed, known) or ''}"
+            raise argparse.ArgumentError(action, words.rstrip()) from None
 
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
@@ -114,7 +115,7 @@ class Parser(argparse.ArgumentParser):
         unknown = [word for word in others if word.startswith("--")]
         if unknown:
             typed = _shown(unknown[0].split("=")[0])
-            meant = did_you_mean(typed, self._option_strings())
+            meant = did_you_mean(typed, self._option_strings()) or ""
             self.error(f"there is no option {typed}. {meant}".rstrip())
         return found, others
 
@@ -129,6 +130,9 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         blocks = text.strip().split("\n\n")
         return "\n\n".join("\n".join(_wrapped(block, width)) for block in blocks)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return _wrapped(" ".join(text.split()), width)  # argparse's breaks words at their hyphens
 
 
 def _wrapped(block: str, width: int) -> list[str]:

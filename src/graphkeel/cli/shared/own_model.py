@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphkeel.cli.shared.common import path_type
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.text import printable
 
 if TYPE_CHECKING:
+    from graphkeel.graph import RawGraph
     from graphkeel.runs.specs import RunSpec
 
 OWN = "own"
+DRAWN = "biased"  # the split that is drawn where nothing else is said
 
 
 def add_own_model(parser: argparse.ArgumentParser) -> None:
@@ -82,12 +87,36 @@ def chosen_spec(args: argparse.Namespace, **more: Any) -> RunSpec:
         args.dataset,
         model,
         chosen_method(args),
-        split=args.split,
+        split=args.split or DRAWN,
         features=args.features,
         model_options=options,
         **more,
     )
+    if args.split is None and model == OWN:
+        return replace(spec, split=own_split(spec.graph(), spec.split))
     return spec
+
+
+def add_split(parser: argparse.ArgumentParser) -> None:
+    """--split."""
+    parser.add_argument(
+        "--split",
+        default=None,
+        help="biased, random or public: the graph's own masks (default biased; with --weights "
+        "public, where the graph has masks)",
+    )
+
+
+def own_split(graph: RawGraph, otherwise: str) -> str:
+    """The split that belongs to a model of the user's own: the masks of its graph, which say what
+    it was trained on."""
+    if graph.public_split is not None:
+        return "public"
+    sys.stderr.write(
+        f"{printable(graph.name)} has no train_mask, so nobody says what the model was trained on; "
+        f"the split {otherwise} is drawn\n"
+    )
+    return otherwise
 
 
 def model_name(args: argparse.Namespace) -> str:

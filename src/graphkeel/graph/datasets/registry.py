@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from graphkeel.core.errors import ConfigError, DataError
-from graphkeel.core.text import did_you_mean
+from graphkeel.core.errors import DataError
+from graphkeel.core.names import check_name, did_you_mean
 from graphkeel.graph.datasets.digits import digits_by_name
 from graphkeel.graph.datasets.files import is_there
 from graphkeel.graph.datasets.names import DATASETS, PAPER_DATASETS
@@ -105,9 +105,14 @@ def prepare_features(
     graph: RawGraph, features: str = "auto", pca: int = PREPARATION.pca
 ) -> NDArray[np.float32]:
     """Apply one of `FEATURES`; PCA is fitted on all nodes, labels unseen (transductive, as in the
-    paper)."""
-    if features not in FEATURES:
-        raise ConfigError(f"features must be one of {', '.join(FEATURES)}", got=repr(features))
+    paper).
+
+    Args:
+        graph: the loaded graph.
+        features: one of `FEATURES`.
+        pca: dimensions of a PCA.
+    """
+    check_name("features", features, FEATURES)
     if features == "auto":
         features = graph.auto_features
     if features == "raw":

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
-from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.errors import DataError
+from graphkeel.core.names import check_name
 
 NORMS = ("sym", "row")
 LOOPS = ("one", "as given", "none")
@@ -63,8 +64,7 @@ def normalise_as_given(
         loops: `one` at every node instead of those given, those `as given`, or `none`.
         dtype: float32, or float64 where last bits matter.
     """
-    if loops not in LOOPS:
-        raise ConfigError(f"loops must be one of {', '.join(LOOPS)}", got=repr(loops))
+    check_name("loops", loops, LOOPS)
     source, target = _checked(edge_index, n_nodes)
     if loops != "as given":
         between = source != target
@@ -92,8 +92,7 @@ def neighbours(edge_index: ArrayLike, n_nodes: int) -> sparse.csr_matrix:
 
 def check_norm(norm: str) -> None:
     """Refuse a name that is no normalisation."""
-    if norm not in NORMS:
-        raise ConfigError(f"norm must be one of {', '.join(NORMS)}", got=repr(norm))
+    check_name("norm", norm, NORMS)
 
 
 def scale_of(degrees: NDArray[Any], norm: str) -> NDArray[Any]:

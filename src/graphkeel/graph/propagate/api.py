@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphkeel.core.errors import ConfigError, DataError
+from graphkeel.core.names import check_name
 from graphkeel.graph.propagate.adjacency import normalise
 from graphkeel.graph.propagate.local import stream
 from graphkeel.graph.propagate.partitions import Partitions
@@ -52,8 +53,7 @@ def propagate(
     Returns:
         The array that was filled; for a path, the file mapped for reading.
     """
-    if engine not in ENGINES:
-        raise ConfigError(f"the engine must be one of {', '.join(ENGINES)}", got=repr(engine))
+    check_name("the engine", engine, ENGINES)
     if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 0:
         raise ConfigError("hops must be a whole number, at least 0", got=repr(hops))
     if not 0.0 <= teleport < 1.0:

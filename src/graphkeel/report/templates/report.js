@@ -11,6 +11,8 @@ function effect(label, before, after) {
   return after === label ? "gained" : before === label ? "lost" : "changed";
 }
 
+function called(label) { return label < 0 ? "?" : (DATA.names[label] ?? label); }
+
 // Pages about large graphs hold some of the nodes; their numbers then come along.
 function numberOf(nodes, i) { return nodes.id ? nodes.id[i] : i; }
 
@@ -53,8 +55,10 @@ function showNodes() {
     if (count > limit) continue;
     const kind = effect(nodes.y[i], nodes.before[i], nodes.after[i]);
     const row = body.insertRow();
-    const cells = [numberOf(nodes, i), SPLITS[nodes.split[i]], nodes.degree[i], nodes.y[i] < 0 ? "?" : nodes.y[i], nodes.before[i], nodes.after[i], kind];
+    const classes = [nodes.y[i], nodes.before[i], nodes.after[i]].map(called);
+    const cells = [numberOf(nodes, i), SPLITS[nodes.split[i]], nodes.degree[i], ...classes, kind];
     for (const value of cells) row.insertCell().textContent = value;
+    row.cells[1].className = row.cells[2].className = "wide";
     row.lastChild.className = kind === "gained" ? "up" : kind === "lost" ? "down" : "same";
   }
   const told = `${count} node${count === 1 ? "" : "s"}`;

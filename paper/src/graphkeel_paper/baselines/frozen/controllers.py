@@ -13,6 +13,7 @@ import torch
 
 from graphkeel.control import LQR, MFAC, PID, Deadbeat, NeuralController, Regulation
 from graphkeel.core.errors import ConfigError
+from graphkeel.core.names import check_name
 from graphkeel.models.head import extract_head
 from graphkeel.runs.method import MethodResult
 from graphkeel_paper.baselines.rival import Baseline, Given, drawn_class
@@ -41,10 +42,7 @@ class ControllerMethod(Baseline):
     retrains: bool = False
 
     def __post_init__(self) -> None:
-        if self.controller not in CONTROLLERS:
-            raise ConfigError(
-                f"the controller must be one of {', '.join(CONTROLLERS)}", got=repr(self.controller)
-            )
+        check_name("the controller", self.controller, CONTROLLERS)
         if self.classes not in ("one", "all"):
             raise ConfigError("classes must be 'one' or 'all'", got=repr(self.classes))
 

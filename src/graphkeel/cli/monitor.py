@@ -1,0 +1,119 @@
+"""Look at the graph of a run as it is now, without labels: what has drifted, and what to do.
+
+  keel run --dataset mine.npz --out runs/mine
+  keel monitor runs/mine --data this_week.npz
+  keel monitor runs/mine --data this_week.npz --weights net.safetensors --factory net:make
+
+RUN was written by keel run, keel adapt or keel feedback with --out; or by `Reconstructor.save`,
+and then the model is yours to name and the graph of the fit is not needed. WEEK is that graph as it
+is now: old nodes keep their ids, new ones come after them; labels in it are not looked at. Each
+look adds a line to RUN/monitor.jsonl and writes RUN/monitor.html, the page with the trend.
+
+Exit codes, for cron: 0 nothing to do, 4 update, 5 label the nodes that are named, 6 retrain;
+2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from graphkeel.cli.shared.common import (
+    add_json,
+    console,
+    dataset_type,
+    emit_json,
+    emit_lines,
+    path_type,
+    seed_type,
+    verbatim,
+)
+from graphkeel.cli.shared.own_model import add_own_model, chosen_model, specs
+from graphkeel.cli.shared.width import fitted, terminal_width
+
+if TYPE_CHECKING:
+    from graphkeel.monitor import DriftReport
+
+HELP = "what has drifted since the fit, without labels, and what to do about it"
+EXIT_CODES = {"nothing": 0, "update": 4, "label": 5, "retrain": 6}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of this command."""
+    parser.add_argument(
+        "folder", type=path_type, metavar="RUN", help="a folder of a run, or a saved one"
+    )
+    parser.add_argument(
+        "--data",
+        type=dataset_type,
+        required=True,
+        metavar="WEEK",
+        help="the graph as it is now: FILE.npz, a folder of .npy files, or a dataset's name",
+    )
+    parser.add_argument(
+        "--another",
+        action="store_true",
+        help="it is a graph of its own: its nodes are not those of the run",
+    )
+    parser.add_argument(
+        "--seed", type=seed_type, default=None, help="which seed of the run (default: its first)"
+    )
+    add_own_model(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; returns its exit code."""
+    from graphkeel.runs.later import later_graph, with_own_model
+    from graphkeel.runs.opened import features_of, opened
+
+    _, options = chosen_model(args)
+    if options:
+        week = later_graph(args.data, "raw")
+        rec = with_own_model(args.folder, options)
+    else:
+        week = later_graph(args.data, features_of(args.folder, specs(args)))
+        rec, _, _ = opened(args.folder, specs(args), args.seed)
+    found = rec.monitor(week, args.folder, another=args.another)
+    if args.json:
+        emit_json({"command": "monitor", **found.to_dict(), "exit_code": EXIT_CODES[found.action]})
+    else:
+        _show(args, found)
+    return EXIT_CODES[found.action]
+
+
+def _show(args: argparse.Namespace, found: DriftReport) -> None:
+    from rich.table import Table
+
+    from graphkeel.monitor import ACTIONS
+
+    print_ = console().print
+    print_(f"[bold]{ACTIONS[found.action]}[/]: {verbatim(found.reason)}", highlight=False)
+    table = Table(title=verbatim(f"{args.data} against the graph of {args.folder}"))
+    for column in ("what", "at the fit", "now", "effect", "p-value", ""):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    values: dict[str, tuple[str, str]] = {
+        "homophily": (f"{found.homophily_fitted:.1f} %", f"{found.homophily:.1f} %")
+    }
+    for test in found.tests:
+        was, now = values.get(test.name, ("", ""))
+        mark = "drifted" if test.drifted else ""
+        table.add_row(test.name, was, now, f"{test.effect:.2f}", f"{test.p_value:.2g}", mark)
+    table.add_section()
+    expected = f"{found.expected:.1f} %"
+    table.add_row("expected accuracy", f"{found.expected_fitted:.1f} %", expected, "", "", "")
+    print_(table)
+    emit_lines(fitted(_lines(args, found), terminal_width()))
+
+
+def _lines(args: argparse.Namespace, found: DriftReport) -> list[str]:
+    lines = [
+        f"Expected after an update: {found.low:.0f} to {found.high:.0f} % in nine of ten cases; "
+        f"{found.expected_now:.1f} % if nothing is done.",
+        f"{found.new:,} new nodes, {found.changed:,} with other features; {found.far:,} new ones "
+        "have no label near.",
+    ]
+    if found.action == "label":
+        lines.append("Label: " + " ".join(map(str, found.suggested)))
+    page = args.folder / "monitor.html"
+    return [*lines, str(page)] if page.is_file() else lines

@@ -1,0 +1,31 @@
+"""Names that are not known: refused with those that are, and with the one that was probably meant.
+Standard library only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from graphkeel.core.errors import ConfigError, KeelError
+
+
+def did_you_mean(typed: object, known: Iterable[str], near: float = 0.6) -> str | None:
+    """A question with the nearest known word; None where none is near.
+
+    >>> did_you_mean("certfy", ["certify", "check"])
+    'Did you mean certify?'"""
+    nearest = difflib.get_close_matches(str(typed), list(known), n=1, cutoff=near)
+    return f"Did you mean {nearest[0]}?" if nearest else None
+
+
+def check_name(
+    what: str, value: object, known: Iterable[str], error: type[KeelError] = ConfigError
+) -> None:
+    """Refuse what is none of the known names."""
+    names = tuple(known)
+    if not isinstance(value, str) or value not in names:
+        raise error(
+            f"{what} must be one of {', '.join(names)}",
+            got=repr(value),
+            fix=did_you_mean(value, names),
+        )

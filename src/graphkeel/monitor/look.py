@@ -1,0 +1,230 @@
+"""`monitor`: the graph as it is now, against the profile of the fitted one."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphkeel.core.statistics import wilson
+from graphkeel.graph.node_graph import check_graph, node_graph
+from graphkeel.monitor.advice import ACTIONS, MonitorSettings, advise
+from graphkeel.monitor.drift import (
+    DriftTest,
+    confidence_drift,
+    feature_drift,
+    homophily_drift,
+    share_drift,
+)
+from graphkeel.monitor.profile import (
+    Profile,
+    believed,
+    far_from_labels,
+    row_digests,
+    same_class,
+    sureness,
+    unlabelled,
+)
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """A look at the graph as it is now.
+
+    Attributes:
+        time: when, in UTC.
+        nodes, new, changed: all nodes, those that came since the fit, and those whose features
+            changed.
+        far: of the new ones, how many have no label within the hops that are looked at.
+        shares, shares_fitted: percent of all nodes answered with each class.
+        homophily, homophily_fitted: percent of edges between nodes answered alike.
+        expected, low, high: percent of the unlabelled nodes that are right after an update, by the
+            answers' own account, with a 90 % interval.
+        expected_now: likewise if nothing is done.
+        expected_fitted: likewise of the fitted graph.
+        tests: features, confidence, class shares and homophily against the fitted graph.
+        action: one of `ACTIONS`.
+        reason: why, in a sentence.
+        suggested: ids of the nodes whose labels would help most, best first.
+    """
+
+    time: str
+    nodes: int
+    new: int
+    changed: int
+    far: int
+    shares: tuple[float, ...]
+    shares_fitted: tuple[float, ...]
+    homophily: float
+    homophily_fitted: float
+    expected: float
+    low: float
+    high: float
+    expected_now: float
+    expected_fitted: float
+    tests: tuple[DriftTest, ...]
+    action: str
+    reason: str
+    suggested: tuple[int, ...]
+
+    @property
+    def drifted(self) -> tuple[str, ...]:
+        """Names of what has drifted."""
+        return tuple(test.name for test in self.tests if test.drifted)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        return {**asdict(self), "drifted": list(self.drifted)}
+
+    def __str__(self) -> str:
+        return f"{ACTIONS[self.action]}: {self.reason}"
+
+
+def monitor(
+    rec: Reconstructor,
+    data: Data,
+    *,
+    another: bool = False,
+    settings: MonitorSettings | None = None,
+    **model_kwargs: Any,
+) -> DriftReport:
+    """Compare a graph with the fitted one, without labels, and say what to do; changes nothing.
+
+    Args:
+        rec: fitted, or loaded with its model.
+        data: the fitted graph as it is now, as for `update`.
+        another: it is a graph of its own instead, whose nodes are others.
+        settings: of the comparison and of the advice.
+        model_kwargs: passed to the model on this graph.
+    """
+    settings = settings or MonitorSettings()
+    profile = rec._profile()
+    graph = node_graph(data)
+    check_graph(graph)
+    now = _Now.of(rec, graph, profile, another, model_kwargs)
+    tests = _tests(profile, now, settings)
+    free = unlabelled(now.rec, len(now.answers)) if not another else now.arrived
+    expected = believed(now.probabilities, now.answers, free)
+    expected_now = believed(now.probabilities, now.untouched, free)
+    far = far_from_labels(now.rec)[0 if another else len(profile.rows) :]
+    suggested = now.rec.suggest(settings.suggested)
+    fall = profile.expected - expected
+    beyond = float(far.float().mean()) - profile.far if len(far) else 0.0
+    action, reason = advise(expected - expected_now, fall, beyond, settings)
+    low, high = wilson(expected / 100.0, settings.worth, settings.confidence)
+    edges = now.edge_index.shape[1]
+    return DriftReport(
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        nodes=len(now.answers),
+        new=len(now.answers) if another else len(now.answers) - len(profile.rows),
+        changed=0 if another else int(now.arrived[: len(profile.rows)].sum()),
+        far=int(far.sum()),
+        shares=_percent(torch.bincount(now.answers, minlength=len(profile.counts))),
+        shares_fitted=_percent(profile.counts),
+        homophily=100.0 * same_class(now.answers, now.edge_index) / max(1, edges),
+        homophily_fitted=100.0 * profile.within / max(1, profile.edges),
+        expected=expected,
+        low=100.0 * low,
+        high=100.0 * high,
+        expected_now=expected_now,
+        expected_fitted=profile.expected,
+        tests=tests,
+        action=action,
+        reason=reason,
+        suggested=tuple(suggested.tolist()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Now:
+    """The graph as it is now, and the answers there.
+
+    Attributes:
+        rec: a reconstructor of this graph.
+        arrived: nodes that came, or changed, since the fit, bool, shape (N,).
+        probabilities: of the classes, shape (N, C).
+        answers: after an update, shape (N,).
+        untouched: if nothing is done, shape (N,): features as they were written where a node is as
+            it was, and as they come elsewhere.
+    """
+
+    rec: Reconstructor
+    arrived: Tensor
+    probabilities: Tensor
+    answers: Tensor
+    untouched: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        rec: Reconstructor,
+        graph: Data,
+        profile: Profile,
+        another: bool,
+        model_kwargs: dict[str, Any],
+    ) -> _Now:
+        twin = copy.copy(rec)
+        twin.callbacks, twin.verbose = (), False
+        if another:
+            there = twin.adapt(graph, keep="model", **model_kwargs)
+            arrived = torch.ones(len(graph.x), dtype=torch.bool)
+        else:
+            there = twin.update(graph, rechoose=True, **model_kwargs)
+            n = len(profile.rows)
+            arrived = torch.ones(len(graph.x), dtype=torch.bool)
+            arrived[:n] = row_digests(graph.x[:n]) != profile.rows
+        context = there._context
+        served = context.x.clone()
+        as_they_were = (~arrived).nonzero().flatten()
+        served[as_they_were] = rec.features_[as_they_were]
+        return cls(
+            rec=there,
+            arrived=arrived,
+            probabilities=there._probabilities(),
+            answers=context.logits_for(there.features_).argmax(dim=1),
+            untouched=context.logits_for(served).argmax(dim=1),
+        )
+
+    @property
+    def edge_index(self) -> Tensor:
+        return self.rec._context.edge_index
+
+
+def _tests(profile: Profile, now: _Now, settings: MonitorSettings) -> tuple[DriftTest, ...]:
+    """What arrived against what was fitted; edges all together."""
+    context = now.rec._context
+    compared = now.arrived.nonzero().flatten().numpy()
+    if not len(compared):
+        compared = np.arange(len(now.answers))
+    some = np.random.default_rng(0).permutation(compared)[: settings.sample]
+    counts = profile.counts.numpy()
+    within = same_class(now.answers, now.edge_index)
+    edges = int(now.edge_index.shape[1])
+    answered = now.answers[torch.from_numpy(compared)]
+    return (
+        feature_drift(profile.sample.numpy(), context.x[some].numpy(), settings.drift),
+        confidence_drift(
+            profile.confidence.numpy(), sureness(context.logits[some]).numpy(), settings.drift
+        ),
+        share_drift(
+            counts, torch.bincount(answered, minlength=len(counts)).numpy(), settings.drift
+        ),
+        homophily_drift(
+            np.array([profile.within, profile.edges - profile.within]),
+            np.array([within, edges - within]),
+            settings.drift,
+        ),
+    )
+
+
+def _percent(counts: Tensor) -> tuple[float, ...]:
+    return tuple((100.0 * counts.double() / counts.sum()).tolist())

@@ -1,0 +1,132 @@
+"""Profile of the fitted graph: what a later graph is compared with, so that nobody has to keep the
+old one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from graphkeel.reconstruct.reconstructor import Reconstructor
+
+_SAMPLE = 1000  # rows of features that are kept, as the format has it
+_BLOCK = 1 << 12  # rows digested at once
+_HOPS = 3  # within which a label is near, as the format has it
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Facts of a fitted graph.
+
+    Attributes:
+        rows: a digest of every node's features, int64, shape (N,).
+        sample: features of some nodes drawn at random, float32, shape (m, d).
+        confidence: of the frozen model there, its largest probability, shape (m,).
+        counts: nodes that are answered with each class, shape (C,).
+        within, edges: edges between nodes with the same answer, and all of them.
+        expected: percent of the unlabelled nodes right by the answers' own account.
+        far: share of the nodes without a label near.
+    """
+
+    rows: Tensor
+    sample: Tensor
+    confidence: Tensor
+    counts: Tensor
+    within: int
+    edges: int
+    expected: float
+    far: float
+
+    @classmethod
+    def of(cls, rec: Reconstructor) -> Profile:
+        """Of the graph that a reconstructor is on.
+
+        Args:
+            rec: fitted, with its graph.
+        """
+        context = rec._context
+        answers = context.logits_for(rec.features_).argmax(dim=1)
+        order = np.random.default_rng(0).permutation(len(context.x))[:_SAMPLE]
+        some = torch.from_numpy(np.sort(order))
+        return cls(
+            rows=row_digests(context.x),
+            sample=context.x[some].clone(),
+            confidence=sureness(context.logits[some]),
+            counts=torch.bincount(answers, minlength=context.n_classes),
+            within=same_class(answers, context.edge_index),
+            edges=int(context.edge_index.shape[1]),
+            expected=believed(rec._probabilities(), answers, unlabelled(rec, len(answers))),
+            far=float(far_from_labels(rec).float().mean()),
+        )
+
+    def stored(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and JSON values."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+        return tensors, {name: part for name, part in parts.items() if name not in tensors}
+
+    @classmethod
+    def restored(cls, tensors: dict[str, Tensor], facts: dict[str, Any]) -> Profile:
+        """From what `stored` gave.
+
+        Args:
+            tensors: by name.
+            facts: JSON values by name.
+        """
+        parts: dict[str, Any] = {**tensors, **facts}
+        return cls(**parts)
+
+
+def row_digests(x: Tensor) -> Tensor:
+    """A number for each row of features (N, d), int64, shape (N,): other rows have other ones."""
+    weights = np.random.default_rng(0).integers(-(2**62), 2**62, x.shape[1]) | 1
+    found = []
+    for part in x.detach().split(_BLOCK):
+        bits = part.to("cpu", torch.float32).contiguous().view(torch.int32).numpy()
+        found.append((bits.astype(np.int64) * weights).sum(axis=1))
+    return torch.from_numpy(np.concatenate(found))
+
+
+def sureness(logits: Tensor) -> Tensor:
+    """The largest probability of every row, shape (n,)."""
+    return logits.softmax(dim=1).amax(dim=1)
+
+
+def same_class(answers: Tensor, edge_index: Tensor) -> int:
+    """Edges whose ends are answered alike."""
+    return int((answers[edge_index[0]] == answers[edge_index[1]]).sum())
+
+
+def unlabelled(rec: Reconstructor, n_nodes: int) -> Tensor:
+    """Nodes whose label is not known, bool, shape (N,)."""
+    free = torch.ones(n_nodes, dtype=torch.bool)
+    free[rec.labels_.nodes] = False
+    free[rec._validation.nodes] = False
+    return free
+
+
+def far_from_labels(rec: Reconstructor) -> Tensor:
+    """Nodes without a label within a few hops, bool, shape (N,)."""
+    edges = rec._context.edge_index
+    near = ~unlabelled(rec, len(rec._context.x))
+    for _ in range(_HOPS):
+        reached = near[edges[0]]
+        near = near.clone()
+        near[edges[1][reached]] = True
+    return ~near
+
+
+def believed(probabilities: Tensor, answers: Tensor, which: Tensor) -> float:
+    """Percent of these answers right by the probabilities of their classes.
+
+    Args:
+        probabilities: shape (N, C).
+        answers: classes, shape (N,).
+        which: bool, shape (N,).
+    """
+    own = probabilities.gather(1, answers[:, None]).flatten()[which]
+    return 100.0 * float(own.double().mean()) if len(own) else 100.0

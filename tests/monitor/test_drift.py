@@ -1,0 +1,84 @@
+"""The tests of drift: as SciPy has them, quiet without drift, and quiet about small effects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, ks_2samp
+
+from graphkeel.core.statistics import wilson
+from graphkeel.monitor.advice import MonitorSettings, advise
+from graphkeel.monitor.drift import (
+    DriftSettings,
+    confidence_drift,
+    feature_drift,
+    homophily_drift,
+    share_drift,
+)
+
+SETTINGS = DriftSettings()
+
+
+def draws(seed: int, rows: int, moved: float = 0.0) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(size=(rows, 30)).astype(np.float32)
+    x[:, 4] += moved
+    return x
+
+
+def test_one_feature_of_thirty_that_moves_is_found() -> None:
+    found = feature_drift(draws(0, 800), draws(1, 800, moved=1.0), SETTINGS)
+    assert found.drifted
+    assert found.effect == pytest.approx(ks_2samp(draws(0, 800)[:, 4], draws(1, 800, 1.0)[:, 4])[0])
+
+
+def test_without_drift_it_stays_quiet() -> None:
+    alarms = [feature_drift(draws(2 * i, 300), draws(2 * i + 1, 300), SETTINGS) for i in range(100)]
+    assert sum(one.drifted for one in alarms) <= 3
+    assert sum(one.p_value < 0.01 for one in alarms) <= 5, "corrected for thirty features"
+
+
+def test_on_a_large_graph_a_small_difference_is_significant_and_no_drift() -> None:
+    before = np.random.default_rng(0).normal(size=200_000).astype(np.float32)
+    found = confidence_drift(before, before[::-1] + 0.05, SETTINGS)
+    assert found.p_value < 1e-20
+    assert not found.drifted
+
+
+def test_class_shares() -> None:
+    found = share_drift(np.array([50, 50, 0]), np.array([80, 20, 0]), SETTINGS)
+    assert found.effect == pytest.approx(0.3)
+    assert found.drifted
+    assert not share_drift(np.array([5, 5]), np.array([7, 3]), SETTINGS).drifted, "too few"
+    assert not share_drift(np.array([50_000, 50_000]), np.array([51_000, 49_000]), SETTINGS).drifted
+    assert share_drift(np.array([9, 0]), np.array([9, 0]), SETTINGS).p_value == 1.0
+
+
+def test_homophily() -> None:
+    found = homophily_drift(np.array([80, 20]), np.array([500, 500]), SETTINGS)
+    assert found.effect == pytest.approx(0.3)
+    assert found.drifted
+    assert homophily_drift(np.array([0, 0]), np.array([0, 0]), SETTINGS).effect == 0
+
+
+@pytest.mark.parametrize(
+    ("gain", "fall", "beyond", "action"),
+    [
+        (0.1, 0.0, 0.0, "nothing"),
+        (0.4, 2.0, 0.5, "nothing"),
+        (2.0, 2.0, 0.5, "update"),
+        (9.0, 8.0, 0.0, "update"),
+        (0.0, 4.0, 0.3, "label"),
+        (9.0, 40.0, 0.0, "retrain"),
+    ],
+)
+def test_the_advice_is_the_cheapest_step_that_is_worth_it(gain, fall, beyond, action) -> None:
+    found, reason = advise(gain, fall, beyond, MonitorSettings())
+    assert found == action
+    assert reason
+
+
+def test_the_interval_is_that_of_a_few_labels() -> None:
+    interval = binomtest(36, 45).proportion_ci(0.9, method="wilson")
+    assert wilson(0.8, 45.0, 0.9) == pytest.approx((interval.low, interval.high))
+    low, high = wilson(1.0, 45.0, 0.9)
+    assert 0.9 < low < high == 1.0
