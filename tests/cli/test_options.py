@@ -18,6 +18,8 @@ REQUIRED = {
     "verify": ["p.json"],
     "export": ["p.json", "--out", "o"],
     "report": ["folder"],
+    "label": ["folder"],
+    "monitor": ["folder", "--data", "digits"],
     "feedback": ["--simulate", "9"],
     "adapt": ["--source", "digits", "--target", "digits"],
 }

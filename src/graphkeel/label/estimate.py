@@ -28,8 +28,8 @@ class LabelSettings:
         ahead: suggestions that wait; more than a round uses up.
         confidence: how often the interval is meant to cover.
         stable: agreement (Cohen's kappa) of predictions before and after a round, on average over
-            `window` rounds, from which on more labels change little: the stopping rule of
-            Bloodgood and Vijay-Shanker (2009), with their numbers.
+            `window` rounds, from which on more labels change little: a stopping rule in the
+            manner of Bloodgood and Vijay-Shanker (2009).
         window: rounds that it looks back.
     """
 

@@ -23,8 +23,12 @@ _TRAIN, _VALIDATION, _TEST = 1, 2, 3  # codes of a node's part in the page's lis
 
 
 def fit_facts(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
-    """Data of the report: decision, sizes and a column per fact of every node; the graph has labels
-    of test nodes."""
+    """Data of the report: decision, sizes and a column per fact of every node.
+
+    Args:
+        rec: fitted.
+        data: a graph with the labels of test nodes; None: there is none.
+    """
     context = rec._context
     before = context.answers
     after = context.logits_for(rec.features_).argmax(dim=1)
@@ -46,7 +50,11 @@ def fit_facts(rec: Reconstructor, data: Any | None) -> dict[str, Any]:
 
 
 def stored_facts(rec: Reconstructor) -> dict[str, Any]:
-    """Decision and sizes, which a reconstruction has without its graph."""
+    """Decision and sizes, which a reconstruction has without its graph.
+
+    Args:
+        rec: fitted, or loaded.
+    """
     n_nodes, n_features = rec.features_.shape
     return {
         "nodes": int(n_nodes),
