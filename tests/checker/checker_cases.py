@@ -553,6 +553,17 @@ case(
 )
 
 
+def unit_between_levels(unit: int) -> Callable[[], Hand]:
+    """Left of the hole a unit is cut: one part by levels as before, the other a plain leaf, which
+    the unit's sign empties (or does not), taken a thousand times."""
+    axis = [*SLICES[:4], unit, -4, -2, *SLICES[5:]]
+    return levels(axis=axis, multipliers=[[1, 0], [1, 1000]])
+
+
+case("a plain leaf below a unit cut between levels", ACCEPTED, unit_between_levels(1))
+case("a plain leaf of the unit's other sign", BOUND, unit_between_levels(2))
+
+
 def _without_line() -> Json:
     value = level_tree()
     return value | {"supported": array(SUPPORTED[1:], dtype="<i4")}

@@ -111,7 +111,8 @@ class Reconstructor(BaseEstimator):
         evidence_: what the decision rests on: weight and share of each source, the model's own
             among them.
         change_: |x' − x| / |x| of every node, shape (N,).
-        fall_: V after each accepted step of the steering; it never rises.
+        fall_: V of the steering at the start, after each accepted step and each lowering of the
+            ridge; it never rises.
         features_: the features to use in place of `data.x`.
         anchors_: the class anchors.
         labels_: the labels in use; `feedback` adds to them.

@@ -8,8 +8,10 @@ wanted class and p_v its probability,
 
 falls at every accepted step of L-BFGS. Nodes whose margin suffices pull at nothing: where they and
 the nodes that hear them are content, features stay as they are, to the bit. Where two nodes cannot
-both be served, the surer one is. For a linear model V is strongly convex and has one minimum. Steps
-are preconditioned by a polynomial of the graph's propagation: it changes the path, not V."""
+both be served, the surer one is. For a linear model V is strongly convex and has one minimum. Where
+another model would leave too many nodes with another answer, the ridge is lowered on the way; V
+falls by that, too. Steps are preconditioned by a polynomial of the graph's propagation: it changes
+the path, not V."""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ class Steered:
 
     Attributes:
         features: float32, shape (N, d); rows that need no change are those of x to the bit.
-        fall: V at the start and after every accepted step; never rises.
+        fall: V at the start, after every accepted step and after every lowering of the ridge;
+            never rises.
         passes: of the model.
         agreement: share of nodes answered as wanted.
         tied: share of nodes that are not, and that the model answers exactly as a node of another
