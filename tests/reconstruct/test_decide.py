@@ -157,6 +157,12 @@ def test_corners_of_the_prior_share_one(agreement, n_labels) -> None:
         assert min(weights.values()) >= 0.0
 
 
+def test_labels_the_model_was_trained_on_count_for_more_and_judges_only_where_they_serve() -> None:
+    crossed = Known(np.arange(5), np.zeros(5, int), np.arange(5) >= 3, 2)
+    assert crossed.count(trained=3.0) == 3 * 3 + 2
+    assert replace(crossed, cross_fitted=False).count(trained=3.0) == 3 * 3
+
+
 def test_each_round_has_its_own_prior() -> None:
     """Half way in agreement and in labels, all four corners count alike."""
     settings = DecideSettings(alike=0.6, unlike=0.2, half=10)

@@ -126,7 +126,7 @@ def _features(value: Any) -> str:
         return text
     return text + (
         f" Recorded: V fell from {decimal(values[0], digits=6)} to {decimal(values[-1], digits=6)}"
-        f" in {len(values) - 1} steps, at some of which the price of a change may have been lowered,"
-        f" and {passes} passes of the model; that it never rises is checked, that it was computed is"
-        " not."
+        f" in {len(values) - 1} steps, at some of which the price of a change may have been"
+        f" lowered, and {passes} passes of the model; that it never rises is checked, that it was"
+        " computed is not."
     )

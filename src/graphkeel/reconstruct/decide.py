@@ -31,9 +31,9 @@ Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CORNERS = (
     "homophilous, many labels",
-    "homophilous, no label",
+    "homophilous, few labels",
     "heterophilous, many labels",
-    "heterophilous, no label",
+    "heterophilous, few labels",
 )
 
 
@@ -45,14 +45,17 @@ class DecideSettings:
         folds: parts in which labels judge evidence that was made without them.
         alike: agreement of neighbours beyond chance at which the prior is all homophilous;
         unlike: at which it is all heterophilous.
-        half: labels with which the prior is half way to that of many labels.
+        half: labels with which the prior is half way to that of many labels;
+        trained: for how many a label counts that the model was trained on. A model trained here
+            knows no more than those labels do, one trained elsewhere does.
         seen_edges: with a label at both ends, from which on labels tell the agreement.
     """
 
     folds: int = 5
     alike: float = 0.6
     unlike: float = 0.2
-    half: float = 50.0
+    half: float = 150.0
+    trained: float = 3.0
     seen_edges: int = 20
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     pool: PoolSettings = field(default_factory=PoolSettings)
@@ -94,6 +97,15 @@ class Known:
         n_folds = int(fold.max(initial=-1)) + 1
         used = np.stack([*(fold != part for part in range(n_folds)), np.ones(len(fold), bool)])
         return LabelSets(self.nodes, self.classes, used, self.n_classes), parts
+
+    def count(self, trained: float) -> float:
+        """Labels that serve.
+
+        Args:
+            trained: for how many one counts that the model was trained on.
+        """
+        n_judging = int(self.judging.sum())
+        return trained * (len(self.nodes) - n_judging) + n_judging * self.cross_fitted
 
     def chosen(self, kept: NDArray[np.bool_]) -> Known:
         """Some of the labels.
@@ -172,7 +184,7 @@ def decide(
     class: the likeliest class then maximises the expected balanced accuracy."""
     labels, judged_by = known.sets(settings.folds, seed)
     agreement = neighbour_agreement(scene, known, settings.seen_edges)
-    priors = prior_weights(agreement, len(labels.nodes), settings)
+    priors = prior_weights(agreement, known.count(settings.trained), settings)
     judges, classes = known.nodes[known.judging], known.classes[known.judging]
     some = np.random.default_rng(seed).permutation(scene.n_nodes)[: settings.pool.sample]
     parts = known.parts(settings.folds, seed)
@@ -287,7 +299,7 @@ def neighbour_agreement(scene: Scene, known: Known, seen_edges: int) -> float:
     return float(((left == right).mean() - chance) / (1.0 - chance)) if chance < 1.0 else 0.0
 
 
-def prior_corners(agreement: float, n_labels: int, settings: DecideSettings) -> dict[str, float]:
+def prior_corners(agreement: float, n_labels: float, settings: DecideSettings) -> dict[str, float]:
     """How much each corner of the prior counts: bilinear in agreement and in labels."""
     span = settings.alike - settings.unlike
     homophily = float(np.clip((agreement - settings.unlike) / span, 0.0, 1.0))
@@ -297,7 +309,7 @@ def prior_corners(agreement: float, n_labels: int, settings: DecideSettings) -> 
 
 
 def prior_weights(
-    agreement: float, n_labels: int, settings: DecideSettings
+    agreement: float, n_labels: float, settings: DecideSettings
 ) -> list[dict[str, float]]:
     """w0 of each round, believed before labels judge."""
     corners = prior_corners(agreement, n_labels, settings)
