@@ -560,6 +560,12 @@ def unit_between_levels(unit: int) -> Callable[[], Hand]:
     return levels(axis=axis, multipliers=[[1, 0], [1, 1000]])
 
 
+def couplings_of_level_leaves() -> Hand:
+    count = len(SUPPORTED)
+    return slices(level_tree() | {"slopes": array([0, 0, 0, 0, 7, 7] * count, [count, 6], "|u1")})
+
+
+case("couplings of level leaves are not read", ACCEPTED, couplings_of_level_leaves)
 case("a plain leaf below a unit cut between levels", ACCEPTED, unit_between_levels(1))
 case("a plain leaf of the unit's other sign", BOUND, unit_between_levels(2))
 

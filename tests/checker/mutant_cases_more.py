@@ -478,6 +478,11 @@ case(
     lambda: around(*FOUR[:3], ([-1.0, -1.0], [0.5, -0.25])),
 )
 case(
+    "sublevel, a side that ends too far from the hole",
+    "rejected: leaves out a part",
+    lambda: around(*FOUR[:3], ([-1.0, -1.0], [1.0, -0.5])),
+)
+case(
     "sublevel, half a box of nothing",
     "unreadable: the box is empty",
     lambda: around(*FOUR, lower=array([-1.0, 2.0])),

@@ -97,6 +97,29 @@ case(
     SHOW,
     stays(F=DOUBLE, cases=[root(halves(2, 1)), root(halves(2, 1)), root(halves(2, 1))]),
 )
+# F = y/2 within |y| ≤ 1/2 and leaves the box beyond: there 8(c − |y|) + |F| − 1 < 0 at c = 1/2 only
+STEEP = network(
+    ([[1.0], [-1.0], [1.0], [-1.0]], [0.0, 0.0, -0.5, -0.5]), ([[0.5, -0.5, 4.0, -4.0]], [0.0])
+)
+KEPT = [
+    root(
+        leaves(
+            [0, -2, 0, -2, 0, -2, -2],
+            [[8, 1], [1, 2], [1, 2], [8, 1]],
+            (-0.5, 0.0, 0.5),
+            relus=8,
+        )
+    ),
+    root(leaves([0, -2, -2], [[0, 1], [8, 1]], (0.5,), relus=8)),
+    root(leaves([0, -2, -2], [[8, 1], [0, 1]], (-0.5,), relus=8)),
+]
+case("sublevel, in the box by the level", ACCEPTED, stays(F=STEEP, cases=KEPT))
+case("sublevel, out of the box by the level", SHOW, stays(F=STEEP, cases=KEPT, level=0.875))
+# V = |y|/4 ≤ 1/2 on all of the box, and F = y/2 ± 3/4 leaves it: V before the step is no help
+FLAT = network(V[0], ([[0.25, 0.25]], [0.0]))
+BOTH = [root(one_leaf(0, 1)), root(one_leaf(1, 1)), root(one_leaf(1, 1))]
+case("sublevel, flat, out of the box above", SHOW, stays(0.75, BOTH, V=FLAT))
+case("sublevel, flat, out of the box below", SHOW, stays(-0.75, BOTH, V=FLAT))
 
 
 # ---- decrease: |y/2 + s| − ρ·|y|
@@ -159,6 +182,11 @@ case(
 
 # ---- what is no such proof
 
+case(
+    "sublevel, no level",
+    "unreadable: needs a level",
+    lambda: proof({k: v for k, v in loop().items() if k != "level"}, stays=STAY),
+)
 case("sublevel, no condition", "unreadable: shows no condition", lambda: proof(loop()))
 case(
     "sublevel, another condition",

@@ -104,7 +104,7 @@ def test_labels_that_serve_and_judge_have_wider_intervals():
     lengths = [one.accuracy_high - one.accuracy_low for one in (fresh, used)]
     assert lengths[1] / lengths[0] == pytest.approx(SETTINGS.cross_fitted, rel=0.03)
     lengths = [one.gain_high - one.gain_low for one in (fresh, used)]
-    assert lengths[1] / lengths[0] == pytest.approx(SETTINGS.cross_fitted_gain, rel=0.03)
+    assert lengths[1] / lengths[0] == pytest.approx(SETTINGS.cross_fitted, rel=0.03)
 
 
 # ---- prediction sets

@@ -30,16 +30,14 @@ class StatementSettings:
     Attributes:
         confidence: how often intervals are meant to cover.
         learning: errors fall as labels^−learning.
-        cross_fitted: how much wider than that of as many fresh labels cross-validation's interval
-            is (Bates, Hastie and Tibshirani 2021); labels that serve and judge are not independent
-            of what they judge.
-        cross_fitted_gain: likewise of the paired gain, in which what both sides share drops out.
+        cross_fitted: how much wider than those of as many fresh labels the intervals of
+            cross-validation are (Bates, Hastie and Tibshirani 2021); labels that serve and judge
+            are not independent of what they judge.
     """
 
     confidence: float = 0.9
     learning: float = 0.2
-    cross_fitted: float = 1.25
-    cross_fitted_gain: float = 1.1
+    cross_fitted: float = 1.1
 
 
 @dataclass(frozen=True)
@@ -88,11 +86,10 @@ def approximate_statement(
     judged = float(after.mean())
     learnt = (1.0 - judged) * (1.0 - served**settings.learning)
     won, lost = float((after & ~before).mean()), float((before & ~after).mean())
-    crossed = served < 1.0
-    spread = settings.cross_fitted if crossed else 1.0
-    gain_spread = settings.cross_fitted_gain if crossed else 1.0
-    accuracy = wilson(judged + learnt, size / spread**2, settings.confidence)
-    low, high = agresti_min(won, lost, size / gain_spread**2, settings.confidence)
+    if served < 1.0:
+        size /= settings.cross_fitted**2
+    accuracy = wilson(judged + learnt, size, settings.confidence)
+    low, high = agresti_min(won, lost, size, settings.confidence)
     return Statement(
         settings.confidence,
         n,
