@@ -13,7 +13,7 @@ Development cases (paper/docs/research.md says which of their nodes are test nod
 
 Every case counts alike. The weights at the corners of the prior minimise the mean log-loss of all
 cases: one convex problem a round. Evidence of a round depends on the priors before it, so they
-are fitted one after the other."""
+are fitted one after the other. Where no label is known, evidence from labels has no weight."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ PAIRS = (
     ("twitch_DE", "twitch_ES"),
     ("twitch_ES", "twitch_DE"),
 )
+FROM_MODEL = ("model", "model~")
+FROM_ANSWER = ("soft own", "soft hops~", "soft means~", "soft labels", "pseudo-labels=")
 SOFTNESS = (0.5, 1.0)  # of the cut, in turns: how gradually one part becomes the other
 IN_GRAPH = (
     ("cora", "sgc", "pca", "biased"),
@@ -238,13 +240,18 @@ def fit(rows: list[dict[str, Any]], pull: float) -> dict[str, dict[str, float]]:
             down = down + scale * np.outer(share, np.tensordot(stack, p, axes=([1, 2], [0, 1])))
         return value, down.ravel()
 
-    n_weights = len(free) * len(names)
+    allowed = [
+        (0.0, None if corner != NO_LABEL or name in FROM_MODEL + FROM_ANSWER else 0.0)
+        for corner in free
+        for name in names
+    ]
+    start = np.array([0.0 if high == 0.0 else 0.05 for _, high in allowed])
     found = minimize(
         loss,
-        np.full(n_weights, 0.05),
+        start,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * n_weights,
+        bounds=allowed,
         options={"maxiter": 300, "ftol": 1e-9},
     )
     table = found.x.reshape(len(free), len(names))
@@ -300,7 +307,8 @@ def main() -> None:
         target.write_text(json.dumps({"study": study, "rounds": rounds}, indent=1) + "\n")
 
 
-FIXED = {"heterophilous, few labels": {"model": 1.0}}  # nothing else is believed there
+NO_LABEL = "homophilous, no label"
+FIXED = {"heterophilous, no label": {"model": 1.0}}  # nothing else is believed there
 FIRST = {corner: {"model": 1.0} for corner in rule.CORNERS}
 
 if __name__ == "__main__":

@@ -31,9 +31,9 @@ Doubles = NDArray[np.float64]
 Ints = NDArray[np.int64]
 CORNERS = (
     "homophilous, many labels",
-    "homophilous, few labels",
+    "homophilous, no label",
     "heterophilous, many labels",
-    "heterophilous, few labels",
+    "heterophilous, no label",
 )
 
 
