@@ -149,6 +149,8 @@ def readme() -> str:
             _line("Correct & Smooth", "table-1", "cs"),
             _line("the same SGC, trained on the same labels", "table-1", "retrain"),
             _bold(_line("graphkeel", "table-1", "auto")),
+            _line("graphkeel, no model: its answers are left out", "table-1", "no-model"),
+            _line("graphkeel, random weights in the model", "table-1", "random-weights"),
             _bold(
                 _line("graphkeel, half the validation labels fed back", "table-1-half-val", "auto")
             ),

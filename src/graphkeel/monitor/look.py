@@ -130,8 +130,8 @@ def monitor(
     after = {
         NOTHING: believed(now.probabilities, now.untouched, free),
         UPDATE: expected,
-        LABEL: decided + gain_of_labels(now.rec, suggested, settings),
-        RETRAIN: decided + gain_of_labels(now.rec, training, settings),
+        LABEL: min(100.0, decided + gain_of_labels(now.rec, suggested, settings)),
+        RETRAIN: min(100.0, decided + gain_of_labels(now.rec, training, settings)),
     }
     action, reason = advise(after, settings.prices)
     low, high = wilson(expected / 100.0, settings.worth, settings.confidence)
