@@ -1,6 +1,6 @@
 """Recommendations of `monitor` on simulated weeks, against what would have been best.
 
-    GRAPHKEEL_DATA=… python benchmarks/bench_monitor.py [--graphs cora,cora_ml,photo]
+    GRAPHKEEL_DATA=… python benchmarks/bench_monitor.py --keep weeks.jsonl
 
 A model is trained on a part of a real graph's nodes, and a reconstructor is fitted there. A week
 later the whole graph is there, in one of five ways:
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import json
 import sys
 import warnings
@@ -317,41 +318,43 @@ def alarms(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def shown(row: dict[str, Any]) -> str:
+    """A week in a line: true accuracy after each step, and the expected one in brackets."""
+    told, true = row["told"], row["true"]
+    steps = " ".join(f"{step} {true[step]:.1f} ({told['after'][step]:.1f})" for step in true)
+    trained, known = row["labels"]
+    return (
+        f"{row['graph']:9} {row['kind']:9} {row['severity']:.1f} {row['seed']:3} "
+        f"{row['arriving']:.2f} {trained:2}+{known:<2} told {told['action']:8} best "
+        f"{best(true, PRICES):8} {steps}"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--graphs", default="cora,cora_ml,photo")
     parser.add_argument("--model", default="sgc")
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=0, help="the first")
-    parser.add_argument("--keep", type=Path, default=None, help="a JSON line a week, here")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=10, help="the first")
+    parser.add_argument("--keep", type=Path, required=True, help="a JSON line a week; continues")
+    parser.add_argument("--no-run", action="store_true", help="of the weeks that are kept")
     args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    rows = []
-    for name in args.graphs.split(","):
-        for kind in KINDS:
-            for severity in SEVERITIES:
-                for seed in range(args.seed, args.seed + args.seeds):
-                    row = measured(name, kind, severity, seed, args.model)
-                    rows.append(row)
-                    told, true = row["told"], row["true"]
-                    print(
-                        f"{name:9} {kind:9} {severity:.1f} {seed:3} {row['arriving']:.2f} "
-                        f"{row['labels'][0]:2}+{row['labels'][1]:<2} told {told['action']:8} best "
-                        f"{best(true, PRICES):8} "
-                        + " ".join(
-                            f"{step} {value:.1f} ({told['after'][step]:.1f})"
-                            for step, value in true.items()
-                        ),
-                        flush=True,
-                    )
-                    if args.keep is not None:
-                        with args.keep.open("a") as file:
-                            file.write(json.dumps(row) + "\n")
-    print()
-    for line in [*confusion(rows), "", *summary(rows)]:
+    lines = args.keep.read_text().splitlines() if args.keep.exists() else []
+    rows = [json.loads(line) for line in lines]
+    done = {(row["graph"], row["kind"], row["severity"], row["seed"]) for row in rows}
+    seeds = range(args.seed, args.seed + args.seeds)
+    for seed, name in itertools.product(seeds, args.graphs.split(",")):
+        for kind, severity in itertools.product(KINDS, SEVERITIES):
+            if args.no_run or (name, kind, severity, seed) in done:
+                continue
+            rows.append(measured(name, kind, severity, seed, args.model))
+            with args.keep.open("a") as file:
+                file.write(json.dumps(rows[-1]) + "\n")
+    for line in [*map(shown, rows), "", *confusion(rows), "", *summary(rows)]:
         print(line)
 
 

@@ -391,17 +391,6 @@ def cost() -> str:
 # ---- sentences
 
 
-def rule() -> str:
-    """Which rule the stored rows of `auto` were computed by: the controls came with the rule of
-    today."""
-    if set(CONTROLS) & {cell["method"] for cell in cells("table-1")}:
-        return ""
-    return (
-        "The stored rows of `auto` are those of version 0.2. They are being computed anew with the"
-        " rule of today, and the controls *no model* and *random weights* with them.\n"
-    )
-
-
 def rank(file: str, block: str | None = None) -> str:
     """How often `auto` comes first, who is ahead of it elsewhere, and its worst split.
 
@@ -604,7 +593,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "rank-train": lambda: rank("table-1"),
     "readme": readme,
     "retrain": lambda: boxed("retrain"),
-    "rule": rule,
     "rule-protocol": lambda: barred(
         "rule", "1.", ["case", "labels", "before", "after (worst gain)", "seconds", "agreement"]
     ),

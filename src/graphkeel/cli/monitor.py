@@ -112,27 +112,21 @@ def _show(args: argparse.Namespace, found: DriftReport) -> None:
     print_ = console().print
     print_(f"[bold]{ACTIONS[found.action]}[/]: {verbatim(found.reason)}", highlight=False)
     table = Table(title=verbatim(f"{args.data} against the graph of {args.folder}"))
-    for column in ("what", "at the fit", "now", "effect", "p-value", ""):
+    for column in ("what", "effect", "p-value", ""):
         table.add_column(column, justify="left" if column == "what" else "right")
-    values: dict[str, tuple[str, str]] = {
-        "homophily": (f"{found.homophily_fitted:.1f} %", f"{found.homophily:.1f} %")
-    }
     for test in found.tests:
-        was, now = values.get(test.name, ("", ""))
         mark = "drifted" if test.drifted else ""
-        table.add_row(test.name, was, now, f"{test.effect:.2f}", f"{test.p_value:.2g}", mark)
-    table.add_section()
-    expected = f"{found.expected:.1f} %"
-    table.add_row("expected accuracy", f"{found.expected_fitted:.1f} %", expected, "", "", "")
+        table.add_row(test.name, f"{test.effect:.2f}", f"{test.p_value:.2g}", mark)
     print_(table)
     emit_lines(fitted(_lines(args, found), terminal_width()))
 
 
 def _lines(args: argparse.Namespace, found: DriftReport) -> list[str]:
     lines = [
-        "Expected accuracy after each step: "
+        f"Expected accuracy: {found.expected_fitted:.1f} % at the fit; now, after each step: "
         + ", ".join(f"{step} {value:.1f}" for step, value in found.after.items())
-        + f"; after an update {found.low:.0f} to {found.high:.0f} % in nine of ten cases.",
+        + f". After an update {found.low:.0f} to {found.high:.0f} % in nine of ten cases.",
+        f"Homophily: {found.homophily_fitted:.1f} % at the fit, {found.homophily:.1f} % now.",
         f"{found.new:,} new nodes, {found.changed:,} with other features; {found.far:,} new ones "
         "have no label near.",
     ]

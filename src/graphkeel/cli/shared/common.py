@@ -6,12 +6,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from graphkeel.cli.shared.width import fitted, terminal_width
+from graphkeel.cli.shared.width import filled, fitted, terminal_width
 from graphkeel.core.errors import ConfigError
 from graphkeel.core.names import did_you_mean
 from graphkeel.core.text import printable
@@ -144,7 +143,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 def _wrapped(block: str, width: int) -> list[str]:
     if not block.startswith(" "):
-        return _filled(block, width)
+        return filled(block, width)
     return [part for line in block.splitlines() for part in _example(line, width)]
 
 
@@ -153,7 +152,7 @@ def _example(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
     if line.startswith(_BELOW):
-        return _filled(line.strip(), width, _BELOW, _BELOW)
+        return filled(line.strip(), width, _BELOW, _BELOW)
     indent = line[: len(line) - len(line.lstrip())]
     command, gap, remark = line.strip().rpartition("   ")
     if gap:
@@ -161,19 +160,8 @@ def _example(line: str, width: int) -> list[str]:
         nearer = f"{command.ljust(width - len(remark) - 2)}  {remark}"
         below = [*_example(command, width), *_example(_BELOW + remark, width)]
         return [nearer] if len(nearer) <= width else below
-    *parts, last = _filled(line.strip(), width - len(_GOES_ON), indent, _BELOW)
+    *parts, last = filled(line.strip(), width - len(_GOES_ON), indent, _BELOW)
     return [*(part + _GOES_ON for part in parts), last]  # can be copied into a shell
-
-
-def _filled(text: str, width: int, first: str = "", then: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=then,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 # ---- options that several commands have

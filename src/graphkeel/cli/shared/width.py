@@ -47,15 +47,19 @@ def _block(lines: list[str], width: int) -> list[str]:
 
 def _paragraph(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
-    wrapped = textwrap.wrap(
-        line.strip(),
+    return filled(line.strip(), width, indent, indent) or [line]
+
+
+def filled(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+    """A paragraph in lines at most so wide, with these indents; no word is broken."""
+    return textwrap.wrap(
+        text,
         width,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent=first,
+        subsequent_indent=then,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return wrapped or [line]
 
 
 def _columns(lines: list[str]) -> list[tuple[int, int]]:
